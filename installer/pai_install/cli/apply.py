@@ -1,25 +1,21 @@
-"""`pai-install apply`: bring the machines to the state that the site describes, and verify the cluster."""
+"""`pai-install apply`: bring the machines to the desired state, and verify the cluster."""
 
 from __future__ import annotations
 
 import click
 
-from pai_install.cli._shared.act import How, act, acting_options
-from pai_install.cli._shared.environment import pass_environment
-from pai_install.cli.run_options import run_options
-from pai_install.run.environment import Environment
-from pai_install.run.request import Request
+from pai_install.app.context import App, RunOptions
+from pai_install.cli.command import acting
+from pai_install.operations.install import Install
 
 
 @click.command
-@run_options
-@acting_options
-@pass_environment
-def command(*, request: Request, how: How, environment: Environment) -> int:
-    """Bring the machines to the state that the site describes, and verify the cluster.
+@acting(Install, joins=True)
+def command(*, app: App, run: RunOptions, request: Install) -> int:
+    """Apply the site to its machines, and verify the cluster.
 
-    Machines that already are as the site says are left alone; those that were never touched before go through
-    preflight first. One that is refused there, fails or does not answer stops none of the others; running the same
-    command again continues. At the end the machines' health is checked. Reports are kept below SITE/.pai/runs.
+    Machines in the desired state are left alone. New machines go through preflight first. A machine that is refused,
+    fails, or is unreachable does not stop the others. Run the same command again to continue. The run ends with a
+    health check. Reports are kept below SITE/.pai/runs.
     """
-    return act(request, environment, how)
+    return app.exit_code(request, run)

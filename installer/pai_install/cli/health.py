@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -20,7 +19,6 @@ from pai_install.cli.options import accept_new_option, format_option, limit_opti
 from pai_install.errors import ExitCode, PaiError
 from pai_install.health.checkup import Accepted, Checkup, CheckupRequest
 from pai_install.health.report import HealthReport, metrics, text
-from pai_install.report.console import progress
 from pai_install.run.state import StateFolder, open_state, state_of
 from pai_install.system.files import write_atomic
 
@@ -122,7 +120,7 @@ def _checkup(options: dict[str, Any]) -> Checkup:
 
 def _engine(state: StateFolder, *, accept_new: bool) -> Any:  # noqa: ANN401 - a factory of the engine room's type
     def make() -> Any:  # noqa: ANN401
-        from pai_install.cli._shared.environment import environment_of  # noqa: PLC0415 - not needed for --from alone
+        from pai_install.cli.command import environment_of  # noqa: PLC0415 - not needed for --from alone
 
         environment = environment_of(click.get_current_context())
         return environment.engine(state, state.new_run(datetime.now(UTC)), accept_new=accept_new)
@@ -160,18 +158,20 @@ def _cordon(options: dict[str, Any], report: HealthReport) -> None:
 
     Raises PaiError where another run holds the site, or a node could not be told.
     """
-    from pai_install.cli._shared.environment import environment_of  # noqa: PLC0415 - not needed for looking only
+    from pai_install.app.context import App  # noqa: PLC0415
+    from pai_install.cli.command import environment_of  # noqa: PLC0415 - not needed for looking only
+    from pai_install.cli.terminal import Terminal  # noqa: PLC0415
     from pai_install.operations.health_cordon import HealthCordon  # noqa: PLC0415
-    from pai_install.run.pipeline import open_session, perform, prepare  # noqa: PLC0415
-    from pai_install.run.request import Request  # noqa: PLC0415
+    from pai_install.run.pipeline import perform, prepare  # noqa: PLC0415
 
     share = options["max_cordoned"]
     operation = HealthCordon(max_cordoned=share, report=report)
-    request = Request(options["site_dir"], operation, options["accept_new"])
     environment = environment_of(click.get_current_context())
+    accept_new = options["accept_new"]
     with (
-        progress(sys.stderr) as observer,
-        open_session(request, environment, progress=observer, say=partial(click.echo, err=True)) as session,
+        Terminal(yes=True, as_json=True) as terminal,
+        App(options["site_dir"], environment, terminal, accept_new_host_keys=accept_new) as app,
+        app.session(operation) as session,
     ):
         prepared = prepare(session)
         outcome = perform(session, prepared) if not prepared.plan.empty else None

@@ -7,15 +7,16 @@ from typing import Any
 
 import click
 
-from pai_install.cli._shared.act import How, act, acting_options, check_option, plan_option
+from pai_install.app.context import App, RunOptions
+from pai_install.cli._shared.act import How, SiteRequest, acting_options
 from pai_install.cli._shared.environment import pass_environment
+from pai_install.cli.command import acting, check_option, known_checks, plan_option
 from pai_install.cli.options import accept_new_option, force_check_option, format_option, group_site_option, site_option
-from pai_install.cli.run_options import known_checks
 from pai_install.operations.node_cordon import NodeCordon
 from pai_install.operations.node_drain import NodeDrain
+from pai_install.operations.node_reboot import NodeReboot
 from pai_install.operations.node_uncordon import NodeUncordon
 from pai_install.run.environment import Environment
-from pai_install.run.request import Request
 
 _WAIT_S = 86400
 nodes_argument = click.argument("nodes", nargs=-1, required=True, metavar="NODE...")
@@ -58,7 +59,7 @@ def add(
     if (hostip is None) != (machine_type is None):
         raise click.UsageError("--hostip and --machine-type go together")
     entry = {"hostip": hostip, "machine-type": machine_type} if hostip and machine_type else {}
-    request = Request(site_dir, NodeCordon(nodes=nodes), accept_new, known_checks(forced))
+    request = SiteRequest(site_dir, NodeCordon(nodes=nodes), accept_new, known_checks(forced))
     return add_machines(site_dir, nodes, entry, how, environment, request)
 
 
@@ -120,24 +121,15 @@ def remove(
 
 
 @command.command()
-@site_option
-@nodes_argument
-@click.option("--max-unavailable", default="1", show_default=True, metavar="N|N%", help="So many at a time.")
-@click.option("--grace", type=click.IntRange(0), metavar="SECONDS", help="Grace period of a pod.  [default: its own]")
-@click.option("--timeout", type=click.IntRange(1), default=600, show_default=True, help="Seconds for each step.")
-@click.option("--force", is_flag=True, help="End jobs, and pods under a disruption budget.")
-@acting_options
-@pass_environment
-def reboot(*, site_dir: Path, nodes: tuple[str, ...], how: How, environment: Environment, **words: Any) -> int:  # noqa: ANN401
+@acting(NodeReboot)
+def reboot(*, app: App, run: RunOptions, request: NodeReboot) -> int:
     """Reboot workers, batch by batch.
 
-    Each batch is taken out of scheduling and emptied, rebooted, and its health is checked; then it is given back and
-    the next one begins. The first batch with a machine that does not come back, or comes back unhealthy, is the last.
-    Nodes that were out of scheduling before stay so. Refused while jobs run, without --force.
+    Each batch is drained, rebooted, checked, and returned to scheduling before the next batch begins. The first batch
+    with a missing or unhealthy node is the last. Nodes that were cordoned before stay cordoned. Refused while jobs run,
+    unless you give --force.
     """
-    from pai_install.operations.node_reboot import NodeReboot  # noqa: PLC0415 - help loads nothing of it
-
-    return act(Request(site_dir, NodeReboot(nodes=nodes, **words)), environment, how)
+    return app.exit_code(request, run)
 
 
 @command.command("replace")
@@ -170,56 +162,34 @@ def replace_node(
 
     given = {"hostip": hostip, "machine-type": machine_type}
     entry = {key: value for key, value in given.items() if value}
-    request = Request(site_dir, NodeCordon(nodes=(node,)), accept_new, known_checks(forced))
+    request = SiteRequest(site_dir, NodeCordon(nodes=(node,)), accept_new, known_checks(forced))
     return replace_machine(site_dir, node, entry, how, environment, request)
 
 
 @command.command()
-@site_option
-@nodes_argument
-@acting_options
-@pass_environment
-def cordon(*, site_dir: Path, nodes: tuple[str, ...], how: How, environment: Environment) -> int:
-    """Take NODEs out of scheduling: no new pods start there; those that run there stay.
+@acting(NodeCordon)
+def cordon(*, app: App, run: RunOptions, request: NodeCordon) -> int:
+    """Cordon NODEs: no new pods start there. Running pods stay.
 
-    A node that is out already is left as it is. `node uncordon` takes it back; `health --act cordon` does not.
+    A cordoned node is left as it is. `node uncordon` returns it to scheduling. `health --act cordon` does not.
     """
-    return act(Request(site_dir, NodeCordon(nodes=nodes)), environment, how)
+    return app.exit_code(request, run)
 
 
 @command.command()
-@site_option
-@nodes_argument
-@acting_options
-@pass_environment
-def uncordon(*, site_dir: Path, nodes: tuple[str, ...], how: How, environment: Environment) -> int:
-    """Put NODEs back into scheduling, whoever took them out."""
-    return act(Request(site_dir, NodeUncordon(nodes=nodes)), environment, how)
+@acting(NodeUncordon)
+def uncordon(*, app: App, run: RunOptions, request: NodeUncordon) -> int:
+    """Return NODEs to scheduling, whoever cordoned them."""
+    return app.exit_code(request, run)
 
 
 @command.command()
-@site_option
-@nodes_argument
-@click.option("--grace", type=click.IntRange(0), help="Grace period of a pod in seconds.  [default: the pod's own]")
-@click.option("--timeout", type=click.IntRange(1), default=300, show_default=True, help="Seconds for each node.")
-@click.option("--force", is_flag=True, help="Also remove pods without a controller or under a disruption budget.")
-@acting_options
-@pass_environment
-def drain(
-    *,
-    site_dir: Path,
-    nodes: tuple[str, ...],
-    grace: int | None,
-    timeout: int,
-    force: bool,
-    how: How,
-    environment: Environment,
-) -> int:
-    """Take NODEs out of scheduling and move their pods away.
+@acting(NodeDrain)
+def drain(*, app: App, run: RunOptions, request: NodeDrain) -> int:
+    """Cordon NODEs and evict their pods.
 
-    The plan names what stops: jobs that run there, and pods that a PodDisruptionBudget does not let go. Pods of
-    DaemonSets stay. Pods that nothing would start again are refused without --force. A node whose pods are still there
-    after the timeout has failed, with exit code 6; it stays out of scheduling.
+    The plan names the jobs that stop, and the pods that a PodDisruptionBudget protects. Pods of DaemonSets stay. Pods
+    without a controller are refused unless you give --force. If pods remain after the timeout, the node fails with exit
+    code 6 and stays cordoned.
     """
-    operation = NodeDrain(nodes=nodes, grace=grace, timeout=timeout, force=force)
-    return act(Request(site_dir, operation), environment, how)
+    return app.exit_code(request, run)

@@ -11,7 +11,7 @@ import click
 from pai_install.checks.explain import list_checks
 from pai_install.checks.report.junit import junit
 from pai_install.checks.runner import require_known
-from pai_install.cli._shared.environment import environment_of
+from pai_install.cli.command import environment_of
 from pai_install.cli.options import accept_new_option, force_check_option, limit_option, site_option
 from pai_install.errors import ExitCode
 from pai_install.preflight import forms

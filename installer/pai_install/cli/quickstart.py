@@ -9,13 +9,12 @@ from pathlib import Path
 import click
 
 from pai_install import lab
-from pai_install.cli._shared.act import How, act
+from pai_install.cli._shared.act import How, SiteRequest, act
 from pai_install.cli._shared.environment import pass_environment
 from pai_install.cli.options import site_option_with, yes_option
 from pai_install.errors import ExitCode, PaiError
 from pai_install.operations.install import Install
 from pai_install.run.environment import Environment, component_requirements, site_components
-from pai_install.run.request import Request
 from pai_install.site import Site, load_site
 from pai_install.system.content import content_dir
 from pai_install.system.packages import install
@@ -38,7 +37,7 @@ def command(*, site_dir: Path | None, yes: bool, environment: Environment) -> in
     _step(3, "components (the first time they are built: about a quarter of an hour on 2 cores)")
     site_components(site, _say)
     _step(4, "the cluster")
-    code = act(Request(folder, Install()), environment, How(yes=True))
+    code = act(SiteRequest(folder, Install()), environment, How(yes=True))
     if code == ExitCode.OK:
         click.echo(_summary(site, folder, time.monotonic() - began))
     return code

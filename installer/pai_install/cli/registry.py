@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
 
+from pai_install.app.context import App
 from pai_install.cli._shared.act import How, acting_options
 from pai_install.cli._shared.environment import pass_environment
 from pai_install.cli._shared.look import checked, look
 from pai_install.cli._shared.rotation import rotate, subject_options
-from pai_install.cli._shared.tell import say, tell_result
 from pai_install.cli._shared.upstream import rotate_upstream
+from pai_install.cli.command import reading
 from pai_install.cli.options import format_option, group_site_option, limit_option, site_option
+from pai_install.cli.terminal import Terminal
 from pai_install.errors import ExitCode, PaiError
 from pai_install.operations.install import Install
 from pai_install.operations.registry_look import RegistryGc, RegistryStatus, RegistryTest, RegistryWarm
 from pai_install.registry.rotation import Subject
-from pai_install.report.console import progress
 from pai_install.report.registries import registries_data, registries_shown, registries_text
 from pai_install.run.environment import Environment
-from pai_install.run.pipeline import open_session, prepare
-from pai_install.run.request import Request
 
 
 @click.group
@@ -32,22 +30,15 @@ def command() -> None:
 
 
 @command.command()
-@site_option
-@format_option
-@pass_environment
-def show(*, site_dir: Path, output_format: str, environment: Environment) -> int:
-    """Show what every machine really uses, and where that differs from the site; changes nothing.
+@reading()
+def show(*, app: App, terminal: Terminal) -> int:
+    """Show the registries that each machine uses, and differences from the site. Changes nothing.
 
-    Exit code 5 when a machine does not answer.
+    Exit code 5 when a machine is unreachable.
     """
-    request = Request(site_dir, Install())
-    with (
-        progress(sys.stderr) as observer,
-        open_session(request, environment, verb="registry show", progress=observer, say=say) as session,
-    ):
-        prepared = prepare(session, insist=False)
-        shown = registries_shown(session.site, prepared.plan, session.state.registry)
-    tell_result(output_format, registries_data(shown), registries_text(shown))
+    session, prepared = app.inspect(Install(), "registry show")
+    shown = registries_shown(session.site, prepared.plan, session.state.registry)
+    terminal.show(registries_data(shown), registries_text(shown))
     return prepared.exit_code
 
 

@@ -11,10 +11,12 @@ from pathlib import Path
 import click
 
 from pai_install import __version__
+from pai_install.app.context import App
+from pai_install.app.runs import status_of
 from pai_install.cli._shared.environment import pass_environment
 from pai_install.cli._shared.tell import say
 from pai_install.cli.options import site_option
-from pai_install.cli.status import status
+from pai_install.cli.terminal import Terminal
 from pai_install.errors import ExitCode, PaiError
 from pai_install.parts.registry import system_namespaces
 from pai_install.report.standing import status_data
@@ -76,7 +78,8 @@ def command(
 
 def _standing(site_dir: Path, environment: Environment, found: Collected, *, offline: bool) -> None:
     try:
-        known = status_data(status(site_dir, environment, offline=offline))
+        with Terminal(yes=True) as terminal, App(site_dir, environment, terminal) as app:
+            known = status_data(status_of(app, offline=offline))
     except PaiError as error:
         found.missing["status"] = error.message
         return

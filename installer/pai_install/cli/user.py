@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from pai_install.cli._shared.act import How, act, acting_options
+from pai_install.cli._shared.act import How, SiteRequest, act, acting_options
 from pai_install.cli._shared.environment import pass_environment
 from pai_install.cli._shared.tell import tell_result
 from pai_install.cli._shared.user_kubeconfig import make_kubeconfig, require_free, server_of
@@ -19,7 +19,6 @@ from pai_install.operations.user_add import UserAdd
 from pai_install.operations.user_remove import UserRemove
 from pai_install.report.users import time_text, users_data, users_text
 from pai_install.run.environment import Environment
-from pai_install.run.request import Request
 from pai_install.run.state import state_of
 from pai_install.site.load import load_site
 from pai_install.system.words import plural
@@ -53,7 +52,7 @@ def add(*, site_dir: Path, name: str, groups: tuple[str, ...], how: How, environ
     A user that exists is added to these groups and stays in its others. A member of a group of administrators sees and
     stops the jobs of all. The user gets in with what `user kubeconfig` makes.
     """
-    return act(Request(site_dir, UserAdd(user=name, groups=groups)), environment, how)
+    return act(SiteRequest(site_dir, UserAdd(user=name, groups=groups)), environment, how)
 
 
 @command.command(name="list")
@@ -85,7 +84,7 @@ def remove(*, site_dir: Path, name: str, groups: tuple[str, ...], how: How, envi
     With --group the user only leaves these groups. Whoever is added again under the name needs a new kubeconfig, and
     owns the jobs that carry it.
     """
-    return act(Request(site_dir, UserRemove(user=name, groups=groups)), environment, how)
+    return act(SiteRequest(site_dir, UserRemove(user=name, groups=groups)), environment, how)
 
 
 @command.command()

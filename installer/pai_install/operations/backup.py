@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
@@ -17,6 +17,7 @@ from pai_install.plan.leader import leader_of
 from pai_install.plan.model import HostStep, LocalWork, Plan, Playbook, Step
 from pai_install.plan.observation import Observation
 from pai_install.site.model import Site
+from pai_install.system.parameters import Parameter
 
 FOLDER = ".pai/backups"
 # as the timer of the role etcd_backup names them
@@ -30,8 +31,10 @@ class Backup(Operation):
 
     name: ClassVar[str] = "backup"
     summary: ClassVar[str] = "Back up etcd, the cluster's keys, the site and its state into one file of the dev box."
-    file: str = Field("", description="Path of the new file; empty: in .pai/backups of the site, named after the time.")
-    snapshot: str = Field("", description="Name of a snapshot that the timer kept (etcd_backup); empty: a new one.")
+    file: Annotated[str, Parameter(positional=True, metavar="[FILE]")] = Field("", description="Path of the new file.")
+    snapshot: Annotated[str, Parameter(metavar="NAME", default="a new snapshot")] = Field(
+        "", description="Use a scheduled snapshot of the control plane, for example etcd-20270131T000000Z.db."
+    )
 
     def watched(self, site: Site) -> tuple[str, ...]:
         """The control planes."""

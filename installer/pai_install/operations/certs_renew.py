@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
@@ -16,6 +16,7 @@ from pai_install.plan.leader import leader_of, with_leader
 from pai_install.plan.model import HostStep, Plan, Playbook, Step
 from pai_install.plan.observation import Observation
 from pai_install.site.model import Site
+from pai_install.system.parameters import Parameter
 from pai_install.system.words import plural
 
 # kubeadm makes certificates of 365 days: those of this week are left alone, and so a run that was interrupted goes on
@@ -31,8 +32,8 @@ class CertsRenew(Operation):
     name: ClassVar[str] = "certs renew"
     summary: ClassVar[str] = "Renew the certificates of the control planes, one after the other."
     configures: ClassVar[bool] = True  # the proof at the end is a role with settings
-    within_days: int = Field(
-        DEFAULT_WITHIN_DAYS, ge=1, le=36500, description="Renew where a certificate ends within that many days."
+    within_days: Annotated[int, Parameter("--within", "DAYS")] = Field(
+        DEFAULT_WITHIN_DAYS, ge=1, le=36500, description="Renew certificates that expire within this number of days."
     )
 
     def watched(self, site: Site) -> tuple[str, ...]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from pai_install.checks.finding import Finding
 from pai_install.errors import ExitCode, PaiError
@@ -31,6 +31,7 @@ from pai_install.plan.versions import KUBERNETES, of_cluster
 from pai_install.site.model import Site
 from pai_install.site.schedulers import scheduler_of
 from pai_install.site.selection import require_present, watched
+from pai_install.system.parameters import Parameter
 
 _ADDONS = next(phase for phase in PHASES if phase.name == "addons")
 _QUOTAS = "addon.virtual_clusters"
@@ -48,13 +49,22 @@ class Install(Operation):
     name: ClassVar[str] = "apply"
     summary: ClassVar[str] = "Bring the machines to the state that the site describes, and verify the cluster."
     configures: ClassVar[bool] = True
-    phases: tuple[str, ...] = Field((), description=f"Only these phases, of {', '.join(PHASE_NAMES)}; empty: all.")
-    limit: tuple[str, ...] = Field((), description="Only these machines of the site; empty: all.")
-    verify: bool = Field(default=True, description="Whether to prove the cluster at the end; else a later run does.")
+    phases: Annotated[tuple[str, ...], Parameter("--phase", "NAME,...", split=True)] = Field(
+        (), description=f"Run only these phases, of {', '.join(PHASE_NAMES)}."
+    )
+    limit: Annotated[tuple[str, ...], Parameter(metavar="HOST,...", split=True)] = Field(
+        (), description="Run only on these machines of the site."
+    )
+    verify: bool = Field(default=True, description="Skip the verification. The next run without this option makes it.")
+
+    @field_validator("phases")
+    @classmethod
+    def _known_phases(cls, phases: tuple[str, ...]) -> tuple[str, ...]:
+        require_phases(phases)
+        return phases
 
     def require(self, site: Site) -> None:
-        """The machines must be present ones of the site; a phase must be one, and not the one that is left out."""
-        require_phases(self.phases)
+        """The machines must be present ones of the site, and no phase may be both named and skipped."""
         if not self.verify and VERIFY.name in self.phases:
             raise PaiError(
                 "--no-verify leaves out the phase verify, which --phase asks for",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
@@ -16,6 +16,7 @@ from pai_install.operations.operation import Operation
 from pai_install.plan.model import ClusterCall, ClusterCalls, HostStep, Plan, Step
 from pai_install.plan.observation import Observation
 from pai_install.site.model import Site
+from pai_install.system.parameters import Parameter
 
 ASKED = "asked for"
 
@@ -23,7 +24,9 @@ ASKED = "asked for"
 class NodeOperation(Operation):
     """An operation on nodes that are named."""
 
-    nodes: tuple[str, ...] = Field(min_length=1, description="Names of nodes.")
+    nodes: Annotated[tuple[str, ...], Parameter(positional=True, metavar="NODE...")] = Field(
+        min_length=1, description="Names of nodes."
+    )
 
     @property
     def queries(self) -> tuple[Select, ...]:

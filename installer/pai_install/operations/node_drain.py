@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
@@ -16,6 +16,7 @@ from pai_install.operations.node_cordon import ASKED, NodeOperation, cordoning
 from pai_install.plan.model import ClusterCall, ClusterCalls, HostStep, Plan, Step
 from pai_install.plan.observation import Observation
 from pai_install.site.model import Site
+from pai_install.system.parameters import Parameter
 from pai_install.system.words import plural, shortened
 
 _GPU = "nvidia.com/"
@@ -26,10 +27,12 @@ class NodeDrain(NodeOperation):
 
     name: ClassVar[str] = "node drain"
     summary: ClassVar[str] = "Take nodes out of scheduling and move their pods away."
-    grace: int | None = Field(None, ge=0, description="Grace period of a pod in seconds; null: the pod's own.")
-    timeout: int = Field(300, ge=1, description="Seconds until the drain of a node counts as failed.")
+    grace: Annotated[int | None, Parameter(metavar="SECONDS", default="the pod's own")] = Field(
+        None, ge=0, description="Grace period of a pod in seconds."
+    )
+    timeout: int = Field(300, ge=1, description="Time limit of each node's drain, in seconds.")
     force: bool = Field(
-        default=False, description="Also remove pods without a controller, and pods that a disruption budget protects."
+        default=False, description="Also delete pods without a controller or under a disruption budget."
     )
 
     @property

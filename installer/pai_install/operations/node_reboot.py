@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
@@ -25,6 +25,7 @@ from pai_install.plan.batches import batches, one_after_another, width
 from pai_install.plan.model import ClusterCall, ClusterCalls, HostStep, LocalWork, Plan, Playbook, Step
 from pai_install.plan.observation import Observation
 from pai_install.site.model import Site
+from pai_install.system.parameters import Parameter
 from pai_install.system.words import plural
 
 PLAYBOOK, AWAIT = "reboot.yml", "await-node"
@@ -35,10 +36,14 @@ class NodeReboot(NodeOperation):
 
     name: ClassVar[str] = "node reboot"
     summary: ClassVar[str] = "Reboot machines batch by batch; a bad batch is the last."
-    max_unavailable: str = Field("1", description="How many machines are away at a time: a number, or N%.")
-    grace: int | None = Field(None, ge=0, description="Grace period of a pod in seconds; null: the pod's own.")
-    timeout: int = Field(600, ge=1, description="Seconds until a drain, and a machine's return, count as failed.")
-    force: bool = Field(default=False, description="End jobs and protected pods.")
+    max_unavailable: Annotated[str, Parameter(metavar="N|N%")] = Field(
+        "1", description="Nodes out of service at the same time."
+    )
+    grace: Annotated[int | None, Parameter(metavar="SECONDS", default="the pod's own")] = Field(
+        None, ge=0, description="Grace period of a pod in seconds."
+    )
+    timeout: int = Field(600, ge=1, description="Time limit of each step, in seconds.")
+    force: bool = Field(default=False, description="End jobs, and delete pods under a disruption budget.")
 
     def require(self, site: Site) -> None:
         """Present machines, and no control planes; the width must be one."""

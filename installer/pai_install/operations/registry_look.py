@@ -16,6 +16,7 @@ from pai_install.registry.compile import registries_of
 from pai_install.registry.model import STORE_HOST, Cache
 from pai_install.site.model import Machine, Site
 from pai_install.site.selection import require_present
+from pai_install.system.parameters import Parameter
 
 ASKED = "asked for"
 _IMAGE = re.compile(r"[a-z0-9]([a-zA-Z0-9._:/-]|@sha256:[0-9a-f]{64}$){0,254}")
@@ -57,7 +58,9 @@ class RegistryTest(RegistryLook):
     name: ClassVar[str] = "registry test"
     summary: ClassVar[str] = "Ask the registries from every machine, as its containerd does."
     images: tuple[Image, ...] = Field((), description="Images that every machine pulls and removes again.")
-    limit: tuple[str, ...] = Field((), description="Only these machines of the site; empty: all.")
+    limit: Annotated[tuple[str, ...], Parameter(metavar="HOST,...", split=True)] = Field(
+        (), description="Run only on these machines of the site."
+    )
     cached: bool = Field(default=False, description="Only registries that the cluster's own cache serves.")
     upstream: str = Field("", description="Only this registry; empty: all.")
     store: bool = Field(default=False, description="Also the component store.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
@@ -15,6 +15,7 @@ from pai_install.plan.model import Plan, Step
 from pai_install.plan.observation import Observation
 from pai_install.site.model import Machine, Site
 from pai_install.site.selection import watched
+from pai_install.system.parameters import Parameter
 
 
 class Reset(Operation):
@@ -26,7 +27,9 @@ class Reset(Operation):
     with_data: bool = Field(
         default=False, description="Also remove images, Docker's data, the component store's content and storages."
     )
-    cluster: str = Field("", description="The cluster's id, which must be typed or given before anything is done.")
+    cluster: Annotated[str, Parameter(hidden=True)] = Field(
+        "", description="The cluster's id, which must be typed or given before anything is done."
+    )
 
     def watched(self, site: Site) -> tuple[str, ...]:
         """All present machines."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
@@ -40,6 +40,7 @@ from pai_install.plan.planner import make_plan
 from pai_install.plan.versions import KUBERNETES, UNDER_PODS, Versions, differences, fits, installed, promised, wish
 from pai_install.site.model import Machine, Site
 from pai_install.site.selection import watched
+from pai_install.system.parameters import Parameter
 from pai_install.system.words import plural, shortened
 
 _RUNTIME, _CONTROL_PLANE, _WORKERS = "runtime", "control-plane", "workers"
@@ -57,14 +58,20 @@ class Upgrade(Operation):
     summary: ClassVar[str] = "Bring Kubernetes, runtimes and add-ons to other versions, machine after machine."
     configures: ClassVar[bool] = True
     asks_deprecated: ClassVar[bool] = True
-    to: str = Field("", description="Kubernetes version, exact or a minor one; empty: what config.yaml says.")
-    max_unavailable: str = Field("1", description="How many workers are out of service at a time: a number, or N%.")
-    grace: int | None = Field(None, ge=0, description="Grace period of a pod in seconds; null: the pod's own.")
-    timeout: int = Field(600, ge=1, description="Seconds until the drain of a node, and its return, count as failed.")
+    to: Annotated[str, Parameter(metavar="VERSION", default="the version in config.yaml")] = Field(
+        "", description="Kubernetes version: 1.36 or 1.36.3."
+    )
+    max_unavailable: Annotated[str, Parameter(metavar="N|N%")] = Field(
+        "1", description="Workers out of service at the same time."
+    )
+    grace: Annotated[int | None, Parameter(metavar="SECONDS", default="the pod's own")] = Field(
+        None, ge=0, description="Grace period of a pod in seconds."
+    )
+    timeout: int = Field(600, ge=1, description="Time limit of each node's drain and of its return, in seconds.")
     force: bool = Field(
         default=False,
-        description="Also remove pods without a controller, and pods that a disruption budget protects; upgrade"
-        " although APIs are in use that the new version lacks.",
+        description="Also delete pods without a controller or under a disruption budget. Ignore APIs in use that the"
+        " new version lacks.",
     )
 
     def require(self, site: Site) -> None:

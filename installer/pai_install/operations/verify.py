@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
@@ -21,6 +21,7 @@ from pai_install.plan.phases import VERIFY
 from pai_install.plan.versions import wish
 from pai_install.site.model import Site
 from pai_install.site.selection import require_present, watched
+from pai_install.system.parameters import Parameter
 
 HEALTH = "health"
 
@@ -31,7 +32,9 @@ class Verify(Operation):
     name: ClassVar[str] = "verify"
     summary: ClassVar[str] = "Prove that the cluster works: nodes, pods, DNS, services, runtimes, time."
     configures: ClassVar[bool] = True
-    limit: tuple[str, ...] = Field((), description="Only these machines of the site; empty: all.")
+    limit: Annotated[tuple[str, ...], Parameter(metavar="HOST,...", split=True)] = Field(
+        (), description="Run only on these machines of the site."
+    )
 
     def require(self, site: Site) -> None:
         """The machines must be present ones of the site."""

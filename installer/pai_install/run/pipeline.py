@@ -41,14 +41,14 @@ from pai_install.run.environment import Environment
 from pai_install.run.eventlog import EventLog
 from pai_install.run.executor import Means, execute
 from pai_install.run.journal import Interrupted, Journal, interrupted_run
-from pai_install.run.lock import site_lock
 from pai_install.run.observe import observe
 from pai_install.run.preflight_gate import TITLE, PreflightGate, against_all, preflight_gate
 from pai_install.run.proof import begun, ended, read_proof, write_proof
 from pai_install.run.request import Request
-from pai_install.run.signals import ending_like_ctrl_c, finishing
+from pai_install.run.signals import finishing
 from pai_install.run.site_state import keep_state, take_over
-from pai_install.run.state import RunFolder, StateFolder, open_state
+from pai_install.run.state import RunFolder, StateFolder
+from pai_install.run.workspace import Workspace
 from pai_install.site.load import LoadedSite, load_site
 from pai_install.site.model import Site
 from pai_install.site.rotations import read_rotations
@@ -125,32 +125,31 @@ class Prepared:
 @contextmanager
 def open_session(
     request: Request,
-    environment: Environment,
+    workspace: Workspace,
     *,
     progress: Observer,
     say: Callable[[str], None],
     verb: str = "",
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> Iterator[Session]:
-    """Reads the site, takes its lock and starts the engine; SIGTERM counts as Ctrl-C inside.
+    """Takes the site's lock and makes the folder of a run; SIGTERM counts as Ctrl-C inside.
 
-    verb: who holds the lock, where that is not the operation itself.
+    verb: the holder of the lock, where that is not the operation itself.
 
-    Raises SiteInvalid, and PaiError when another run holds the site.
+    Raises SiteInvalid, and PaiError when another process holds the site.
     """
-    loaded = load_site(request.site_dir, services=request.services, layout=request.layout)
+    edited = request.services is not None or request.layout is not None
+    site_dir = workspace.site_dir
+    loaded = load_site(site_dir, services=request.services, layout=request.layout) if edited else workspace.loaded
     request.operation.require(loaded.site)
-    state = open_state(request.site_dir)
-    with ending_like_ctrl_c(), site_lock(state.path, verb or request.operation.name):
+    with workspace.hold(verb or request.operation.name) as state:
         interrupted = interrupted_run(state.journal)
         run = state.new_run(now())
-        accept_new = request.accept_new_host_keys
-        with (
-            EventLog(run.events) as events,
-            environment.engine(state, run, accept_new=accept_new) as engine,
-            environment.cluster(loaded.site, state, accept_new=accept_new) as cluster,
-        ):
-            yield Session(request, loaded, environment, state, run, engine, cluster, progress, events, interrupted, say)
+        engine, cluster = workspace.engine_for(run), workspace.cluster_of(loaded.site)
+        with EventLog(run.events) as events:
+            yield Session(
+                request, loaded, workspace.environment, state, run, engine, cluster, progress, events, interrupted, say
+            )
 
 
 def prepare(session: Session, *, insist: bool = True) -> Prepared:

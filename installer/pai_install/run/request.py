@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Protocol
 
 from pai_install.checks.finding import Finding
@@ -61,13 +60,10 @@ class RunnableOperation(Protocol):
 class Request:
     """A requested run. forced_checks: ids of preflight checks whose failures are ignored.
 
-    services, layout: what the run takes for the texts of services-configuration.yaml and layout.yaml; None: what they
-    are.
+    services, layout: texts to use in place of services-configuration.yaml and layout.yaml; None for the files.
     """
 
-    site_dir: Path
     operation: RunnableOperation
-    accept_new_host_keys: bool = False
     forced_checks: tuple[str, ...] = ()
     services: str | None = None
     layout: str | None = None

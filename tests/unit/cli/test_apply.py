@@ -168,7 +168,7 @@ def test_no_and_the_end_of_input_do_nothing_and_say_so(
     world = in_world(World(WORK, dict(FINE)))
     at_a_terminal(monkeypatch, answer)
     assert run(["apply", "--site", str(site)]) == ExitCode.PREFLIGHT_FAILED
-    assert "nothing was done" in capsys.readouterr().err
+    assert "no changes made" in capsys.readouterr().err
     assert [request.playbook for request in world.ansible.requests] == ["observe.yml"]
 
 

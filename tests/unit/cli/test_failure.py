@@ -104,7 +104,7 @@ def test_cordoning_that_fails_after_the_report(
 
 
 def test_a_bug(site: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pai_install.cli.status.status", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("pai_install.cli.status.status_of", lambda *_, **__: 1 / 0)
     error = document(capsys, ExitCode.INTERNAL, "status", "--format", "json", "--site", str(site))
     assert "ZeroDivisionError" in error["message"]
 

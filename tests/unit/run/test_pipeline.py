@@ -25,6 +25,7 @@ from pai_install.run.lock import holder, site_lock
 from pai_install.run.pipeline import open_session, perform, prepare, preview, write_reports
 from pai_install.run.request import Request
 from pai_install.run.state import open_state
+from pai_install.run.workspace import Workspace
 from pai_install.site.model import Machine, Site
 from pai_install.site.selection import require_present, watched
 from tests.unit.cli.stub_environment import World, write_site
@@ -41,8 +42,10 @@ def site(tmp_path: Path) -> Path:
 
 
 def session_of(site: Path, world: World, kit: Any, **words: Any) -> Any:
-    request = Request(site, Scripted(world, **words))
-    return open_session(request, world, progress=kit.listener(), say=print, now=lambda: NOON)
+    workspace = Workspace(site, world)
+    return open_session(
+        Request(Scripted(world, **words)), workspace, progress=kit.listener(), say=print, now=lambda: NOON
+    )
 
 
 @dataclass(frozen=True)

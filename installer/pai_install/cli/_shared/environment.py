@@ -7,13 +7,7 @@ from collections.abc import Callable
 
 import click
 
-from pai_install.run.environment import Environment, ProductEnvironment
-
-
-def environment_of(context: click.Context) -> Environment:
-    """That of the whole command line."""
-    chosen = context.find_root().obj
-    return chosen if isinstance(chosen, Environment) else ProductEnvironment()
+from pai_install.cli.command import environment_of
 
 
 def pass_environment(verb: Callable[..., int]) -> Callable[..., int]:

@@ -9,11 +9,10 @@ import click
 from pydantic import ValidationError
 
 from pai_install.checks.verdict import Verdict
-from pai_install.cli._shared.act import How, outcome_of
+from pai_install.cli._shared.act import How, SiteRequest, outcome_of
 from pai_install.errors import ExitCode, PaiError
 from pai_install.operations.operation import Operation
 from pai_install.run.environment import Environment
-from pai_install.run.request import Request
 
 Checked = TypeVar("Checked", bound=Operation)
 
@@ -21,7 +20,7 @@ Checked = TypeVar("Checked", bound=Operation)
 def look(site_dir: Path, operation: Operation, environment: Environment, output_format: str) -> int:
     """Runs it and says what was found, also where all is well: that is what these verbs are asked for."""
     how = How(yes=True, as_json=output_format == "json")
-    outcome = outcome_of(Request(site_dir, operation), environment, how)
+    outcome = outcome_of(SiteRequest(site_dir, operation), environment, how)
     assert outcome is not None  # noqa: S101 - no one was asked
     if not how.as_json:
         for found in sorted(outcome.findings, key=lambda found: (found.subject, found.message)):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from pai_install.cli._shared.act import How, outcome_of
+from pai_install.cli._shared.act import How, SiteRequest, outcome_of
 from pai_install.cli._shared.tell import say
 from pai_install.documents.problem import text_lines
 from pai_install.errors import ExitCode, PaiError
@@ -19,7 +19,6 @@ from pai_install.plan.phases import PHASES
 from pai_install.report.model import HostStatus, Outcome
 from pai_install.run.environment import Environment
 from pai_install.run.layout_file import layout_edited_by, read_layout, site_with
-from pai_install.run.request import Request
 from pai_install.site.load import LAYOUT, load_site
 from pai_install.site.model import Site
 from pai_install.site_edit.machines import with_machine, with_present
@@ -35,7 +34,7 @@ def add(
     entry: Mapping[str, str],
     how: How,
     environment: Environment,
-    request: Request,
+    request: SiteRequest,
 ) -> int:
     """Adds the machines; the exit code. entry: hostip and machine-type of a machine that layout.yaml lacks.
 
@@ -113,7 +112,7 @@ def _clean(site_dir: Path, names: tuple[str, ...], how: How, environment: Enviro
     machines = tuple(site.machine(name) for name in names)
     say(f"{', '.join(names)} did not join: cleaning, so that the same command begins again")
     operation = NodeRemove(machines=machines, nodes=names, force=True, how="keep")
-    outcome = outcome_of(Request(site_dir, operation), environment, how, quiet=True)
+    outcome = outcome_of(SiteRequest(site_dir, operation), environment, how, quiet=True)
     left = [name for name in names if outcome is None or not _is_clean(outcome, name)]
     for name in names:
         state = "it could not be cleaned; node add does that first" if name in left else "it is clean"

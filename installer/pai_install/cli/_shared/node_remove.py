@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from pai_install.cli._shared.act import How, outcome_of
+from pai_install.cli._shared.act import How, SiteRequest, outcome_of
 from pai_install.cli._shared.tell import say
 from pai_install.documents.problem import text_lines
 from pai_install.documents.validate import did_you_mean
@@ -15,7 +15,6 @@ from pai_install.errors import ExitCode, PaiError
 from pai_install.operations.node_remove import NodeRemove
 from pai_install.run.environment import Environment
 from pai_install.run.layout_file import edited_layout, read_layout, site_with
-from pai_install.run.request import Request
 from pai_install.site.load import LAYOUT, load_site
 from pai_install.site.model import Machine, Site
 from pai_install.site_edit.shown import difference
@@ -63,7 +62,7 @@ def remove(
         how=edit,
         data=leaving.data,
     )
-    request = Request(site_dir, operation, layout=layout)
+    request = SiteRequest(site_dir, operation, layout=layout)
     outcome = outcome_of(request, environment, replace(how, yes=agreed is not None))
     if (
         outcome is not None

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from pai_install.cli._shared.act import How, require_answer
+from pai_install.cli._shared.act import How, SiteRequest, require_answer
 from pai_install.cli._shared.node_remove import named_machines
 from pai_install.cli._shared.runs import Runs
 from pai_install.cli._shared.tell import say
@@ -18,14 +18,13 @@ from pai_install.operations.node_remove import NodeRemove
 from pai_install.report.planned import plan_text
 from pai_install.run.environment import Environment
 from pai_install.run.layout_file import layout_edited_by, read_layout, site_with
-from pai_install.run.request import Request
 from pai_install.site.load import LAYOUT, load_site
 from pai_install.site_edit.machines import with_values
 from pai_install.site_edit.shown import difference
 
 
 def replace_machine(
-    site_dir: Path, name: str, entry: Mapping[str, str], how: How, environment: Environment, request: Request
+    site_dir: Path, name: str, entry: Mapping[str, str], how: How, environment: Environment, request: SiteRequest
 ) -> int:
     """Replaces the machine; the exit code. entry: what is other about it in layout.yaml.
 

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import click
 
-from pai_install.cli._shared.act import How, outcome_of
-from pai_install.cli._shared.tell import say
+from pai_install.app.context import App
+from pai_install.cli._shared.act import How, SiteRequest, outcome_of
+from pai_install.cli.terminal import Terminal
 from pai_install.errors import ExitCode, PaiError
-from pai_install.operations.install import Install
 from pai_install.operations.operation import Operation
 from pai_install.plan.model import Plan
-from pai_install.report.console import progress
 from pai_install.report.data import report_data
 from pai_install.report.model import Outcome
 from pai_install.report.schemas import RUNS_SCHEMA_VERSION
 from pai_install.run.environment import Environment
-from pai_install.run.pipeline import Prepared, open_session, prepare
-from pai_install.run.request import Request
+from pai_install.run.pipeline import Prepared
 from pai_install.site.load import load_site
 
 
@@ -35,24 +32,23 @@ class Runs:
         self._verb = verb
         self._outcomes: list[Outcome] = []
 
-    def run(self, operation: Operation, made: Request | None = None) -> Outcome:
+    def run(self, operation: Operation, made: SiteRequest | None = None) -> Outcome:
         """One of them; shown, but in JSON. made: as this request, but for the operation."""
-        request = replace(made or Request(self._site_dir, operation), operation=operation)
+        request = replace(made or SiteRequest(self._site_dir, operation), operation=operation)
         how = replace(self._how, goes_on=bool(self._outcomes))
         outcome = outcome_of(request, self._environment, how, quiet=how.as_json)
         assert outcome is not None  # noqa: S101 - the user has agreed
         self._outcomes.append(outcome)
         return outcome
 
-    def standing(self, operation: Operation | None = None, made: Request | None = None) -> Prepared:
+    def standing(self, operation: Operation | None = None, made: SiteRequest | None = None) -> Prepared:
         """How machines stand against the site and its state; what an operation, `apply` by custom, would do."""
-        found = operation or Install()
-        request = replace(made or Request(self._site_dir, found), operation=found)
+        accept_new = made is not None and made.accept_new_host_keys
         with (
-            progress(sys.stderr) as observer,
-            open_session(request, self._environment, verb=self._verb, progress=observer, say=say) as session,
+            Terminal() as terminal,
+            App(self._site_dir, self._environment, terminal, accept_new_host_keys=accept_new) as app,
         ):
-            return prepare(session)
+            return app.dry_run(operation, verb=self._verb)
 
     def require_leader(self, plan: Plan) -> None:
         """No machine gets what cache and store, which do not answer, have never heard of. Raises PaiError."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from pai_install.cli._shared.act import How, act, acting_options, require_answer
+from pai_install.cli._shared.act import How, SiteRequest, act, acting_options, require_answer
 from pai_install.cli._shared.environment import pass_environment
 from pai_install.cli._shared.tell import say
 from pai_install.cli._shared.vc_plan import read_kept
@@ -15,7 +15,6 @@ from pai_install.cluster.client import ClusterClient
 from pai_install.errors import ExitCode, PaiError
 from pai_install.operations.scheduler_switch import SchedulerSwitch
 from pai_install.run.environment import Environment
-from pai_install.run.request import Request
 from pai_install.run.scheduler_switch import jobs_in, scheduler_text, still_busy
 from pai_install.run.services_file import services_file
 from pai_install.run.state import state_of
@@ -60,7 +59,7 @@ def switch(*, site_dir: Path, to: Backend, force: bool, how: How, environment: E
         services = (loaded.site.services, site.services)
         click.echo(difference(str(site_dir / SERVICES), text, after, services), nl=False, err=how.as_json)
     operation = SchedulerSwitch(to=to, before=before, edits=after != text, force=force)
-    return act(Request(site_dir, operation, services=after), environment, how)
+    return act(SiteRequest(site_dir, operation, services=after), environment, how)
 
 
 def _require_sections(site: Site, to: Backend, site_dir: Path) -> None:

@@ -6,14 +6,13 @@ from pathlib import Path
 
 import click
 
-from pai_install.cli._shared.act import How, outcome_of
+from pai_install.cli._shared.act import How, SiteRequest, outcome_of
 from pai_install.cli._shared.environment import pass_environment
 from pai_install.cli._shared.look import checked
 from pai_install.cli.options import format_option, seconds_option, site_option
 from pai_install.operations.scheduler_test import SchedulerTest
 from pai_install.report.promises import promises_text
 from pai_install.run.environment import Environment
-from pai_install.run.request import Request
 
 
 @click.command()
@@ -48,7 +47,7 @@ def test(
     """
     given = {"backend": backend or "", "disruptive": disruptive, "back_s": back_s, "wait_s": wait_s}
     how = How(yes=True, as_json=output_format == "json")
-    outcome = outcome_of(Request(site_dir, checked(SchedulerTest, **given)), environment, how)
+    outcome = outcome_of(SiteRequest(site_dir, checked(SchedulerTest, **given)), environment, how)
     assert outcome is not None  # noqa: S101 - no one was asked
     if not how.as_json:
         click.echo(promises_text(outcome.findings), nl=False)

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from pai_install.cli._shared.act import How, act, require_answer
+from pai_install.cli._shared.act import How, SiteRequest, act, require_answer
 from pai_install.cli._shared.environment import pass_environment
 from pai_install.cli._shared.tell import say
 from pai_install.cli.options import site_option, yes_option
@@ -19,7 +19,6 @@ from pai_install.errors import ExitCode, PaiError
 from pai_install.operations.install import Install
 from pai_install.run.environment import Environment
 from pai_install.run.lock import site_lock
-from pai_install.run.request import Request
 from pai_install.run.services_file import services_file, write_services
 from pai_install.run.state import open_state
 from pai_install.site.load import SERVICES, LoadedSite, load_site, read_site
@@ -86,7 +85,7 @@ def edited(editing: Editing, verb: str, edit: Edit) -> int:
         if text is not None:
             write_services(editing.file, text)
     if editing.then_apply:
-        return act(Request(editing.site_dir, Install()), editing.environment, how)
+        return act(SiteRequest(editing.site_dir, Install()), editing.environment, how)
     if text is not None:
         say(f"next: pai-install apply --site {editing.site_dir}")
     return ExitCode.OK

@@ -1,0 +1,105 @@
+"""The port between use cases and whoever asked for them: a terminal, a test, or an API."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from pai_install.plan.model import Plan
+from pai_install.preflight.report import PreflightReport
+from pai_install.report.diffs import FileChange
+from pai_install.report.model import Outcome
+from pai_install.report.notices import Notice, Observer
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A line for a person, beside the result."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class FileDifference:
+    """A change of one of the site's files, as text. applied: False for a preview."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlanReady:
+    """The plan of a run, before the first change."""
+
+    plan: Plan
+
+
+@dataclass(frozen=True, slots=True)
+class PreflightReady:
+    """The preflight of machines that join."""
+
+    report: PreflightReport
+
+
+@dataclass(frozen=True, slots=True)
+class ChangesReady:
+    """File changes that check mode found."""
+
+    changes: tuple[FileChange, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnded:
+    """The result of a run. report: its HTML page; None for a preview."""
+
+    outcome: Outcome
+    report: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """A line of a job's output."""
+
+    text: str
+
+
+Event = Message | FileDifference | PlanReady | PreflightReady | ChangesReady | RunEnded | LogLine | Notice
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question before a change. word: the answer that agrees; empty where yes is enough.
+
+    plan: what is to be agreed to, for a front end whose client confirms the plan itself.
+    """
+
+    text: str
+    word: str = ""
+    plan: Plan | None = None
+
+
+class Frontend(Protocol):
+    """Takes events and answers questions."""
+
+    def notify(self, event: Event) -> None:
+        """Takes one event, in the order of the work. Must not raise."""
+        ...
+
+    def confirm(self, question: Question) -> bool:
+        """Whether the work may go on. Raises KeyboardInterrupt for Ctrl-C."""
+        ...
+
+    def require_answers(self) -> None:
+        """Raises PaiError where `confirm` could not get an answer. Use cases call it before slow work."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class FrontendObserver(Observer):
+    """Passes a run's notices to a front end."""
+
+    frontend: Frontend
+
+    def notice(self, notice: Notice) -> None:
+        """Passes one notice."""
+        self.frontend.notify(notice)

@@ -1,0 +1,153 @@
+"""Use cases of a single run that need more than its operation: plan, status, certificates, restore."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from pai_install.app.context import App, RunOptions
+from pai_install.app.frontend import PreflightReady
+from pai_install.checks.verdict import Verdict
+from pai_install.errors import ExitCode
+from pai_install.health.cluster.conditions import versions
+from pai_install.operations.install import Install, standing
+from pai_install.operations.look import Look
+from pai_install.operations.restore import Restore
+from pai_install.operations.verify import certificates_of
+from pai_install.plan.certificates import CertificateRow
+from pai_install.plan.model import Plan
+from pai_install.report.diffs import FileChange
+from pai_install.report.model import Outcome
+from pai_install.report.standing import LastRun, Standing, last_run_of
+from pai_install.run.backup import bring_back, read_backup, take_machine
+from pai_install.run.journal import interrupted_run
+from pai_install.run.lock import holder
+from pai_install.run.pipeline import admit, prepare, preview
+from pai_install.run.proof import read_proof
+from pai_install.system.parameters import Parameter
+
+
+@dataclass(frozen=True, slots=True)
+class PlanReport:
+    """A plan. changes: None where check mode was left out. refused: machine -> reason of preflight."""
+
+    plan: Plan
+    changes: tuple[FileChange, ...] | None
+    refused: dict[str, str]
+    exit_code: int
+
+
+def plan_site(app: App, operation: Install, *, diff: bool, forced_checks: tuple[str, ...] = ()) -> PlanReport:
+    """The plan of `apply`, with file changes if `diff`. Changes nothing."""
+    options = RunOptions(forced_checks=forced_checks)
+    with app.session(operation, options, "plan") as session:
+        app.announce(session)
+        prepared = admit(session, prepare(session))
+        if prepared.preflight is not None:
+            app.frontend.notify(PreflightReady(prepared.preflight))
+        changes: tuple[FileChange, ...] | None = () if diff else None
+        exit_code = prepared.exit_code
+        if diff and not prepared.plan.empty:
+            outcome, changes = preview(session, prepared)
+            exit_code = outcome.exit_code or prepared.exit_code
+        return PlanReport(prepared.plan, changes, prepared.refused, exit_code)
+
+
+def status_of(app: App, *, offline: bool) -> Standing:
+    """The status of the site. Asks the machines unless `offline` or while another run is at work."""
+    site, state = app.site, app.state
+    running = holder(state.path)
+    last_run = _last_run(app)
+    app.announce_rotations()
+    interrupted = None if running else interrupted_run(state.journal)
+    present = {machine.hostname for machine in site.present_machines}
+    unproven = {host: entry for host, entry in read_proof(state.proof).unproven.items() if host in present}
+    known = Standing(
+        site,
+        last_run=last_run,
+        running=str(running or ""),
+        interrupted=interrupted.run if interrupted else "",
+        continued_by=interrupted.operation if interrupted and interrupted.operation else "apply",
+        unproven={host: entry.why for host, entry in unproven.items()},
+        proof_failed=any(entry.failed for entry in unproven.values()),
+    )
+    if offline or running:
+        return known
+    compared = app.environment.stocked(site)
+    _, prepared = app.inspect(Install() if compared else Look(), "status")
+    return replace(
+        known,
+        plan=prepared.plan,
+        findings=standing(site, prepared.observation),
+        versions=versions(site, prepared.observation.machines),
+        compared=compared,
+        look=prepared.exit_code,
+    )
+
+
+def _last_run(app: App) -> LastRun | None:
+    for report in app.state.reports():
+        try:
+            return last_run_of(report.parent.name, json.loads(report.read_text()))
+        except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            app.say(f"ignored: {report} is damaged")
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class CertificatesReport:
+    """Certificates of the machines and of this host. unreachable: machines that did not answer."""
+
+    rows: tuple[CertificateRow, ...]
+    unreachable: tuple[str, ...]
+    exit_code: int
+
+
+def show_certificates(app: App) -> CertificatesReport:
+    """Every certificate of the cluster, the next to expire first."""
+    session, prepared = app.inspect(Look(), "certs show")
+    rows = certificates_of(session.site, prepared.observation)
+    expired = any(row.verdict is Verdict.FAIL for row in rows)
+    code: int = prepared.exit_code
+    if code == ExitCode.OK and expired:
+        code = ExitCode.VERIFICATION_FAILED
+    return CertificatesReport(rows, tuple(prepared.plan.unreachable), code)
+
+
+class RestoreCluster(BaseModel):
+    """Restores the cluster from a backup."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    file: Annotated[Path, Parameter(positional=True, metavar="FILE")]
+    only_site: bool = Field(
+        default=False, description="Restore only missing files of the site and of its state on this host."
+    )
+
+
+def restore_cluster(app: App, request: RestoreCluster, options: RunOptions) -> int:
+    """Missing files of the site, etcd and keys on one control plane, then `apply`. Returns the exit code."""
+    manifest = read_backup(request.file)
+    if not options.check:
+        written, others = bring_back(request.file, manifest, app.site_dir, host_keys=not app.accept_new_host_keys)
+        for path in written:
+            app.say(f"{path} comes from the backup")
+        for path in others:
+            app.say(f"{path} differs from the backup, and stays")
+    if request.only_site:
+        return ExitCode.OK
+    with app.hold("restore"), tempfile.TemporaryDirectory(prefix="pai-restore-") as folder:  # for its owner alone
+        machine = Path(folder) / "machine.tar"
+        take_machine(request.file, machine)
+        restore = Restore(machine=str(machine), cluster=manifest.cluster, created=manifest.created)
+        outcome = app.run(restore, options)
+        if outcome is None:
+            return ExitCode.PREFLIGHT_FAILED
+        if options.check or outcome.exit_code is not ExitCode.OK:
+            return outcome.exit_code
+        after: Outcome | None = app.run(Install(), options.model_copy(update={"plan_file": None}), agreed=True)
+        return after.exit_code if after is not None else ExitCode.PREFLIGHT_FAILED

@@ -1,0 +1,130 @@
+"""The front end of the command line: progress and questions on stderr, results on stdout."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Any, Self
+
+import click
+
+from pai_install.app.frontend import (
+    ChangesReady,
+    Event,
+    FileDifference,
+    LogLine,
+    Message,
+    PlanReady,
+    PreflightReady,
+    Question,
+    RunEnded,
+)
+from pai_install.errors import ExitCode, PaiError
+from pai_install.preflight.report import PreflightReport, last_line
+from pai_install.preflight.report import text as preflight_text
+from pai_install.report.console import progress, show_outcome
+from pai_install.report.data import report_data
+from pai_install.report.diffs import changes_text
+from pai_install.report.model import Outcome
+from pai_install.report.notices import Observer
+from pai_install.report.planned import plan_text
+from pai_install.report.schemas import RUNS_SCHEMA_VERSION
+
+
+class Terminal:
+    """Shows events as they come. yes: agree to every question. as_json: stdout is for one document."""
+
+    def __init__(self, *, yes: bool = False, as_json: bool = False) -> None:
+        self.yes = yes
+        self.as_json = as_json
+        self._outcomes: list[Outcome] = []
+        self._stack = ExitStack()
+        self._progress: Observer | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.__exit__(kind, error, trace)  # the terminal is left as it was
+
+    def notify(self, event: Event) -> None:
+        """Shows the event."""
+        match event:
+            case Message(text=text):
+                click.echo(text, err=True)
+            case LogLine(text=text):
+                click.echo(text)
+            case FileDifference(text=text):
+                click.echo(text, nl=False, err=self.as_json)
+            case PlanReady(plan=plan):
+                if not self.as_json:
+                    click.echo(plan_text(plan), err=True)
+            case PreflightReady(report=report):
+                click.echo(_preflight(report), err=True)
+            case ChangesReady(changes=changes):
+                click.echo(changes_text(changes), nl=False, err=self.as_json)
+            case RunEnded():
+                self._show_run(event)
+            case _:
+                self._observer().notice(event)
+
+    def confirm(self, question: Question) -> bool:
+        """Asks on stderr. The end of the input means no. Raises KeyboardInterrupt on Ctrl-C."""
+        if self.yes:
+            return True
+        try:
+            if question.word:
+                text = f"{question.text}: type {question.word}"
+                return str(click.prompt(text, default="", show_default=False, err=True)) == question.word
+            return click.confirm(f"{question.text}?", err=True)
+        except click.Abort as stop:  # click raises it for Ctrl-C and for the end of the input
+            if isinstance(stop.__context__, EOFError):
+                return False
+            raise KeyboardInterrupt from None
+
+    def require_answers(self) -> None:
+        """Raises PaiError without --yes where stdin is not a terminal."""
+        if not self.yes and not sys.stdin.isatty():
+            raise PaiError(
+                "cannot ask for confirmation: stdin is not a terminal", remedy="add --yes", exit_code=ExitCode.USAGE
+            )
+
+    def show(self, data: Mapping[str, Any], text: str) -> None:
+        """Prints the result of a verb that reads. text: with its last line end."""
+        click.echo(f"{json.dumps(data, indent=2)}\n" if self.as_json else text, nl=False)
+
+    def show_runs(self, code: int, *, several: bool) -> None:
+        """Prints the document of the runs with --format json. several: whether the verb may make more than one."""
+        if not self.as_json:
+            return
+        runs = [report_data(outcome) for outcome in self._outcomes]
+        if several:
+            data = {"schema_version": RUNS_SCHEMA_VERSION, "exit_code": code, "runs": runs}
+            click.echo(json.dumps(data, indent=2))
+        elif runs:
+            click.echo(json.dumps(runs[0], indent=2))
+
+    def _show_run(self, event: RunEnded) -> None:
+        self._outcomes.append(event.outcome)
+        if self.as_json:
+            return
+        show_outcome(event.outcome, sys.stdout)
+        if event.report is not None:
+            click.echo(f"report: {event.report}")
+
+    def _observer(self) -> Observer:
+        if self._progress is None:
+            self._progress = self._stack.enter_context(progress(sys.stderr))
+        return self._progress
+
+
+def _preflight(report: PreflightReport) -> str:
+    """The whole report where it refuses a machine, else one line."""
+    if not report.ok:
+        return preflight_text(report)
+    return f"{last_line(report)}{'; `pai-install preflight` shows them' if report.warnings else ''}"
