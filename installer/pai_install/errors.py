@@ -23,6 +23,7 @@ class PaiError(Exception):
     """Something the user can act on.
 
     message: what went wrong, naming the thing and the value seen.
+    code: the name of the cause, which stays when the message is reworded; docs/reference/errors.md lists all.
     details: evidence, for example the tool's own output; may span lines.
     remedy: what to do next.
     """
@@ -31,12 +32,14 @@ class PaiError(Exception):
         self,
         message: str,
         *,
+        code: str = "",
         details: str = "",
         remedy: str = "",
         exit_code: ExitCode = ExitCode.STEP_FAILED,
     ) -> None:
         super().__init__(message)
         self.message = message
+        self.code = code
         self.details = details
         self.remedy = remedy
         self.exit_code = exit_code

@@ -86,6 +86,7 @@ def find_check(name: str, checks: Mapping[str, Check[Any]], *, listing: str = "p
     near = difflib.get_close_matches(name, checks, 3)
     raise PaiError(
         f"there is no check {name!r}",
+        code="unknown-check",
         remedy=f"did you mean {', '.join(near)}?" if near else f"`{listing}` lists all checks",
         exit_code=ExitCode.USAGE,
     )

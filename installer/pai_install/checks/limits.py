@@ -63,10 +63,15 @@ class Limits:
             if name not in known:
                 raise PaiError(
                     f"{where}: there is no health threshold {name!r}",
+                    code="unknown-health-threshold",
                     remedy="the names are in docs/health.md",
                     exit_code=ExitCode.SITE_INVALID,
                 )
             if isinstance(value, bool) or not isinstance(value, (int, float)):
-                raise PaiError(f"{where}.{name}: {value!r} is not a number", exit_code=ExitCode.SITE_INVALID)
+                raise PaiError(
+                    f"{where}.{name}: {value!r} is not a number",
+                    code="health-threshold-not-a-number",
+                    exit_code=ExitCode.SITE_INVALID,
+                )
             found[str(name)] = Limit(float(value), f"site, {where}")
         return found

@@ -67,6 +67,7 @@ def require_known(forced: Collection[str], known: Collection[str]) -> None:
     if strange:
         raise PaiError(
             f"--force-check names {', '.join(strange)}, which is no check",
+            code="force-check-unknown",
             remedy=f"checks: {', '.join(sorted(known))}",
             exit_code=ExitCode.USAGE,
         )

@@ -23,6 +23,8 @@ def show(error: PaiError, *, as_json: bool, debug: bool) -> None:
         click.echo("\n".join(f"  {line}" for line in error.details.splitlines()), err=True)
     if error.remedy:
         click.echo(f"  what to do: {error.remedy}", err=True)
+    if error.code:
+        click.echo(f"  code: {error.code}", err=True)
     if as_json:
         show_document(error)
     if debug:
@@ -40,7 +42,12 @@ def data(error: PaiError) -> dict[str, Any]:
         "schema_version": SCHEMA_VERSION,
         "ok": False,
         "exit_code": int(error.exit_code),
-        "error": {"message": error.message, "details": error.details, "remedy": error.remedy},
+        "error": {
+            "code": error.code,
+            "message": error.message,
+            "details": error.details,
+            "remedy": error.remedy,
+        },
     }
 
 
@@ -53,7 +60,7 @@ def schema() -> dict[str, Any]:
         SCHEMA_VERSION,
         ok={"const": False},
         exit_code={"enum": codes},
-        error=closed_object(message=text, details=text, remedy=text),
+        error=closed_object(code=text, message=text, details=text, remedy=text),
     )
 
 

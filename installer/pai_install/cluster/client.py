@@ -95,7 +95,7 @@ class ApiError(PaiError):
     """The API server refused. reason: its reason code, e.g. "Conflict", "Forbidden"; "" where it gave none."""
 
     def __init__(self, message: str, *, reason: str = "", details: str = "", remedy: str = "") -> None:
-        super().__init__(message, details=details, remedy=remedy)
+        super().__init__(message, code="api-request-refused", details=details, remedy=remedy)
         self.reason = reason
 
 
@@ -105,6 +105,7 @@ class NoClusterError(PaiError):
     def __init__(self, down: Mapping[str, str]) -> None:
         super().__init__(
             "no control plane answers",
+            code="no-control-plane-answers",
             details="\n".join(f"{host}: {why}" for host, why in down.items()),
             remedy="pai-install status",
             exit_code=ExitCode.UNREACHABLE,

@@ -139,7 +139,10 @@ class KubectlClient:
             if not (answer.ok or call.may_fail):
                 raise refusal(reply.host, call, answer)
         if len(reply.answers) != len(asked):
-            raise PaiError(f"{reply.host} answered {len(reply.answers)} of {len(asked)} requests")
+            raise PaiError(
+                f"{reply.host} answered {len(reply.answers)} of {len(asked)} requests",
+                code="kubectl-answers-incomplete",
+            )
         return reply
 
 
@@ -169,9 +172,15 @@ def _parse(source: str, output: str) -> Iterable[JsonObject]:
         try:
             item, place = decoder.raw_decode(output, place)
         except (ValueError, RecursionError) as error:
-            raise PaiError(f"{source} returned no JSON: {error}", details=plain_text(output[:400])) from error
+            raise PaiError(
+                f"{source} returned no JSON: {error}", code="kubectl-answer-not-json", details=plain_text(output[:400])
+            ) from error
         if not isinstance(item, dict):
-            raise PaiError(f"{source} returned no JSON object", details=plain_text(output[:400]))
+            raise PaiError(
+                f"{source} returned no JSON object",
+                code="kubectl-answer-not-an-object",
+                details=plain_text(output[:400]),
+            )
         found.append(plain(item))
         place += len(output[place:]) - len(output[place:].lstrip())
     return found

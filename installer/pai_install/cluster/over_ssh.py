@@ -218,6 +218,7 @@ def _answers(host: str, done: proc.Completed, calls: Sequence[Call]) -> tuple[An
         return why
     raise PaiError(
         f"the connection to {host} was lost before the answer to the request",
+        code="connection-lost",
         details=why,
         remedy="see with pai-install status what was done, then run the same command again",
     )

@@ -104,13 +104,16 @@ def refused(url: str, error: urllib.error.HTTPError) -> PaiError:
     said = f"{url}: the server answered {error.code} {error.reason}"
     host = urllib.parse.urlsplit(url).hostname or url
     if error.code == 429:
-        return PaiError(_too_many(said, host, asked_pause_s(error)), remedy=_LESS)
+        return PaiError(_too_many(said, host, asked_pause_s(error)), code="server-rate-limit", remedy=_LESS)
     if error.code == 401:
         return PaiError(
             f"{said}: it wants another login",
+            code="download-login-rejected",
             remedy="check component_mirror_username and component_mirror_password, or choose another component source",
         )
-    return PaiError(said, remedy="check the component source of the site and that the dev box may reach it")
+    return PaiError(
+        said, code="download-refused", remedy="check the component source of the site and that the dev box may reach it"
+    )
 
 
 _LESS = (

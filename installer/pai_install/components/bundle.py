@@ -77,6 +77,7 @@ class Bundle:
         if wanted and held != wanted and not held.startswith(f"{wanted}."):
             raise PaiError(
                 f"{self._path} holds Kubernetes {held}, the site wants {wanted}",
+                code="bundle-kubernetes-version",
                 remedy="set kubernetes_version to what the bundle holds, or use a bundle made for that version",
                 exit_code=ExitCode.SITE_INVALID,
             )
@@ -113,6 +114,7 @@ class Bundle:
         if isinstance(contents, str):
             raise PaiError(
                 f"{self._path} is damaged: {contents} of {pick.component} does not match the digest in its index",
+                code="bundle-digest-mismatch",
                 remedy="copy the bundle again, or rebuild it",
             )
         return contents
@@ -166,6 +168,7 @@ def _digits(data: bytes) -> str:
 def _not_a_bundle(path: Path, why: str) -> PaiError:
     return PaiError(
         f"{path} cannot be read as a component bundle: {why}",
+        code="bundle-unreadable",
         remedy="make one with: pai-install components bundle FILE",
         exit_code=ExitCode.SITE_INVALID,
     )

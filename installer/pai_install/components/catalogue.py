@@ -257,6 +257,7 @@ def resolve(
     if lacking:
         raise PaiError(
             f"the component source {source} lacks {', '.join(sorted(lacking))}: there are only their makers' images",
+            code="components-not-in-source",
             remedy="choose component_source: upstream, mirror or a bundle of these, or give images by component_images",
             exit_code=ExitCode.SITE_INVALID,
         )
@@ -301,6 +302,7 @@ def _require_architecture(refused: Mapping[str, str], source: SourceName, archit
         raise PaiError(
             f"the component source {source} lacks for {architecture}: "
             + "; ".join(f"{name} ({why})" for name, why in refused.items()),
+            code="components-not-for-architecture",
             remedy="choose component_source: modules, give the image by component_images, or do without what needs it",
             exit_code=ExitCode.SITE_INVALID,
         )
@@ -314,6 +316,7 @@ def no_longer(picks: Collection[PinnedComponent], where: str) -> PaiError:
     """The error for installed versions that are no longer available."""
     return PaiError(
         f"{where} lacks {', '.join(f'{one.component} {one.version}' for one in picks)}, which the machines run",
+        code="installed-components-not-in-source",
         remedy="run pai-install upgrade, which brings the machines to the versions that there are; until then use the "
         "version of pai-install, or the bundle, that installed them",
         exit_code=ExitCode.PREFLIGHT_FAILED,
@@ -325,6 +328,7 @@ def _unknown(catalogue: Catalogue, wanted: str, family: Family) -> PaiError:
     known = ", ".join(version for version in kubernetes.versions if kubernetes.has(version, family))
     return PaiError(
         f"cannot find Kubernetes {wanted} in the component source ({family})",
+        code="kubernetes-version-not-in-source",
         remedy=f"choose a version: {', '.join(catalogue.kubernetes.sets)}, {known}",
         exit_code=ExitCode.SITE_INVALID,
     )

@@ -60,6 +60,7 @@ def _of_bundle(
     if bundle is None:
         raise PaiError(
             "the component source is a bundle, and no file is named",
+            code="bundle-path-missing",
             remedy="set component_bundle in config.yaml",
             exit_code=ExitCode.SITE_INVALID,
         )
@@ -78,6 +79,7 @@ def _of_bundle(
         raise PaiError(
             f"{bundle} lacks {', '.join(lacking)}: the bundle was made for another site or by another version of "
             "pai-install",
+            code="bundle-incomplete",
             remedy="rebuild the bundle for this site with this version: pai-install components bundle FILE",
             exit_code=ExitCode.SITE_INVALID,
         )

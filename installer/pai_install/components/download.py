@@ -46,7 +46,9 @@ def fetch_bytes(
     except (OSError, http.client.HTTPException) as error:
         if isinstance(error, urllib.error.HTTPError):
             raise
-        raise PaiError(f"{url}: the answer broke off: {error}", remedy="run the same command again") from error
+        raise PaiError(
+            f"{url}: the answer broke off: {error}", code="download-interrupted", remedy="run the same command again"
+        ) from error
 
 
 def blocks(response: http.client.HTTPResponse, url: str, limit: int = LARGEST) -> Iterator[bytes]:
@@ -62,7 +64,11 @@ def blocks(response: http.client.HTTPResponse, url: str, limit: int = LARGEST) -
 
 def _check_length(url: str, length: int, limit: int) -> None:
     if length > limit:
-        raise _TooLongError(f"{url} is longer than {limit} bytes", remedy="it is not what was asked for: do not use it")
+        raise _TooLongError(
+            f"{url} is longer than {limit} bytes",
+            code="download-too-long",
+            remedy="it is not what was asked for: do not use it",
+        )
 
 
 def open_url(
@@ -80,7 +86,9 @@ def open_url(
     the caller as urllib's HTTPError, because it may know how to log in.
     """
     if not url.startswith(tuple(f"{scheme}://" for scheme in schemes)):
-        raise PaiError(f"{url} is not a URL that can be fetched", remedy="use https:// or http://")
+        raise PaiError(
+            f"{url} is not a URL that can be fetched", code="download-url-invalid", remedy="use https:// or http://"
+        )
     waited_s = 0.0
     while True:
         try:
@@ -97,6 +105,7 @@ def open_url(
         except (OSError, http.client.HTTPException) as error:
             raise PaiError(
                 f"{url} cannot be reached: {getattr(error, 'reason', error)}",
+                code="server-unreachable",
                 remedy="check network, name resolution and proxy settings, or choose another component source",
             ) from error
 
@@ -146,6 +155,7 @@ def download(
             if attempt == ATTEMPTS:
                 raise PaiError(
                     f"{url}: the download broke off {ATTEMPTS} times: {error}",
+                    code="download-retries-exhausted",
                     remedy="run the same command again: the download continues where it stopped",
                 ) from error
             time.sleep(attempt)
@@ -154,6 +164,7 @@ def download(
         part.unlink()
         raise PaiError(
             f"{url} is not the file that is pinned: its sha256 is {seen}, expected {sha256}",
+            code="download-checksum-mismatch",
             remedy="a proxy or mirror may have changed the file, or the transfer damaged it: do not use it; try again "
             "or choose another component source",
         )
@@ -195,7 +206,7 @@ def first_byte(url: str, access: Access) -> None:
     except urllib.error.HTTPError as error:
         raise refused(url, error) from error
     except (OSError, http.client.HTTPException) as error:
-        raise PaiError(f"{url}: the answer broke off: {error}") from error
+        raise PaiError(f"{url}: the answer broke off: {error}", code="download-interrupted") from error
 
 
 def digest_of(data: bytes) -> str:

@@ -30,6 +30,7 @@ def open_source(catalogue: Catalogue, name: SourceName, mirror: Mirror = UPSTREA
     if name == "mirror" and not mirror.url:
         raise PaiError(
             "the component source is a mirror without an address",
+            code="mirror-url-missing",
             remedy="set component_mirror_url in config.yaml",
             exit_code=ExitCode.SITE_INVALID,
         )
@@ -96,6 +97,7 @@ def _check_box(wanted: Sequence[PinnedComponent], source: Source, store: Store) 
     if lacking:
         raise PaiError(
             f"the dev box lacks {', '.join(lacking)}, needed for components from the source {source.name}",
+            code="build-tools-missing",
             remedy=f"run: apt-get install {' '.join(lacking)}",
             exit_code=ExitCode.PREFLIGHT_FAILED,
         )

@@ -70,6 +70,7 @@ class GivenImages:
             known = [name for name, it in self._catalogue.components.items() if not it.files and len(it.images) == 1]
             raise PaiError(
                 f"component_images: {component} is not a component that is one image and nothing else",
+                code="component-image-not-single",
                 remedy=f"choose from {', '.join(sorted(known))}",
                 exit_code=ExitCode.SITE_INVALID,
             )

@@ -61,6 +61,7 @@ def fetch_toolchain(wanted: GoToolchain, architecture: Architecture, target: Pat
     if architecture not in wanted.toolchain:
         raise PaiError(
             f"no checksum of Go {wanted.version} for {architecture} is pinned",
+            code="go-checksum-not-pinned",
             remedy=f"install Go {wanted.version} or newer on the dev box",
         )
     module = f"golang.org/toolchain@v0.0.1-go{wanted.version}.linux-{architecture}"
@@ -74,6 +75,7 @@ def fetch_toolchain(wanted: GoToolchain, architecture: Architecture, target: Pat
                 raise PaiError(
                     f"the Go toolchain from the module proxy is not the pinned one: its sum is {seen}, "
                     f"expected {wanted.toolchain[architecture]}",
+                    code="go-checksum-mismatch",
                     remedy="do not use it; check GOPROXY",
                 )
             _unpack(content, f"{module}/", target)
@@ -87,6 +89,7 @@ def _download_zip(module: str, target: Path) -> None:
     if not choices:
         raise PaiError(
             "no Go on the dev box and GOPROXY names no module proxy to fetch it from",
+            code="go-proxy-missing",
             remedy="install Go or set GOPROXY",
         )
     failures: list[str] = []
@@ -103,6 +106,7 @@ def _download_zip(module: str, target: Path) -> None:
             return
     raise PaiError(
         f"the Go toolchain {version} cannot be fetched",
+        code="go-toolchain-download-failed",
         details="\n".join(failures),
         remedy="check GOPROXY, or install Go on the dev box",
     )
@@ -126,7 +130,7 @@ def _unpack(archive: zipfile.ZipFile, prefix: str, target: Path) -> None:
         # go.mod files inside a module archive are stored as _go.mod
         path = staged / re.sub(r"(^|/)_go\.mod$", r"\1go.mod", name.removeprefix(prefix))
         if not name.startswith(prefix) or ".." in path.parts:
-            raise PaiError(f"the Go toolchain archive holds an unexpected path: {name}")
+            raise PaiError(f"the Go toolchain archive holds an unexpected path: {name}", code="go-archive-path-unsafe")
         path.parent.mkdir(parents=True, exist_ok=True)
         with archive.open(name) as source, path.open("wb") as output:
             shutil.copyfileobj(source, output)

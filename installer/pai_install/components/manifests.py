@@ -43,6 +43,7 @@ def _verified(name: str, content: bytes, sha256: str) -> bytes:
     if found != sha256:
         raise PaiError(
             f"{name} does not match its pinned digest",
+            code="manifest-digest-mismatch",
             details=f"sha256 {found} instead of {sha256}",
             remedy="try another source",
         )

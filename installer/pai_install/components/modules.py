@@ -131,7 +131,10 @@ class Modules:
     def _recipe(self, pick: PinnedComponent) -> GoBuild | CBuild | DebBuild:
         build = self._component(pick).build
         if build is None:
-            raise PaiError(f"{pick.component} cannot be built from modules: only its makers' image is there")
+            raise PaiError(
+                f"{pick.component} cannot be built from modules: only its makers' image is there",
+                code="component-not-buildable",
+            )
         return build
 
     def _wrapper(self, pick: PinnedComponent) -> Path:

@@ -90,10 +90,12 @@ class _Session:
         if self.mirror.username:
             return PaiError(
                 f"{self.place}: the registry refuses the login of {self.mirror.username}",
+                code="registry-login-rejected",
                 remedy="check component_mirror_username and component_mirror_password",
             )
         return PaiError(
             f"{self.place}: the registry refuses anonymous pulls",
+            code="registry-anonymous-pull-refused",
             remedy="a mirror that wants a login gets it from component_mirror_username and component_mirror_password",
         )
 
@@ -107,7 +109,7 @@ class _Session:
         answer = self.document(self._token(f"{words['realm']}?{query}"))
         token = answer.get("token") or answer.get("access_token")
         if not (isinstance(token, str) and re.fullmatch(r"[!-~]+", token)):
-            raise PaiError(f"{self.place}: the registry's login returned no token")
+            raise PaiError(f"{self.place}: the registry's login returned no token", code="registry-token-missing")
         self.headers["Authorization"] = f"Bearer {token}"
 
     def _token(self, url: str) -> bytes:
@@ -123,6 +125,7 @@ class _Session:
         if address.scheme != "https" and (address.scheme, address.netloc) != (own.scheme, own.netloc):
             raise PaiError(
                 f"{self.place}: the registry sends its visitors to {realm[:200]!r} to log in",
+                code="registry-realm-outside",
                 remedy="do not use this registry: a login is asked for by https or on the registry's own host",
             )
 
@@ -133,7 +136,7 @@ class _Session:
         except (ValueError, RecursionError):
             document = None
         if not isinstance(document, dict):
-            raise PaiError(f"{self.place}: the registry's answer is no JSON object")
+            raise PaiError(f"{self.place}: the registry's answer is no JSON object", code="registry-answer-invalid")
         return document
 
 
@@ -184,7 +187,10 @@ def _choose(session: _Session, architecture: Architecture) -> tuple[Mapping[str,
         wanted = _for(session, document["manifests"], architecture)
         data = session.manifest(wanted)
         if digest_of(data) != wanted:
-            raise PaiError(f"{session.place}: the registry sent another manifest than {wanted}")
+            raise PaiError(
+                f"{session.place}: the registry sent another manifest than {wanted}",
+                code="registry-manifest-not-listed",
+            )
         document = session.document(data)
     media_type = document.get("mediaType")
     known = media_type if media_type in MANIFESTS else MANIFESTS[0]
@@ -198,6 +204,7 @@ def _named(session: _Session) -> bytes:
     if pinned and digest_of(data) != pinned:
         raise PaiError(
             f"{session.place}: the registry sent {digest_of(data)}, pinned is {pinned}",
+            code="registry-digest-mismatch",
             remedy="the registry or a mirror has exchanged the image: do not use it; choose another component source",
         )
     return data
@@ -209,7 +216,7 @@ def _for(session: _Session, manifests: object, architecture: Architecture) -> st
         platform = item.get("platform") if isinstance(item, dict) else None
         if isinstance(platform, dict) and (platform.get("os"), platform.get("architecture")) == ("linux", architecture):
             return f"sha256:{_hex(item.get('digest'))}"
-    raise PaiError(f"{session.place} has no image for linux/{architecture}")
+    raise PaiError(f"{session.place} has no image for linux/{architecture}", code="registry-image-not-for-architecture")
 
 
 def _parts(session: _Session, data: bytes) -> list[tuple[str, int]]:
@@ -218,7 +225,9 @@ def _parts(session: _Session, data: bytes) -> list[tuple[str, int]]:
     layers = manifest.get("layers")
     found = [manifest.get("config"), *(layers if isinstance(layers, list) else [None])]
     if not all(isinstance(blob, dict) for blob in found):
-        raise PaiError(f"{session.place}: the registry's manifest is of no known form")
+        raise PaiError(
+            f"{session.place}: the registry's manifest is of no known form", code="registry-manifest-unknown"
+        )
     return [(f"sha256:{_hex(blob.get('digest'))}", _size(blob.get("size"))) for blob in found]
 
 
@@ -230,5 +239,5 @@ def _hex(digest: object) -> str:
     """The hex digits of "sha256:..."; raises PaiError for anything else, which could escape the folder."""
     match = re.fullmatch(r"sha256:([0-9a-f]{64})", str(digest))
     if not match:
-        raise PaiError(f"{str(digest)[:100]!r} is not a sha256 digest")
+        raise PaiError(f"{str(digest)[:100]!r} is not a sha256 digest", code="registry-digest-invalid")
     return match.group(1)

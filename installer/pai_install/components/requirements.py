@@ -36,5 +36,6 @@ def check_disk(folder: Path, needed_mb: int) -> None:
         raise PaiError(
             f"components need {needed_mb / 1024:.1f} GiB free below {folder}, but only {free_mb / 1024:.1f} GiB are "
             "free",
+            code="disk-space-low",
             remedy="free some space, or put the cache elsewhere by setting XDG_CACHE_HOME",
         )

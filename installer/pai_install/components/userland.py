@@ -56,6 +56,7 @@ def fetch_packages(names: Sequence[str], folder: Path, progress: Progress) -> li
         if not done.ok:
             raise PaiError(
                 f"apt-get cannot fetch {' '.join(names)}",
+                code="apt-download-failed",
                 details=(done.stderr or done.stdout).strip()[-4000:],
                 remedy="check the dev box's apt sources",
             )

@@ -51,6 +51,7 @@ class SiteInvalid(PaiError):  # noqa: N818 - reads as what it is; other rooms ca
         count = "an error" if len(errors) == 1 else f"{len(errors)} errors"
         super().__init__(
             f"the site has {count}",
+            code="site-invalid",
             details="\n".join(text_lines(errors)),
             remedy="correct the lines above; `pai-install validate --annotate` shows them in the files",
             exit_code=ExitCode.SITE_INVALID,

@@ -78,7 +78,9 @@ class RunnerEngine:
     def run(self, request: RunRequest) -> Generator[Event]:
         """Yields the run's events; see Engine.run. Raises PaiError when Ansible cannot run the playbook."""
         if not (self._content / "playbooks" / request.playbook).is_file():
-            raise PaiError(f"there is no playbook {request.playbook} in {self._content / 'playbooks'}")
+            raise PaiError(
+                f"there is no playbook {request.playbook} in {self._content / 'playbooks'}", code="playbook-missing"
+            )
         with workdir.run_files(self._work_dir, self._owner, request) as files:
             config = self._config(files, request)
             yield from self._stream(config, request)
@@ -173,12 +175,18 @@ def _live(received: _Queue, log: RunLog, playbook: str) -> Iterator[RawEvent]:
     while True:
         raw = received.get()
         if isinstance(raw, BaseException):
-            raise PaiError(f"Ansible failed while running {playbook}: {raw}", details=log.tail()) from raw
+            raise PaiError(
+                f"Ansible failed while running {playbook}: {raw}", code="ansible-crashed", details=log.tail()
+            ) from raw
         log.write(str(raw.get("stdout") or ""))
         counted = counted or raw.get("event") == "playbook_on_stats"
         if raw.get("event") == EXIT:
             if raw["rc"] and not counted:
-                raise PaiError(f"Ansible could not run {playbook} (exit status {raw['rc']})", details=log.tail())
+                raise PaiError(
+                    f"Ansible could not run {playbook} (exit status {raw['rc']})",
+                    code="ansible-did-not-run",
+                    details=log.tail(),
+                )
             yield raw
             return
         yield raw

@@ -137,7 +137,10 @@ class Checkup:
         if self._site is not None and machine not in {item.hostname for item in self._site.present_machines}:
             names = (item.hostname for item in self._site.present_machines)
             raise PaiError(
-                f"the site has no machine {machine}", remedy=did_you_mean(machine, names), exit_code=ExitCode.USAGE
+                f"the site has no machine {machine}",
+                code="health-unknown-machine",
+                remedy=did_you_mean(machine, names),
+                exit_code=ExitCode.USAGE,
             )
         new = [
             Acknowledgement(machine, check, device, said, word.who, word.why, now, word.until)
@@ -148,6 +151,7 @@ class Checkup:
             where = f"{machine} {word.device}".strip()
             raise PaiError(
                 f"the last run found nothing to acknowledge: {check} on {where} is neither FAIL, WARN nor UNKNOWN",
+                code="finding-not-acknowledgeable",
                 remedy="run `pai-install health` first; it names machine, device and check of every finding",
                 exit_code=ExitCode.USAGE,
             )
@@ -162,6 +166,7 @@ class Checkup:
         if len(left) == len(kept):
             raise PaiError(
                 f"{check} on {machine} is not acknowledged",
+                code="finding-not-acknowledged",
                 remedy="`pai-install health acknowledge` lists what is",
                 exit_code=ExitCode.USAGE,
             )
@@ -182,7 +187,12 @@ class Checkup:
 
     def _remembering(self) -> HealthStore:
         if self._store is None:
-            raise PaiError("acknowledgements belong to a site", remedy="give --site DIR", exit_code=ExitCode.USAGE)
+            raise PaiError(
+                "acknowledgements belong to a site",
+                code="acknowledgement-needs-site",
+                remedy="give --site DIR",
+                exit_code=ExitCode.USAGE,
+            )
         return self._store
 
     def baselines(self) -> dict[str, Baseline]:
@@ -192,7 +202,12 @@ class Checkup:
     def accept(self, request: CheckupRequest) -> Accepted:
         """Takes the machines' present hardware as their baseline; those that do not show it keep theirs."""
         if self._store is None:
-            raise PaiError("a baseline belongs to a site", remedy="give --site DIR", exit_code=ExitCode.USAGE)
+            raise PaiError(
+                "a baseline belongs to a site",
+                code="baseline-needs-site",
+                remedy="give --site DIR",
+                exit_code=ExitCode.USAGE,
+            )
         documents, missed = self._documents(request)
         knowledge = self._knowledge()
         found = {
@@ -206,14 +221,21 @@ class Checkup:
 
     def _opened(self) -> AbstractContextManager[ClusterClient]:
         if self._cluster is None:
-            raise PaiError("no cluster to act on", remedy="give --site DIR", exit_code=ExitCode.USAGE)
+            raise PaiError(
+                "no cluster to act on", code="health-needs-cluster", remedy="give --site DIR", exit_code=ExitCode.USAGE
+            )
         return self._cluster()
 
     def _documents(self, request: CheckupRequest) -> tuple[Iterable[tuple[str, dict[str, Any]]], Mapping[str, str]]:
         if request.source is not None:
             return _limited(request.source, request.limit), {}
         if self._site is None or self._engine is None:
-            raise PaiError("no site to ask", remedy="give --site DIR or --from FILE", exit_code=ExitCode.USAGE)
+            raise PaiError(
+                "no site to ask",
+                code="health-needs-site",
+                remedy="give --site DIR or --from FILE",
+                exit_code=ExitCode.USAGE,
+            )
         require_present(self._site, request.limit)
         hosts = request.limit or tuple(machine.hostname for machine in self._site.present_machines)
         options = CollectorOptions(request.redact, request.deep_image)
@@ -301,6 +323,7 @@ def _limited(source: Path, limit: tuple[str, ...]) -> Iterator[tuple[str, dict[s
     if unknown or not held:
         raise PaiError(
             f"{source} holds no evidence" + (f" of {', '.join(unknown)}" if held else ""),
+            code="evidence-missing-for-machines",
             details=f"it holds {', '.join(held[:20])}" + (" ..." if len(held) > 20 else "") if held else "",
             exit_code=ExitCode.USAGE,
         )
@@ -317,11 +340,14 @@ def site_limits(limits: Limits, directory: Path) -> Limits:
     try:
         raw = YAML(typ="safe", pure=True).load(path.read_text()) or {}
     except YAMLError as error:
-        raise PaiError(f"{path} is not YAML", details=str(error), exit_code=ExitCode.SITE_INVALID) from error
+        raise PaiError(
+            f"{path} is not YAML", code="health-file-invalid", details=str(error), exit_code=ExitCode.SITE_INVALID
+        ) from error
     extra = set(raw) - {"thresholds", "skus"} if isinstance(raw, dict) else {"?"}
     if extra:
         raise PaiError(
             f"{path} may hold thresholds and skus, not {', '.join(sorted(map(str, extra)))}",
+            code="health-file-unknown-key",
             exit_code=ExitCode.SITE_INVALID,
         )
     return limits.overridden(raw)

@@ -51,10 +51,14 @@ class JobPlace:
         own = [it for it in _reachable(self.scheduling, self.cluster) if role.resources.sku in (None, it.sku)]
         fit = [it for it in own if bool(it.resource) == bool(role.resources.gpus)] or own
         if not fit or (role.resources.gpus and not fit[0].resource):
-            raise _usage(*_no_supply(self, role))
+            raise _usage("devices-not-in-virtual-cluster", *_no_supply(self, role))
         if role.resources.gpus and len({it.resource for it in fit}) > 1:
             names = ", ".join(it.sku for it in fit)
-            raise _usage(f"role {role.name} does not say of which machines its devices are: {names}", "name the SKU")
+            raise _usage(
+                "sku-ambiguous",
+                f"role {role.name} does not say of which machines its devices are: {names}",
+                "name the SKU",
+            )
         return fit[0]
 
 
@@ -77,6 +81,7 @@ def seat(scheduling: Scheduling, owner: JobOwner, cluster: str | None, priority:
     """A job's place by what is asked for; None: as the virtual cluster has it. Raises PaiError for what may not be."""
     if _LABEL_VALUE.fullmatch(owner.user) is None:
         raise _usage(
+            "user-name-not-a-label",
             f"{owner.user!r} is no name for a user here: Kubernetes takes up to 63 letters, digits, '-', '_' and '.'",
             "give one with --user",
         )
@@ -84,7 +89,11 @@ def seat(scheduling: Scheduling, owner: JobOwner, cluster: str | None, priority:
     chosen = priority or found.usual
     if chosen not in allowed(found):
         said = ", ".join(allowed(found))
-        raise _usage(f"jobs of {found.name} may not have the priority {chosen}", f"it allows {said}: --priority")
+        raise _usage(
+            "priority-not-allowed",
+            f"jobs of {found.name} may not have the priority {chosen}",
+            f"it allows {said}: --priority",
+        )
     return JobPlace(scheduling, found, chosen, owner)
 
 
@@ -93,14 +102,24 @@ def _cluster(scheduling: Scheduling, owner: JobOwner, name: str | None) -> Virtu
     may = clusters_at(scheduling).get(owner.namespace, ())
     names = [it.name for it in may]
     if not may:
-        raise _usage(f"group {owner.group} may submit to no virtual cluster", "pai-install vc list")
+        raise _usage(
+            "group-without-virtual-cluster",
+            f"group {owner.group} may submit to no virtual cluster",
+            "pai-install vc list",
+        )
     wanted = name or ("default" if "default" in names else names[0] if len(names) == 1 else None)
     if wanted is None:
-        raise _usage("the job names no virtual cluster", f"add --vc, one of {', '.join(names)}")
+        raise _usage(
+            "virtual-cluster-ambiguous", "the job names no virtual cluster", f"add --vc, one of {', '.join(names)}"
+        )
     if wanted not in names:
         known = any(it.name == wanted for it in scheduling.clusters)
         reason = f"group {owner.group} may not submit to {wanted}" if known else f"{wanted} is no virtual cluster"
-        raise _usage(reason, f"it may submit to {', '.join(names)}: --vc")
+        raise _usage(
+            "virtual-cluster-not-allowed" if known else "unknown-virtual-cluster",
+            reason,
+            f"it may submit to {', '.join(names)}: --vc",
+        )
     return next(it for it in may if it.name == wanted)
 
 
@@ -111,6 +130,7 @@ def _claims(job: Job, owner: JobOwner, grants: Iterable[Grant]) -> Iterable[tupl
         if grant is None or not grant.claimed:
             granted = ", ".join(own) or "none"
             raise _usage(
+                "storage-not-granted",
                 f"group {owner.group} is not granted the storage {mount.storage}",
                 f"it has {granted}; pai-install storage grant {mount.storage} --group {owner.group}",
             )
@@ -131,5 +151,5 @@ def _no_supply(place: JobPlace, role: Role) -> tuple[str, str]:
     return f"{place.cluster.name} has no {what}, which role {role.name} asks for", f"it has {has}"
 
 
-def _usage(message: str, remedy: str) -> PaiError:
-    return PaiError(message, remedy=remedy, exit_code=ExitCode.USAGE)
+def _usage(code: str, message: str, remedy: str) -> PaiError:
+    return PaiError(message, code=code, remedy=remedy, exit_code=ExitCode.USAGE)

@@ -28,6 +28,7 @@ def no_way(access: AptAccess, why: str) -> PaiError:
     """What `lab up` says without an archive."""
     return PaiError(
         f"the dev box cannot reach {access.distribution.name}'s archive of {access.suite}: {why}",
+        code="lab-archive-unreachable",
         remedy="let it through; or give lab up a root file system as a tar file in the suite's place (docs/lab.md)",
         exit_code=ExitCode.PREFLIGHT_FAILED,
     )
@@ -64,6 +65,7 @@ def known_keys(mine: LabDistribution, packed: Path, folder: Path) -> Path:
     if missing:
         raise PaiError(
             f"{mine.name}'s {mine.keyring_package} lacks a key that signs its archive: {', '.join(missing)}",
+            code="lab-archive-keys-missing",
             remedy="see whether the distribution has announced new keys, and who serves its archive to the dev box",
             exit_code=ExitCode.PREFLIGHT_FAILED,
         )

@@ -34,7 +34,9 @@ def lab_lock() -> Iterator[None]:
         with FileLock(LABS_DIR / ".lock", timeout=LOCK_TIMEOUT_S):
             yield
     except Timeout as error:
-        raise PaiError("another lab command runs on the dev box", remedy="wait for it to end") from error
+        raise PaiError(
+            "another lab command runs on the dev box", code="lab-locked", remedy="wait for it to end"
+        ) from error
 
 
 def require_root() -> None:
@@ -42,6 +44,7 @@ def require_root() -> None:
     if os.geteuid() != 0:
         raise PaiError(
             "the lab needs root: it creates mounts, namespaces and interfaces",
+            code="lab-needs-root",
             remedy="run the same command with sudo",
             exit_code=ExitCode.PREFLIGHT_FAILED,
         )

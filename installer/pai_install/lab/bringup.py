@@ -102,6 +102,7 @@ def base_images(
         if wanted and not is_of(wanted, found[one.name]):
             raise PaiError(
                 f"{one.name} is there already, and not of {wanted}",
+                code="lab-machine-exists-with-other-system",
                 remedy="lab down, then lab up with the suites that you want",
                 exit_code=ExitCode.USAGE,
             )

@@ -114,7 +114,9 @@ def _disk_full(spec: LabSpec, one: LabMachine) -> str:
 
 
 def _cannot(why: str) -> PaiError:
-    return PaiError(f"this fault cannot be made here: {why}", exit_code=ExitCode.PREFLIGHT_FAILED)
+    return PaiError(
+        f"this fault cannot be made here: {why}", code="lab-fault-impossible", exit_code=ExitCode.PREFLIGHT_FAILED
+    )
 
 
 _INJECTORS: dict[Fault, Callable[[LabSpec, LabMachine], str]] = {

@@ -46,6 +46,7 @@ def open_ledger(spec: LabSpec) -> Ledger:
         if taken:
             raise PaiError(
                 f"already on the dev box, but not of this lab: {', '.join(taken)}",
+                code="lab-names-taken",
                 remedy="remove them, or give the site addresses of another /24",
             )
         record = LabRecord(names.lab, str(spec.state_dir))
@@ -61,10 +62,12 @@ def check_owner(record: LabRecord, spec: LabSpec) -> None:
         if is_abandoned(record):
             raise PaiError(
                 f"{spec.subnet} belongs to the lab of {record.site}, and that folder is gone",
+                code="lab-subnet-of-deleted-site",
                 remedy="run lab down: it removes labs whose site folder is gone, too",
             )
         raise PaiError(
             f"{spec.subnet} belongs to the lab of {record.site}",
+            code="lab-subnet-in-use",
             remedy="run lab down for that site, or give this one addresses of another /24",
         )
 

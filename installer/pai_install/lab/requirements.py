@@ -124,6 +124,7 @@ def ensure_requirements(
         if not confirm(f"the lab needs Debian packages on the dev box: {' '.join(packages)}. Install them?"):
             raise PaiError(
                 f"not installed: {' '.join(packages)}",
+                code="lab-packages-missing",
                 remedy=f"apt-get install {' '.join(packages)}",
                 exit_code=ExitCode.PREFLIGHT_FAILED,
             )
@@ -138,6 +139,7 @@ def _refuse(found: Iterable[str]) -> None:
     if lines:
         raise PaiError(
             "the dev box cannot run the lab",
+            code="lab-requirements-missing",
             details="\n".join(lines),
             remedy="see docs/lab.md, 'What the box needs'",
             exit_code=ExitCode.PREFLIGHT_FAILED,

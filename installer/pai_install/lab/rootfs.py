@@ -134,7 +134,9 @@ def authorize(spec: LabSpec, machine: LabMachine) -> bool:
     root = machine_names(spec, machine).root
     found = account(root, spec.user)
     if found is None:
-        raise PaiError(f"{machine.name} has no user {spec.user}", remedy="lab down, then lab up")
+        raise PaiError(
+            f"{machine.name} has no user {spec.user}", code="lab-user-missing", remedy="lab down, then lab up"
+        )
     user_id, group_id, home = found
     folder = root / home.lstrip("/") / ".ssh"
     allowed = folder / "authorized_keys"

@@ -70,7 +70,12 @@ class LabSpec:
             if machine.name == name:
                 return machine
         names = ", ".join(machine.name for machine in self.machines)
-        raise PaiError(f"no machine {name!r} in this lab", remedy=f"one of: {names}", exit_code=ExitCode.USAGE)
+        raise PaiError(
+            f"no machine {name!r} in this lab",
+            code="lab-unknown-machine",
+            remedy=f"one of: {names}",
+            exit_code=ExitCode.USAGE,
+        )
 
 
 def checked(spec: LabSpec) -> LabSpec:
@@ -123,4 +128,6 @@ def _gpus_of(sku: Sku) -> LabGpus | None:
 
 
 def _unfit(what: str, remedy: str) -> PaiError:
-    return PaiError(f"this site cannot be a lab: {what}", remedy=remedy, exit_code=ExitCode.SITE_INVALID)
+    return PaiError(
+        f"this site cannot be a lab: {what}", code="lab-site-unfit", remedy=remedy, exit_code=ExitCode.SITE_INVALID
+    )

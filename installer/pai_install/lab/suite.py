@@ -35,6 +35,7 @@ def checked_suite(suite: str) -> str:
     what = "there is no such file" if is_file(suite) else "not a suite"
     raise PaiError(
         f"{suite}: {what}",
+        code="lab-suite-invalid",
         remedy=f"one of {', '.join(SUITES)}, or a root file system as a tar file (docs/lab.md)",
         exit_code=ExitCode.USAGE,
     )
@@ -84,6 +85,7 @@ def _unpack(packed: Path, image: Path) -> None:
     if missing:
         raise PaiError(
             f"{packed} is no system that the lab can start: it has no {', '.join(missing)}",
+            code="lab-suite-without-systemd",
             remedy="install these packages before you pack it (docs/lab.md)",
             exit_code=ExitCode.PREFLIGHT_FAILED,
         )

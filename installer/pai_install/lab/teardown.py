@@ -99,7 +99,12 @@ def remove_all(ledger: Ledger, say: Callable[[str], None]) -> tuple[str, ...]:
             removed.append(f"{resource.kind} {resource.name}")
             say(f"removed {removed[-1]}")
     if failed:
-        raise PaiError("the lab is not completely removed", details="\n".join(failed), remedy="run lab down again")
+        raise PaiError(
+            "the lab is not completely removed",
+            code="lab-not-removed",
+            details="\n".join(failed),
+            remedy="run lab down again",
+        )
     return tuple(removed)
 
 
@@ -110,7 +115,11 @@ def _end_processes(record: LabRecord) -> None:
     try:
         machine.kill(keepers, groups)
     except TimeoutError as error:
-        raise PaiError(str(error), remedy="see what they wait for (ps, dmesg), then run lab down again") from error
+        raise PaiError(
+            str(error),
+            code="lab-processes-not-ended",
+            remedy="see what they wait for (ps, dmesg), then run lab down again",
+        ) from error
 
 
 def _was_running(resource: Resource) -> bool:

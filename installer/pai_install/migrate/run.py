@@ -113,6 +113,7 @@ def _current(folder: OldFolder, file: OldFile) -> NewMachines:
     if not any((folder.path / name).is_file() for name in older):
         raise PaiError(
             f"{folder.path / file.name} has the current form already",
+            code="migrate-already-current",
             remedy=f"pai-install validate --site {folder.path}",
             exit_code=ExitCode.USAGE,
         )
@@ -139,6 +140,7 @@ def _nothing_old(folder: OldFolder) -> PaiError:
     below = [name for name in _BELOW if any((folder.path / name / old).is_file() for old in (*LAYOUT_NAMES, MASTERS))]
     return PaiError(
         f"{folder.path} holds no old site",
+        code="migrate-no-old-site",
         details=f"looked for {MASTERS}, {WORKERS}, {', '.join((*LAYOUT_NAMES, QUICK_START_NAMES[0]))}",
         remedy=f"{folder.path / below[0]} may be one" if below else "name the folder with the old files",
         exit_code=ExitCode.USAGE,

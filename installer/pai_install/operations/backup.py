@@ -51,18 +51,27 @@ class Backup(Operation):
         if self.snapshot and KEPT.fullmatch(self.snapshot) is None:
             raise PaiError(
                 f"{self.snapshot} is no name of a kept snapshot",
+                code="snapshot-name-invalid",
                 remedy=f"a name such as etcd-20270131T000000Z.db, from {KEPT_IN} of the control plane",
                 exit_code=ExitCode.USAGE,
             )
         if self.file and Path(self.file).exists():
-            raise PaiError(f"{self.file} is there already", remedy="give a new file", exit_code=ExitCode.USAGE)
+            raise PaiError(
+                f"{self.file} is there already",
+                code="backup-file-exists",
+                remedy="give a new file",
+                exit_code=ExitCode.USAGE,
+            )
 
     def plan(self, site: Site, observation: Observation) -> Plan:
         """One step on the leader, one on the dev box. Raises PaiError where no control plane answered."""
         leader = leader_of(site, observation.machines)
         if leader not in observation.machines:
             raise PaiError(
-                "no control plane of a cluster answered", remedy="pai-install status", exit_code=ExitCode.UNREACHABLE
+                "no control plane of a cluster answered",
+                code="control-plane-silent",
+                remedy="pai-install status",
+                exit_code=ExitCode.UNREACHABLE,
             )
         file = self._file(site, observation)
         machine = f"{file}.machine"

@@ -48,7 +48,10 @@ class CertsRenew(Operation):
         rows = certificates_of(site, observation)
         if not rows and observation.machines:
             raise PaiError(
-                "no control plane of a cluster answered", remedy="pai-install apply", exit_code=ExitCode.USAGE
+                "no control plane of a cluster answered",
+                code="control-plane-silent",
+                remedy="pai-install apply",
+                exit_code=ExitCode.USAGE,
             )
         leader = leader_of(site, observation.machines)
         hosts = tuple(

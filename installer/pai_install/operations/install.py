@@ -68,6 +68,7 @@ class Install(Operation):
         if not self.verify and VERIFY.name in self.phases:
             raise PaiError(
                 "--no-verify leaves out the phase verify, which --phase asks for",
+                code="no-verify-contradicts-phase",
                 remedy="give one of both",
                 exit_code=ExitCode.USAGE,
             )

@@ -73,6 +73,7 @@ class NodeDrain(NodeOperation):
         if lost and not self.force:
             raise PaiError(
                 f"no controller would start {len(lost)} of the pods again",
+                code="pods-without-controller",
                 details="\n".join(lost),
                 remedy="delete these pods yourself, or add --force",
                 exit_code=ExitCode.PREFLIGHT_FAILED,

@@ -56,7 +56,12 @@ class NodeReboot(NodeOperation):
                 "not a present machine of this site" if strange else "a control plane, which this verb does not reboot"
             )
             remedy = "" if strange else "reboot it by hand, one at a time; `pai-install status` says when it is back"
-            raise PaiError(f"{', '.join(strange or planes)}: {what}", remedy=remedy, exit_code=ExitCode.USAGE)
+            raise PaiError(
+                f"{', '.join(strange or planes)}: {what}",
+                code="unknown-machine" if strange else "reboot-control-plane",
+                remedy=remedy,
+                exit_code=ExitCode.USAGE,
+            )
 
     @property
     def queries(self) -> tuple[Select, ...]:
@@ -85,6 +90,7 @@ class NodeReboot(NodeOperation):
         if lines and not self.force:
             raise PaiError(
                 "jobs run there",
+                code="node-runs-jobs",
                 details="\n".join(lines),
                 remedy="wait until they have ended (node cordon keeps new ones away), or add --force",
                 exit_code=ExitCode.PREFLIGHT_FAILED,

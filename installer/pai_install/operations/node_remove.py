@@ -78,6 +78,7 @@ class NodeRemove(Operation):
             why = observation.unreachable.get(leader, "no answer")
             raise PaiError(
                 f"{leader}, through which the cluster is changed, does not answer: {why}",
+                code="leader-unreachable",
                 remedy="nothing was changed; run the same command again when it answers",
                 exit_code=ExitCode.UNREACHABLE,
             )
@@ -144,6 +145,7 @@ class _Removal:
             do = "power it off first" if self._operation.how == "replaced" else "leave out --dead"
             raise PaiError(
                 f"{', '.join(alive)}: the node is ready, so the machine is not dead",
+                code="node-not-dead",
                 remedy=f"{do}; Kubernetes takes up to a minute to notice that a machine is gone",
                 exit_code=ExitCode.PREFLIGHT_FAILED,
             )
@@ -157,6 +159,7 @@ class _Removal:
         lines = [f"{name}: {line}" for name, found in jobs.items() for line in effects_on(found)]
         raise PaiError(
             f"jobs run on {plural(len(jobs), 'machine')}",
+            code="machines-run-jobs",
             details="\n".join(lines),
             remedy="--wait waits for their end, --grace S ends them with S seconds to save their work, --force at once",
             exit_code=ExitCode.PREFLIGHT_FAILED,

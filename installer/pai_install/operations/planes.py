@@ -22,6 +22,7 @@ def leaving_planes(machines: Sequence[Machine], site: Site) -> tuple[str, ...]:
     if planes and not any(machine.hostname not in planes for machine in site.control_planes):
         raise PaiError(
             f"without {', '.join(planes)} the cluster has no control plane",
+            code="last-control-plane",
             remedy="let another one join first; pai-install reset takes a whole cluster away",
             exit_code=ExitCode.PREFLIGHT_FAILED,
         )

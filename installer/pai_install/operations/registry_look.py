@@ -40,6 +40,7 @@ class RegistryLook(Operation):
         if not upstreams(site):
             raise PaiError(
                 "this site has neither a registry cache nor mirrors",
+                code="registry-not-configured",
                 remedy="enable_docker_cache: true in config.yaml starts a cache; docs/registries.md has more",
                 exit_code=ExitCode.USAGE,
             )
@@ -124,6 +125,7 @@ class RegistryGc(RegistryLook):
         if _own_cache(site).azure:
             raise PaiError(
                 "the cache keeps its content in Azure, which does not tell what was used last",
+                code="registry-azure-without-usage",
                 remedy="keep-days of the section registry bounds what Azure keeps",
                 exit_code=ExitCode.USAGE,
             )
@@ -139,6 +141,7 @@ def _own_cache(site: Site) -> Cache:
     if cache is None:
         raise PaiError(
             "this site has mirrors of its own and no cache in the cluster",
+            code="registry-cache-missing-mirrors-only",
             remedy="registry test asks the mirrors",
             exit_code=ExitCode.USAGE,
         )

@@ -35,10 +35,20 @@ class RegistryRotate(Operation):
         cache = registries_of(site).cache
         if cache is None:
             remedy = "enable_docker_cache: true in config.yaml starts one"
-            raise PaiError("this site has no registry cache of its own", remedy=remedy, exit_code=ExitCode.USAGE)
+            raise PaiError(
+                "this site has no registry cache of its own",
+                code="registry-cache-missing",
+                remedy=remedy,
+                exit_code=ExitCode.USAGE,
+            )
         if self.subject == "credentials" and not cache.authenticated:
             remedy = "docker_cache_htpasswd in config.yaml makes it ask"
-            raise PaiError("the cache asks for no login", remedy=remedy, exit_code=ExitCode.USAGE)
+            raise PaiError(
+                "the cache asks for no login",
+                code="registry-cache-without-login",
+                remedy=remedy,
+                exit_code=ExitCode.USAGE,
+            )
 
     def watched(self, site: Site) -> tuple[str, ...]:
         """All present machines."""

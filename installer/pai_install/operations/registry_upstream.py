@@ -32,6 +32,7 @@ class RegistryUpstream(RegistryLook):
         if self.upstream not in names:
             raise PaiError(
                 f"no cache serves {self.upstream}",
+                code="registry-upstream-unknown",
                 remedy=f"name one of {', '.join(names)}" if names else "this site has neither a cache nor mirrors",
                 exit_code=ExitCode.USAGE,
             )

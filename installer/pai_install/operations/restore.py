@@ -47,6 +47,7 @@ class Restore(Operation):
         if silent := [name for name in planes if name not in observation.machines]:
             raise PaiError(
                 f"{', '.join(silent)} does not answer, and would go on serving what it has",
+                code="restore-control-planes-silent",
                 remedy="restore the control plane, or write absent: true at it once it is switched off permanently",
                 exit_code=ExitCode.UNREACHABLE,
             )

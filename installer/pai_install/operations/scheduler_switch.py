@@ -57,6 +57,7 @@ class SchedulerSwitch(Operation):
         if leader not in observation.machines:
             raise PaiError(
                 f"{leader} does not answer, through which add-ons go and come",
+                code="leader-unreachable",
                 remedy="pai-install status",
                 exit_code=ExitCode.UNREACHABLE,
             )

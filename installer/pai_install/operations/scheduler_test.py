@@ -47,12 +47,14 @@ class SchedulerTest(Operation):
         if self._backend(site) is None:
             raise PaiError(
                 "this site has chosen no scheduler",
+                code="scheduler-not-configured",
                 remedy="section scheduler of services-configuration.yaml chooses one; --backend names one to test",
                 exit_code=ExitCode.USAGE,
             )
         if self.backend == "hived" and scheduler_of(site) != "hived":
             raise PaiError(
                 "HiveD is tested in virtual clusters that it keeps, and this site's scheduler is not hived",
+                code="scheduler-test-virtual-clusters-without-hived",
                 remedy="leave --backend out, or name another one",
                 exit_code=ExitCode.USAGE,
             )
@@ -73,6 +75,7 @@ class SchedulerTest(Operation):
         if not machines:
             raise PaiError(
                 "no worker is Ready and takes pods: nothing can be tested",
+                code="no-ready-worker",
                 remedy="pai-install status; pai-install node uncordon",
                 exit_code=ExitCode.VERIFICATION_FAILED,
             )

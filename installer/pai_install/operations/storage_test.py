@@ -43,14 +43,22 @@ class StorageTest(Operation):
         """Storages and workers must be the site's; those that are named must be granted to a group."""
         known = [storage.name for storage in site.services.storages or ()]
         if not known:
-            raise _refusal("this site has no storages", f"{_WHERE} defines them; docs/storage.md has more")
+            raise _refusal(
+                "site-without-storages", "this site has no storages", f"{_WHERE} defines them; docs/storage.md has more"
+            )
         require_present(site, self.limit)
         if strange := [name for name in self.storages if name not in known]:
-            raise _refusal(f"not a storage of this site: {', '.join(strange)}", did_you_mean(strange[0], known))
+            raise _refusal(
+                "unknown-storage", f"not a storage of this site: {', '.join(strange)}", did_you_mean(strange[0], known)
+            )
         if idle := [name for name in _ungranted(site) if name in self.storages]:
-            raise _refusal(f"no group may mount {', '.join(idle)}", _GRANT)
+            raise _refusal("storage-of-no-group", f"no group may mount {', '.join(idle)}", _GRANT)
         if self.limit and not self._workers(site):
-            raise _refusal(f"--limit: not a worker: {', '.join(self.limit)}", "jobs mount storages on workers alone")
+            raise _refusal(
+                "limit-not-a-worker",
+                f"--limit: not a worker: {', '.join(self.limit)}",
+                "jobs mount storages on workers alone",
+            )
 
     def watched(self, site: Site) -> tuple[str, ...]:
         """The control planes: one of them makes the pods."""
@@ -127,5 +135,5 @@ def _ungranted(site: Site) -> tuple[str, ...]:
     return tuple(storage.name for storage in site.services.storages or () if storage.name not in granted)
 
 
-def _refusal(message: str, remedy: str) -> PaiError:
-    return PaiError(message, remedy=remedy, exit_code=ExitCode.USAGE)
+def _refusal(code: str, message: str, remedy: str) -> PaiError:
+    return PaiError(message, code=code, remedy=remedy, exit_code=ExitCode.USAGE)

@@ -29,6 +29,7 @@ def require_target(site: Site, to: str) -> None:
     if to and wanted and not (fits(to, wanted) or fits(wanted, to)):
         raise PaiError(
             f"cannot upgrade to {to}: config.yaml asks for another version: kubernetes_version: {wanted}",
+            code="upgrade-version-differs-from-site",
             remedy=f'write kubernetes_version: "{".".join(to.split(".")[:2])}" into config.yaml, or remove the line',
             exit_code=ExitCode.USAGE,
         )
@@ -48,6 +49,7 @@ def require_control_planes(site: Site, observation: Observation) -> None:
         names = ", ".join([*missing, *outside])
         raise PaiError(
             f"every control plane must answer and be in the cluster before an upgrade: {names}",
+            code="upgrade-control-planes-incomplete",
             remedy="repair it, or mark it absent: true in layout.yaml; a cluster that is not there yet needs apply",
             exit_code=ExitCode.UNREACHABLE if missing else ExitCode.PREFLIGHT_FAILED,
         )
@@ -68,6 +70,7 @@ def require_applied(site: Site, observation: Observation) -> None:
     if other:
         raise PaiError(
             f"{', '.join(other)}: another version of pai-install made the control plane",
+            code="upgrade-not-applied",
             remedy="run pai-install apply first: it brings what is new in pai-install, and keeps the versions that run",
             exit_code=ExitCode.PREFLIGHT_FAILED,
         )
@@ -79,6 +82,7 @@ def require_kubernetes(had: Mapping[str, Versions], target: str) -> None:
         old = versions.get(KUBERNETES, target)
         if numbers(old) > numbers(target):
             raise _refused(
+                "kubernetes-downgrade",
                 f"{host} runs Kubernetes {old}, and the site asks for {target}",
                 f'Kubernetes does not support downgrades: write kubernetes_version: "{old}"',
             )
@@ -86,6 +90,7 @@ def require_kubernetes(had: Mapping[str, Versions], target: str) -> None:
         if jump > 1:
             between = f"{minor(old)[0]}.{minor(old)[1] + 1}"
             raise _refused(
+                "kubernetes-upgrade-too-far",
                 f"{host} runs Kubernetes {old}, and {target} is more than one minor version away",
                 f"upgrade minor by minor: first pai-install upgrade --to {between}",
             )
@@ -102,6 +107,7 @@ def require_components(had: Mapping[str, Versions], wanted: Mapping[str, Version
     if older:
         raise PaiError(
             f"the machines run newer programs than this version of pai-install has: {next(iter(older))}",
+            code="upgrade-components-newer",
             details="\n".join(older),
             remedy="use the version of pai-install that installed them, or a newer one",
             exit_code=ExitCode.PREFLIGHT_FAILED,
@@ -120,6 +126,7 @@ def require_unused_apis(uses: Sequence[ApiUse], target: str, *, force: bool) -> 
         lines = [line for use in gone for line in (f"{use.name}: gone in {use.removed}", *map(_indented, use.users))]
         raise PaiError(
             f"{plural(len(gone), 'API is', 'APIs are')} in use that Kubernetes {target} no longer has",
+            code="upgrade-apis-removed",
             details="\n".join(lines),
             remedy="let those programs use the newer API and restart the API servers, which count since their start; or"
             " add --force",
@@ -157,11 +164,12 @@ def require_owners(pods: Mapping[str, Sequence[Pod]], *, force: bool) -> None:
     if lost and not force:
         raise PaiError(
             f"no controller would start {len(lost)} of the pods again",
+            code="pods-without-controller",
             details="\n".join(lost),
             remedy="delete these pods yourself, or add --force",
             exit_code=ExitCode.PREFLIGHT_FAILED,
         )
 
 
-def _refused(message: str, remedy: str) -> PaiError:
-    return PaiError(message, remedy=f"{remedy}; nothing was changed", exit_code=ExitCode.PREFLIGHT_FAILED)
+def _refused(code: str, message: str, remedy: str) -> PaiError:
+    return PaiError(message, code=code, remedy=f"{remedy}; nothing was changed", exit_code=ExitCode.PREFLIGHT_FAILED)

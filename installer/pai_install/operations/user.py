@@ -54,7 +54,12 @@ def require_name(name: str) -> None:
     if why := why_no_name(name):
         near = near_name(name)
         remedy = f"for example {near}" if near else "for example alice, or team-a-2"
-        raise PaiError(f"{name!r} is no name for a user: it {why}", remedy=remedy, exit_code=ExitCode.USAGE)
+        raise PaiError(
+            f"{name!r} is no name for a user: it {why}",
+            code="user-name-invalid",
+            remedy=remedy,
+            exit_code=ExitCode.USAGE,
+        )
 
 
 def require_groups(site: Site, names: tuple[str, ...]) -> None:
@@ -63,9 +68,12 @@ def require_groups(site: Site, names: tuple[str, ...]) -> None:
     if not known:
         raise PaiError(
             "this site has no groups, and users are members of groups",
+            code="site-without-groups",
             remedy="define them in authentication.group-manager of services-configuration.yaml, then apply",
             exit_code=ExitCode.USAGE,
         )
     for name in unknown_groups(names, known):
         remedy = did_you_mean(name, known) or "pai-install validate shows the site's groups"
-        raise PaiError(f"{name} is no group of this site", remedy=remedy, exit_code=ExitCode.USAGE)
+        raise PaiError(
+            f"{name} is no group of this site", code="unknown-group", remedy=remedy, exit_code=ExitCode.USAGE
+        )

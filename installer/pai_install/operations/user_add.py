@@ -66,4 +66,9 @@ def _require_places(groups: list[PlacedGroup], observation: Observation) -> None
     missing = [it for it in (NAMESPACE, *(group.namespace for group in groups)) if it not in there]
     what = f"namespace {missing[0]}" if missing else "" if roles else f"role {MEMBER}"
     if what:
-        raise PaiError(f"the cluster has no {what} yet", remedy="pai-install apply makes it", exit_code=ExitCode.USAGE)
+        raise PaiError(
+            f"the cluster has no {what} yet",
+            code="group-not-applied",
+            remedy="pai-install apply makes it",
+            exit_code=ExitCode.USAGE,
+        )

@@ -126,6 +126,7 @@ def _require_answer(plan: Plan, leader: str) -> None:
     if leader in plan.unreachable:
         raise PaiError(
             f"{leader}, through which add-ons are applied, does not answer: {plan.unreachable[leader]}",
+            code="leader-unreachable",
             remedy="nothing was changed; run the same command again when it answers",
             exit_code=ExitCode.UNREACHABLE,
         )
@@ -144,6 +145,7 @@ def _require_first(plan: Plan, addons: Mapping[str, Sequence[str]]) -> None:
     if left:
         raise PaiError(
             "virtual clusters alone cannot be applied: what they stand on differs from the site",
+            code="scheduler-not-applied",
             details="\n".join(left),
             remedy="pai-install apply",
             exit_code=ExitCode.PREFLIGHT_FAILED,

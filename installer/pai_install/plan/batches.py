@@ -21,6 +21,7 @@ def width(text: str, total: int) -> int:
     if found is None or (found[2] and int(found[1]) > 100):
         raise PaiError(
             f"--max-unavailable {text!r} is neither a number of machines nor a percentage",
+            code="max-unavailable-invalid",
             remedy="write for instance 2, or 10%",
             exit_code=ExitCode.USAGE,
         )

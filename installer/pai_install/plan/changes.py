@@ -74,6 +74,7 @@ def refusal(changes: Iterable[RefusedChange], sources: Mapping[str, Document]) -
     lines = [line for change in changes for line in (f"{_place(change, sources)}: {change.message}", change.remedy)]
     return PaiError(
         "the site changes settings that are fixed in a running cluster",
+        code="fixed-settings-changed",
         details="\n".join(f"    {line}" if number % 2 else line for number, line in enumerate(lines)),
         remedy="restore the running values in the site's files, or follow the advice below each line; nothing was "
         "changed",

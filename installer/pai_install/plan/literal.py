@@ -36,6 +36,7 @@ def _key(key: object) -> str:
     if word.startswith(_RESERVED):
         raise PaiError(
             f"the site has a key {word[:60]!r}: keys that begin with {_RESERVED} are Ansible's own",
+            code="site-key-reserved",
             remedy="take it out of config.yaml or layout.yaml",
             exit_code=ExitCode.SITE_INVALID,
         )

@@ -98,4 +98,4 @@ def require_phases(names: Collection[str]) -> None:
         near = difflib.get_close_matches(name, PHASE_NAMES, n=1)
         known = f"the phases are {', '.join(PHASE_NAMES)}"
         remedy = f"did you mean {near[0]}? {known}" if near else known
-        raise PaiError(f"there is no phase {name!r}", remedy=remedy, exit_code=ExitCode.USAGE)
+        raise PaiError(f"there is no phase {name!r}", code="unknown-phase", remedy=remedy, exit_code=ExitCode.USAGE)

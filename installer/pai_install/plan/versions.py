@@ -104,7 +104,7 @@ def require_available(site: Site, version: str) -> None:
     try:
         exact_kubernetes(load_catalogue(), version, family_of(source))
     except PaiError as error:
-        raise PaiError(error.message, remedy=error.remedy, exit_code=ExitCode.USAGE) from error
+        raise PaiError(error.message, code=error.code, remedy=error.remedy, exit_code=ExitCode.USAGE) from error
 
 
 def fits(version: str, wanted: str) -> bool:

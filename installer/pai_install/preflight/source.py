@@ -96,6 +96,7 @@ def _require_means(wanted: Sequence[PinnedComponent], source: Source, cache: Pat
     if lacking:
         raise PaiError(
             f"the dev box lacks {', '.join(lacking)}, needed for components from the source {source.name}",
+            code="build-tools-missing",
             remedy=f"sudo apt-get install {' '.join(lacking)}",
         )
     check_disk(cache or default_cache(), max(source.disk_mb(pick) for pick in wanted))

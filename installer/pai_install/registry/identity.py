@@ -149,7 +149,9 @@ def read_identity(path: Path) -> Identity | None:
     except ValidationError as error:
         reasons = "\n".join(str(detail["msg"]) for detail in error.errors(include_url=False, include_input=False))
         remedy = "restore it from a backup; without one move it away, and the next apply makes another one"
-        raise PaiError(f"{path} cannot be used", details=reasons, remedy=remedy) from None
+        raise PaiError(
+            f"{path} cannot be used", code="registry-identity-unusable", details=reasons, remedy=remedy
+        ) from None
 
 
 def save(path: Path, identity: Identity) -> None:

@@ -74,6 +74,7 @@ def adoption_refusal(findings: tuple[Finding, ...]) -> PaiError:
     """The error that names each, and what to do."""
     return PaiError(
         "the cluster has PVCs of storages of this site that were made by hand, and are something else",
+        code="storage-claims-made-by-hand",
         details="\n".join(f"{found.message}\n    {found.remedy}" for found in findings),
         remedy="follow the advice below each line; nothing was changed",
         exit_code=ExitCode.PREFLIGHT_FAILED,

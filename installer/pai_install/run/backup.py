@@ -61,7 +61,9 @@ def backup_worker(site: Site, state: StateFolder) -> LocalWorker:
             manifest = BackupManifest(cluster=arguments["cluster"], leader=hosts[0], created=_time(arguments["of"]))
             pack(site.directory, state, machine, file, manifest)
         except OSError as error:
-            raise PaiError(f"the backup {file} cannot be written: {error.strerror}") from error
+            raise PaiError(
+                f"the backup {file} cannot be written: {error.strerror}", code="backup-not-written"
+            ) from error
         finally:
             machine.unlink(missing_ok=True)
         read_backup(file)
@@ -117,6 +119,7 @@ def read_backup(file: Path) -> BackupManifest:
     except (OSError, tarfile.TarError, EOFError, KeyError, ValueError, ValidationError) as error:
         raise PaiError(
             f"{file} is no whole backup of pai-install",
+            code="backup-invalid",
             details="its manifest is another" if isinstance(error, ValidationError) else str(error),
             remedy="give a file that pai-install backup made",
             exit_code=ExitCode.USAGE,

@@ -138,6 +138,7 @@ def _await_jobs(cluster: ClusterClient, arguments: Arguments, say: Say) -> str:
         if time.monotonic() >= deadline:
             raise PaiError(
                 f"jobs still run on {node}: {names}",
+                code="jobs-not-ended",
                 remedy="the node stays cordoned: the same command waits again, --grace S ends them; or `node uncordon`",
             )
         say(f"{node} waits for jobs: {names}")
@@ -156,6 +157,7 @@ def _await_node(cluster: ClusterClient, arguments: Arguments, say: Say) -> str:
         if time.monotonic() >= deadline:
             raise PaiError(
                 f"{node} is not ready: {problems[0]}",
+                code="node-not-ready",
                 details="\n".join(problems[1:]),
                 remedy=f"pai-install status; journalctl -u kubelet on {node}",
             )
@@ -183,6 +185,7 @@ def _unready(seen: read.Occupancy, arguments: Arguments) -> list[str]:
 def _left(node: str, left: Mapping[Ref, str]) -> PaiError:
     return PaiError(
         f"{plural(len(left), 'pod is', 'pods are')} still on {node}",
+        code="pods-not-drained",
         details="\n".join(f"{ref}: {why}" for ref, why in left.items()),
         remedy="the node stays cordoned; resolve the reasons above and drain again, or run `node uncordon`",
     )

@@ -72,6 +72,7 @@ def read_generations(path: Path) -> Generations:
     except (ValidationError, ValueError) as error:
         raise PaiError(
             f"{path} is broken",
+            code="generations-invalid",
             details=str(error),
             remedy="restore the file from a backup, or remove it: rotations then start over",
             exit_code=ExitCode.PREFLIGHT_FAILED,

@@ -52,6 +52,7 @@ def layout_edited_by(site_dir: Path, edit: Callable[[str], str]) -> str:
     except EditError as error:
         raise PaiError(
             f"{site_dir / LAYOUT}:{error.line}: {error.message}",
+            code="layout-not-editable",
             remedy="edit machine-list by hand; then the same command",
             exit_code=ExitCode.PREFLIGHT_FAILED,
         ) from error
@@ -64,6 +65,7 @@ def site_with(site_dir: Path, layout: str) -> LoadedSite:
     if reading.site is None or errors:
         raise PaiError(
             "the site would be invalid, so nothing was done",
+            code="edited-site-invalid",
             details="\n".join(text_lines(errors)),
             remedy="the lines are those that the files would have: change what is named first, then the same command",
             exit_code=ExitCode.SITE_INVALID,
@@ -98,6 +100,7 @@ def writing_worker(site_dir: Path) -> LocalWorker:
         if read_layout(site_dir) != arguments["before"]:
             raise PaiError(
                 f"{site_dir / LAYOUT} was changed while this command ran, so it was not written",
+                code="layout-changed-meanwhile",
                 remedy="run the same command again",
                 exit_code=ExitCode.PREFLIGHT_FAILED,
             )

@@ -111,6 +111,7 @@ def _refuse_foreign(card: Path) -> None:
     if holder is not None and holder.host != socket.gethostname():
         raise PaiError(
             f"the site is in use from another machine: {holder}",
+            code="site-locked-from-other-machine",
             remedy=f"if that run has ended, remove {card}",
             exit_code=ExitCode.PREFLIGHT_FAILED,
         )
@@ -119,6 +120,7 @@ def _refuse_foreign(card: Path) -> None:
 def _refusal(holder: Holder | None) -> PaiError:
     return PaiError(
         f"the site is in use: {holder or 'a run has just begun'}",
+        code="site-locked",
         remedy="wait until that run ends, or stop it there with Ctrl-C; then run the same command again",
         exit_code=ExitCode.PREFLIGHT_FAILED,
     )

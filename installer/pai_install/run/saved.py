@@ -48,6 +48,7 @@ class SavedPlan:
         if kept != asked:
             raise PaiError(
                 f"{self.path} is a plan of another command: {_in_words(kept)}; this one is {_in_words(asked)}",
+                code="plan-file-of-other-command",
                 remedy="use the verb and the arguments that the plan was made with",
                 exit_code=ExitCode.USAGE,
             )
@@ -56,6 +57,7 @@ class SavedPlan:
         if differences:
             raise PaiError(
                 f"the machines or the site have changed since {self.path} was made",
+                code="plan-file-outdated",
                 details="\n".join(differences),
                 remedy="make a new plan, read it and apply that one",
                 exit_code=ExitCode.PREFLIGHT_FAILED,
@@ -75,6 +77,7 @@ def read_plan(path: Path) -> SavedPlan:
     if version != PLAN_SCHEMA_VERSION:
         raise PaiError(
             f"{path} is a plan of schema version {version}; this release reads version {PLAN_SCHEMA_VERSION}",
+            code="plan-file-schema-version",
             remedy=_ANEW,
             exit_code=ExitCode.USAGE,
         )
@@ -88,4 +91,6 @@ def _in_words(command: dict[str, Any]) -> str:
 
 def _no_plan(path: Path, error: Exception) -> PaiError:
     details = f"{type(error).__name__}: {error}"
-    return PaiError(f"{path} is not a plan", details=details, remedy=_ANEW, exit_code=ExitCode.USAGE)
+    return PaiError(
+        f"{path} is not a plan", code="plan-file-invalid", details=details, remedy=_ANEW, exit_code=ExitCode.USAGE
+    )

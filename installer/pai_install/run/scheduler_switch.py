@@ -94,6 +94,7 @@ def still_busy(jobs: Sequence[KeptJob], backend: Backend) -> PaiError:
     """The refusal to switch under jobs that have not ended."""
     return PaiError(
         f"{plural(len(jobs), 'job')} of {backend} {'has' if len(jobs) == 1 else 'have'} not ended",
+        code="scheduler-jobs-running",
         details=_listed(jobs),
         remedy="wait until they have; --force ends them, and what they did not save is lost",
         exit_code=ExitCode.PREFLIGHT_FAILED,
@@ -103,6 +104,7 @@ def still_busy(jobs: Sequence[KeptJob], backend: Backend) -> PaiError:
 def _stay(jobs: Sequence[KeptJob]) -> PaiError:
     return PaiError(
         f"{plural(len(jobs), 'job')} did not go within {END_S:g} s",
+        code="scheduler-jobs-not-ended",
         details=_listed(jobs),
         remedy="end what makes them again (a Deployment, a CronJob); then the same command",
     )
@@ -131,12 +133,17 @@ def scheduler_text(site_dir: Path, text: str, to: Backend) -> str:
         made = kept_by(text, to)
     except EditError as error:
         place = f"{site_dir / SERVICES}:{error.line}"
-        message, code = f"{place}: {error.message}", ExitCode.PREFLIGHT_FAILED
-        raise PaiError(message, remedy=f"write there: scheduler: {{type: {to}}}", exit_code=code) from error
+        raise PaiError(
+            f"{place}: {error.message}",
+            code="site-file-not-editable",
+            remedy=f"write there: scheduler: {{type: {to}}}",
+            exit_code=ExitCode.PREFLIGHT_FAILED,
+        ) from error
     problems = [problem for problem in read_site(site_dir, services=made).problems if problem.is_error]
     if problems:
         raise PaiError(
             f"the site would be invalid with {to}, so nothing was written",
+            code="edited-site-invalid",
             details="\n".join(text_lines(problems)),
             remedy="the lines are those that the file would have; edit it, then the same command",
             exit_code=ExitCode.SITE_INVALID,

@@ -101,6 +101,7 @@ def _files(secret: Mapping[str, Any]) -> dict[str, str]:
 def _unknown(why: str) -> PaiError:
     return PaiError(
         "this dev box does not know the site's authority, and cannot take it over from the cluster",
+        code="site-authority-unknown",
         details=why,
         remedy="bring a control plane back, or restore .pai from a backup: pai-install restore FILE --only-site",
         exit_code=ExitCode.UNREACHABLE,

@@ -126,7 +126,9 @@ def read_rotations(site_dir: Path) -> dict[str, StorageRotation]:
         if isinstance(error, ValidationError):
             found = error.errors(include_url=False, include_input=False)
             reasons = "\n".join(str(detail["msg"]) for detail in found)
-        raise PaiError(f"{path} cannot be used", details=reasons, remedy="restore it from a backup") from None
+        raise PaiError(
+            f"{path} cannot be used", code="rotations-file-invalid", details=reasons, remedy="restore it from a backup"
+        ) from None
 
 
 def save_rotations(site_dir: Path, rotations: Mapping[str, StorageRotation]) -> None:

@@ -33,7 +33,7 @@ class MissingSecret(SecretStr):
 
     def get_secret_value(self) -> str:
         """Raises PaiError: what is missing, and what to do."""
-        raise PaiError(self.reason, remedy=self.remedy, exit_code=ExitCode.SITE_INVALID)
+        raise PaiError(self.reason, code="secret-unreadable", remedy=self.remedy, exit_code=ExitCode.SITE_INVALID)
 
 
 def resolve_secret(value: object, folder: Path) -> SecretStr:

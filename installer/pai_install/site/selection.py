@@ -15,6 +15,7 @@ def require_present(site: Site, names: Collection[str]) -> None:
     if strange:
         raise PaiError(
             f"--limit: not a present machine of this site: {', '.join(strange)}",
+            code="limit-unknown-machine",
             remedy=f"machines of the site: {', '.join(sorted(present)[:20])}",
             exit_code=ExitCode.USAGE,
         )

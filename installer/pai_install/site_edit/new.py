@@ -20,17 +20,21 @@ def write_new_site(folder: Path, files: Mapping[str, str]) -> tuple[Path, ...]:
     """
     for name in files:
         if (folder / name).exists():
-            raise _refused(f"cannot write {folder / name}: the file exists", "name an empty folder with --site")
+            raise _refused(
+                "new-site-exists", f"cannot write {folder / name}: the file exists", "name an empty folder with --site"
+            )
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise _refused(
-            f"cannot make the folder {folder}: {error.strerror}", "name a folder of a writable disk with --site"
+            "new-site-folder-unwritable",
+            f"cannot make the folder {folder}: {error.strerror}",
+            "name a folder of a writable disk with --site",
         ) from error
     for name, content in files.items():
         (write_secret if name in _PRIVATE else write_atomic)(folder / name, content)
     return tuple(folder / name for name in files)
 
 
-def _refused(message: str, remedy: str) -> PaiError:
-    return PaiError(message, remedy=remedy, exit_code=ExitCode.USAGE)
+def _refused(code: str, message: str, remedy: str) -> PaiError:
+    return PaiError(message, code=code, remedy=remedy, exit_code=ExitCode.USAGE)

@@ -19,6 +19,7 @@ def content_dir() -> Path:
             return candidate
     raise PaiError(
         f"the playbooks are missing beside {package}",
+        code="content-missing",
         remedy="reinstall pai-install",
         exit_code=ExitCode.INTERNAL,
     )

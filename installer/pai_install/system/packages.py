@@ -25,7 +25,9 @@ def install(packages: Iterable[str]) -> None:
     names = list(packages)
     if os.geteuid() != 0:
         raise PaiError(
-            f"installing {' '.join(names)} needs root", remedy=f"run: sudo apt-get install {' '.join(names)}"
+            f"installing {' '.join(names)} needs root",
+            code="packages-need-root",
+            remedy=f"run: sudo apt-get install {' '.join(names)}",
         )
     try:
         with filelock.FileLock(_LOCK, timeout=_WAIT_S):
@@ -34,6 +36,7 @@ def install(packages: Iterable[str]) -> None:
     except filelock.Timeout as error:
         raise PaiError(
             f"another pai-install has been installing packages for {_WAIT_S // 60} minutes",
+            code="packages-locked",
             remedy="run this again when it has ended",
         ) from error
 

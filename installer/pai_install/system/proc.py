@@ -37,13 +37,16 @@ class OverdueError(PaiError):
     """A program ran past its time and was ended. stdout: what it had said until then."""
 
     def __init__(self, argv: Sequence[str], timeout_s: float, stdout: object) -> None:
-        super().__init__(f"{argv[0]} did not finish within {timeout_s} s", details=" ".join(argv))
+        super().__init__(
+            f"{argv[0]} did not finish within {timeout_s} s", code="program-timed-out", details=" ".join(argv)
+        )
         self.stdout = stdout.decode(errors="replace") if isinstance(stdout, bytes) else str(stdout or "")
 
 
 def _missing(program: str) -> PaiError:
     return PaiError(
         f"{program} is not installed on the dev box",
+        code="program-missing",
         remedy=f"install the package that provides {program}",
         exit_code=ExitCode.PREFLIGHT_FAILED,
     )
@@ -85,6 +88,7 @@ def run(
     if check and not completed.ok:
         raise PaiError(
             f"{words[0]} failed with exit status {done.returncode}",
+            code="program-failed",
             details=f"$ {' '.join(words)}\n{(done.stderr or done.stdout).strip()[-4000:]}",
         )
     return completed
@@ -153,7 +157,7 @@ def stream(
             child.stdout.close()
     if child.returncode:
         details = "\n".join((f"$ {' '.join(words)}", *last))
-        raise PaiError(f"{words[0]} failed with exit status {child.returncode}", details=details)
+        raise PaiError(f"{words[0]} failed with exit status {child.returncode}", code="program-failed", details=details)
 
 
 class FailedError(PaiError):
@@ -162,7 +166,9 @@ class FailedError(PaiError):
     def __init__(self, completed: Completed) -> None:
         name = completed.argv[0]
         super().__init__(
-            f"{name} failed with exit status {completed.returncode}", details=completed.stderr.strip()[-4000:]
+            f"{name} failed with exit status {completed.returncode}",
+            code="program-failed",
+            details=completed.stderr.strip()[-4000:],
         )
         self.completed = completed
 

@@ -75,7 +75,10 @@ def parse_evidence(machine: str, document: Mapping[str, Any]) -> HealthEvidence:
         return _evidence(machine, document)
     except (AttributeError, TypeError, ValueError, OverflowError, RecursionError) as error:
         raise PaiError(
-            f"{machine}: the evidence is damaged: {error}", remedy="collect again", exit_code=ExitCode.USAGE
+            f"{machine}: the evidence is damaged: {error}",
+            code="evidence-damaged",
+            remedy="collect again",
+            exit_code=ExitCode.USAGE,
         ) from error
 
 
@@ -84,6 +87,7 @@ def _evidence(machine: str, document: Mapping[str, Any]) -> HealthEvidence:
     if not isinstance(version, int) or not 1 <= version <= SCHEMA_VERSION:
         raise PaiError(
             f"{machine}: the evidence has schema_version {version!r}, this program reads up to {SCHEMA_VERSION}",
+            code="evidence-schema-version",
             remedy="collect again, or use a newer pai-install",
             exit_code=ExitCode.USAGE,
         )

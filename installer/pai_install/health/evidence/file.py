@@ -30,9 +30,13 @@ def unpack(text: str) -> dict[str, Any]:
             body = _inflated(base64.b64decode(body, validate=True)).decode()
         document = json.loads(body)
     except (binascii.Error, zlib.error, ValueError, RecursionError) as error:
-        raise PaiError("the collector's output is not readable", details=text[:400]) from error
+        raise PaiError(
+            "the collector's output is not readable", code="collector-output-unreadable", details=text[:400]
+        ) from error
     if not isinstance(document, dict):
-        raise PaiError("the collector's output is not a document", details=text[:400])
+        raise PaiError(
+            "the collector's output is not a document", code="collector-output-not-a-document", details=text[:400]
+        )
     return dict(plain(document))
 
 
@@ -67,7 +71,9 @@ def load(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
                 if line.strip():
                     yield _record(f"{path}:{number}", line)
     except (OSError, EOFError, UnicodeDecodeError) as error:
-        raise PaiError(f"{path} cannot be read: {error}", exit_code=ExitCode.USAGE) from error
+        raise PaiError(
+            f"{path} cannot be read: {error}", code="evidence-unreadable", exit_code=ExitCode.USAGE
+        ) from error
 
 
 def _record(where: str, line: str) -> tuple[str, dict[str, Any]]:
@@ -77,10 +83,13 @@ def _record(where: str, line: str) -> tuple[str, dict[str, Any]]:
         parse_evidence(str(machine), document)
         return str(machine), document
     except PaiError as error:
-        raise PaiError(f"{where}: {error.message}", remedy=error.remedy, exit_code=ExitCode.USAGE) from error
+        raise PaiError(
+            f"{where}: {error.message}", code=error.code, remedy=error.remedy, exit_code=ExitCode.USAGE
+        ) from error
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise PaiError(
             f"{where}: not a line of evidence",
+            code="evidence-line-invalid",
             remedy="give a file that `health --save` wrote",
             exit_code=ExitCode.USAGE,
         ) from error

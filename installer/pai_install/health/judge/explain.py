@@ -75,7 +75,12 @@ def sxid_data(number: int) -> dict[str, Any]:
 
 
 def _unknown(what: str, remedy: str) -> PaiError:
-    return PaiError(f"{what} is not in the catalogue of this program", remedy=remedy, exit_code=ExitCode.USAGE)
+    return PaiError(
+        f"{what} is not in the catalogue of this program",
+        code="health-check-not-in-catalogue",
+        remedy=remedy,
+        exit_code=ExitCode.USAGE,
+    )
 
 
 def _action(action: Action) -> str:

@@ -101,10 +101,18 @@ def end_of(text: str, now: float) -> float:
         until = datetime.strptime(text.strip(), "%Y-%m-%d").replace(tzinfo=UTC).timestamp()
     except ValueError as error:
         raise PaiError(
-            f"--until {text!r} is no end", remedy="give a day like 2026-12-01, or 12h, 7d, 2w", exit_code=ExitCode.USAGE
+            f"--until {text!r} is no end",
+            code="acknowledgement-end-invalid",
+            remedy="give a day like 2026-12-01, or 12h, 7d, 2w",
+            exit_code=ExitCode.USAGE,
         ) from error
     if until <= now:
-        raise PaiError(f"--until {text} is over", remedy="give a day to come", exit_code=ExitCode.USAGE)
+        raise PaiError(
+            f"--until {text} is over",
+            code="acknowledgement-end-past",
+            remedy="give a day to come",
+            exit_code=ExitCode.USAGE,
+        )
     return until
 
 

@@ -58,7 +58,9 @@ class HealthStore:
             return {name: parse_baseline(entry) for name, entry in raw["machines"].items()}
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise PaiError(
-                f"{path} is damaged: {error}", remedy="remove it and run pai-install health baseline --accept"
+                f"{path} is damaged: {error}",
+                code="baselines-damaged",
+                remedy="remove it and run pai-install health baseline --accept",
             ) from error
 
     def accept(self, baselines: Mapping[str, Baseline]) -> None:
@@ -88,7 +90,9 @@ class HealthStore:
             return [parse_acknowledgement(entry) for entry in json.loads(path.read_text())["acknowledged"]]
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise PaiError(
-                f"{path} is damaged: {error}", remedy="remove it, and acknowledge again what is still known"
+                f"{path} is damaged: {error}",
+                code="acknowledgements-damaged",
+                remedy="remove it, and acknowledge again what is still known",
             ) from error
 
     def keep_acknowledgements(self, kept: Iterable[Acknowledgement]) -> None:

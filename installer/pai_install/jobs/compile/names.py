@@ -57,12 +57,15 @@ def names_of(job: Job, namespace: str, host: str, suffix: int) -> JobNames:
     for name, count in Counter(roles.values()).items():
         if count > 1:
             same = " and ".join(own for own, made in roles.items() if made == name)
-            raise _invalid(f"roles {same} have the same name in Kubernetes: {name}", "rename one of them")
+            raise _invalid(
+                "role-names-collide", f"roles {same} have the same name in Kubernetes: {name}", "rename one of them"
+            )
     names = JobNames(kubernetes_name(job.name), roles, namespace, host)
     rest = max(_rest(names, role, suffix) for role in job.roles)
     if not names.job or len(names.job) + rest > MOST:
         role = max(job.roles, key=lambda one: _rest(names, one, suffix))
         raise _invalid(
+            "job-name-too-long",
             f"the job's name {job.name!r} has {len(names.job)} characters and may have {max(MOST - rest, 0)}: "
             f"with the role {role.name} the pods' names would be longer than {MOST}",
             "shorten the name of the job or of the role",
@@ -75,5 +78,5 @@ def _rest(names: JobNames, role: Role, suffix: int) -> int:
     return len(longest) + suffix
 
 
-def _invalid(message: str, remedy: str) -> PaiError:
-    return PaiError(message, remedy=remedy, exit_code=ExitCode.SITE_INVALID)
+def _invalid(code: str, message: str, remedy: str) -> PaiError:
+    return PaiError(message, code=code, remedy=remedy, exit_code=ExitCode.SITE_INVALID)

@@ -42,7 +42,7 @@ def ports_of(role: Role) -> Mapping[str, tuple[int, ...]]:
             if number in taken or number > LAST_PORT:
                 other = f"is also {taken[number]}'s" if number in taken else f"is above {LAST_PORT}"
                 message = f"role {role.name}: port {number} of {port.label} {other}"
-                raise PaiError(message, remedy="change beginAt", exit_code=ExitCode.SITE_INVALID)
+                raise PaiError(message, code="port-taken", remedy="change beginAt", exit_code=ExitCode.SITE_INVALID)
             taken[number] = port.label
         found[port.label] = numbers
     return {port.label: found[port.label] for port in asked}
@@ -62,13 +62,17 @@ def variables(job: Job, role: Role, place: JobPlace, names: JobNames, index: str
     numbered = {"PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX", "PAI_TASK_INDEX"}
     if chosen := [name for name in VISIBLE if name in role.environment]:
         message = f"role {role.name} sets {chosen[0]}, which devices a job sees is for the scheduler to say"
-        raise PaiError(message, remedy="take it out of the file", exit_code=ExitCode.SITE_INVALID)
+        raise PaiError(
+            message, code="reserved-variable", remedy="take it out of the file", exit_code=ExitCode.SITE_INVALID
+        )
     known = {**_of_job(job, place, names), **_of_role(role)}
     own = {name: value for name, value in role.environment.items() if name not in {*known, *numbered}}
     for name, value in known.items():
         if len(value) > _LONGEST:
             message = f"{name} would have {len(value)} characters: no program can be told of so many instances"
-            raise PaiError(message, remedy="use fewer instances", exit_code=ExitCode.SITE_INVALID)
+            raise PaiError(
+                message, code="variable-too-long", remedy="use fewer instances", exit_code=ExitCode.SITE_INVALID
+            )
     return [
         *({"name": name, "valueFrom": {"fieldRef": {"fieldPath": index}}} for name in sorted(numbered)),
         # Kubernetes would take $(NAME) in a value for another variable's

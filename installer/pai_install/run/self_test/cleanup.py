@@ -55,6 +55,7 @@ def _ours(cluster: ClusterClient, stagehand: Stagehand) -> tuple[tuple[JsonObjec
 def _not_there(error: ApiError) -> PaiError:
     return PaiError(
         "the cluster does not know the scheduler's kinds of objects",
+        code="scheduler-kinds-missing",
         details=error.message,
         remedy="pai-install apply installs the scheduler; --backend names another one",
     )

@@ -66,4 +66,9 @@ def _refuse(role: Role) -> None:
 
 
 def _cannot(what: str) -> None:
-    raise PaiError(f"volcano cannot {what}", remedy="change the file", exit_code=ExitCode.SITE_INVALID)
+    raise PaiError(
+        f"volcano cannot {what}",
+        code="volcano-job-unsupported",
+        remedy="change the file",
+        exit_code=ExitCode.SITE_INVALID,
+    )
