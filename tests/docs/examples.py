@@ -18,10 +18,10 @@ from pai_install.plan.phases import PHASES
 from pai_install.report.causes import cause_of
 from pai_install.report.console import show_outcome
 from pai_install.report.data import report_data
-from pai_install.report.diffs import ChangeCollector, FileChange, changes_text
+from pai_install.report.diffs import ChangeCollector, FileChange, changes_summary
 from pai_install.report.model import Counts, Failure, HostResult, HostStatus, Outcome, PhaseResult
 from pai_install.report.notices import TaskFinished
-from pai_install.report.planned import plan_text
+from pai_install.report.planned import plan_summary, plan_text
 from pai_install.site import Site, load_site
 from tests.ansible_path import module_util
 from tests.docs.markdown import with_generated
@@ -44,7 +44,10 @@ NO_ROUTE = "ssh: connect to host 10.0.0.17 port 22: No route to host"
 
 def with_plan(text: str) -> str:
     """docs/reading-a-plan.md with its example."""
-    return with_generated(text, _indented(f"{plan_text(_plan_of_example())}\n{changes_text(_changes())}"))
+    plan, changes = _plan_of_example(), _changes()
+    return with_generated(
+        text, _indented(f"{plan_text(plan)}\n{changes_summary(changes)}\n{plan_summary(plan, changes)}")
+    )
 
 
 def _indented(text: str) -> Iterator[str]:

@@ -10,22 +10,23 @@ from pai_install.cli.command import known_checks, reading
 from pai_install.cli.options import accept_new_option, force_check_option
 from pai_install.cli.terminal import Terminal
 from pai_install.operations.install import Install
-from pai_install.report.diffs import changes_text
-from pai_install.report.planned import plan_data, plan_text
+from pai_install.report.diffs import changes_summary, changes_text
+from pai_install.report.planned import plan_data, plan_summary, plan_text
 
 
 @click.command
 @reading(Install, force_check_option, accept_new_option, enduring=True)
-@click.option("--no-diff", is_flag=True, help="Only phases, machines and reasons; faster.")
-def command(*, app: App, terminal: Terminal, request: Install, forced: tuple[str, ...], no_diff: bool) -> int:
-    """Show what apply would change, and why; changes nothing.
+@click.option("--diff/--no-diff", default=None, help="Print changed lines, or do not look for changed files (faster).")
+def command(*, app: App, terminal: Terminal, request: Install, forced: tuple[str, ...], diff: bool | None) -> int:
+    """Show the changes that apply would make, and why.
 
-    Exit code 0 also when there is something to do, 6 when a machine cannot be observed, 5 when one did not
-    answer, 4 when preflight refuses one that was never touched before. The JSON form can be given to `apply --plan`.
+    By default one line stands for each changed file. --diff adds its content, except for programs of pai-install.
+
+    Exit code 0 also where there is something to do. Exit code 4: preflight refuses a new machine. 5: a machine did not
+    answer. 6: a machine cannot be observed. You can give the JSON form to `apply --plan`.
     """
-    report = plan_site(app, request, diff=not no_diff, forced_checks=known_checks(forced))
-    text = plan_text(report.plan)
-    if report.changes:
-        text += f"\n{changes_text(report.changes)}"
-    terminal.show(plan_data(report.plan, report.changes, report.refused), text)
+    report = plan_site(app, request, diff=diff is not False, forced_checks=known_checks(forced))
+    files = changes_text(report.changes or ()) if diff else changes_summary(report.changes or ())
+    parts = (plan_text(report.plan), files, plan_summary(report.plan, report.changes))
+    terminal.show(plan_data(report.plan, report.changes, report.refused), "\n".join(part for part in parts if part))
     return report.exit_code

@@ -30,7 +30,7 @@ from pai_install.report.data import report_data
 from pai_install.report.diffs import changes_text
 from pai_install.report.model import Outcome
 from pai_install.report.notices import Observer
-from pai_install.report.planned import plan_text
+from pai_install.report.planned import plan_summary, plan_text
 from pai_install.report.schemas import RUNS_SCHEMA_VERSION
 
 
@@ -63,7 +63,7 @@ class Terminal:
                 click.echo(text, nl=False, err=self.as_json)
             case PlanReady(plan=plan):
                 if not self.as_json:
-                    click.echo(plan_text(plan), err=True)
+                    click.echo(f"{plan_text(plan)}{plan_summary(plan, None)}", err=True)
             case PreflightReady(report=report):
                 click.echo(_preflight(report), err=True)
             case ChangesReady(changes=changes):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Annotated, ClassVar
 
@@ -32,6 +32,7 @@ from pai_install.site.model import Site
 from pai_install.site.schedulers import scheduler_of
 from pai_install.site.selection import require_present, watched
 from pai_install.system.parameters import Parameter
+from pai_install.system.words import shortened
 
 _ADDONS = next(phase for phase in PHASES if phase.name == "addons")
 _QUOTAS = "addon.virtual_clusters"
@@ -93,7 +94,8 @@ class Install(Operation):
             limit=self.limit,
         )
         proving = self._proof(site, observation, plan)
-        return replace(plan, steps=(*plan.steps, *self._kubeconfig(site, observation, plan), *proving))
+        steps = (*plan.steps, *self._kubeconfig(site, observation, plan), *proving)
+        return replace(plan, steps=steps, jobs=_jobs(steps))
 
     def _kubeconfig(self, site: Site, observation: Observation, plan: Plan) -> tuple[Step, ...]:
         """The copy that the dev box lacks, unless the role that makes it runs anyway."""
@@ -137,6 +139,13 @@ class Install(Operation):
     def question(self, plan: Plan, hosts: tuple[str, ...]) -> str:
         """The question in the words of an installation."""
         return f"run {len(plan.steps)} phases on {len(hosts)} machines"
+
+
+def _jobs(steps: Iterable[Step]) -> str:
+    """An installation drains no node and stops no pod; remarks of machines name the exceptions."""
+    remarked = dict.fromkeys(host.host for step in steps for host in step.hosts if host.impact)
+    but = f", but read the remarks of {shortened(remarked)}" if remarked else ""
+    return f"Running jobs keep running{but}."
 
 
 def changes_scheduler(site: Site, observation: Observation, plan: Plan) -> bool:

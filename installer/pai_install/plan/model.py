@@ -146,7 +146,7 @@ class Plan:
     unreachable: host -> why; nothing is planned for these. leader: the control plane that the others join through.
     nothing: why there is nothing to do, for a plan without steps. silent: no machine answered. operation: which one
     this is the plan of, with its arguments as plain data. findings: what the operation says of the observation
-    before anything ran.
+    before anything ran. jobs: what the plan means for running jobs, as a sentence; empty where the steps tell it.
     """
 
     steps: tuple[Step, ...]
@@ -158,6 +158,7 @@ class Plan:
     operation: str = ""
     arguments: Vars = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
+    jobs: str = ""
 
     @property
     def hosts(self) -> tuple[str, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 import re
@@ -10,10 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from pai_install.report.changed_files import LineCount, files_of
 from pai_install.report.notices import Notice, TaskFinished
+from pai_install.system.words import shortened
 
-_LONGEST = 400  # lines of one difference
-_LONGEST_COMPARED = 4000  # lines of a file; comparing takes time with the square of them
+_SHOWN_HOSTS = 10
 _PASSING = re.compile(r"diff |--- |\+\+\+ |[ +-] *(uid|creationTimestamp|resourceVersion|generation): ")
 
 
@@ -22,6 +22,7 @@ class FileChange:
     """One thing that a task would change on a host; `diff` is a unified difference, empty if there is none.
 
     digest: of the whole difference, also of what is too long to be shown; equal digests mean the same change.
+    counts: of each file that the task would change.
     """
 
     phase: str
@@ -29,10 +30,11 @@ class FileChange:
     task: str
     diff: str
     digest: str = ""
+    counts: tuple[LineCount, ...] = ()
 
     def as_json(self) -> dict[str, str]:
-        """One key per field."""
-        return asdict(self)
+        """The published form: one key per text."""
+        return {name: value for name, value in asdict(self).items() if isinstance(value, str)}
 
 
 class ChangeCollector:
@@ -49,8 +51,11 @@ class ChangeCollector:
     def notice(self, notice: Notice) -> None:
         """Keeps a task that would change something."""
         if isinstance(notice, TaskFinished) and notice.outcome == "changed":
-            diff = "\n".join(_diffs(notice.result)).strip("\n")
-            self._changes.append(FileChange(notice.phase, notice.host, notice.task, diff, _digest(notice.result)))
+            files = [file for one in _given(notice.result) for file in files_of(one)]
+            diff = "\n".join(line for file in files for line in file.shown).strip("\n")
+            digest = _digest(notice.result)
+            counts = tuple(file.count for file in files)
+            self._changes.append(FileChange(notice.phase, notice.host, notice.task, diff, digest, counts))
 
 
 def changes_text(changes: Iterable[FileChange]) -> str:
@@ -63,6 +68,34 @@ def changes_text(changes: Iterable[FileChange]) -> str:
         lines.append(f"{phase}: {task} on {', '.join(hosts)}")
         lines.extend(f"    {line}" for line in diff.splitlines())
     return "\n".join(lines) + "\n" if lines else ""
+
+
+def changes_summary(changes: Iterable[FileChange]) -> str:
+    """One line for each changed file, with its lines and machines; a task that names no file has a line of its own."""
+    phases: dict[str, dict[tuple[str, str], list[str]]] = {}
+    for change in changes:
+        lines = _totals(change.counts) or {"": ""}
+        for path, numbers in lines.items():
+            hosts = phases.setdefault(change.phase, {}).setdefault((path or change.task, numbers), [])
+            hosts.extend([change.host] if change.host not in hosts else [])
+    shown: list[str] = []
+    for phase, files in phases.items():
+        shown.append(f"{phase}:")
+        width = max(len(numbers) for _, numbers in files)
+        shown.extend(
+            f"  {numbers.ljust(width)}  {name} ({shortened(hosts, _SHOWN_HOSTS)})"
+            for (name, numbers), hosts in files.items()
+        )
+    return "\n".join(shown) + "\n" if shown else ""
+
+
+def _totals(counts: Iterable[LineCount]) -> dict[str, str]:
+    """Path -> "+12 -3"; the programs of a folder count together."""
+    totals: dict[str, tuple[int, int]] = {}
+    for count in counts:
+        added, removed = totals.get(count.path, (0, 0))
+        totals[count.path] = (added + count.added, removed + count.removed)
+    return {path: f"+{added} -{removed}" for path, (added, removed) in totals.items()}
 
 
 def other_changes(saved: Sequence[Mapping[str, Any]], now: Iterable[FileChange]) -> tuple[str, ...]:
@@ -84,11 +117,6 @@ def _digests(rows: Iterable[tuple[str, str, str, str]]) -> dict[tuple[str, str, 
     for phase, host, task, digest in rows:
         found.setdefault((phase, host, task), []).append(digest)
     return found
-
-
-def _diffs(result: Mapping[str, Any]) -> Iterator[str]:
-    for diff in _given(result):
-        yield from _one(diff)
 
 
 def _given(result: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -116,38 +144,3 @@ def _digest(result: Mapping[str, Any]) -> str:
 def _lasting(prepared: str) -> list[str]:
     """The lines without those that differ from look to look: names of temporary files, what the API server makes up."""
     return [line for line in prepared.splitlines() if not _PASSING.match(line)]
-
-
-def _one(diff: Mapping[str, Any]) -> Iterator[str]:
-    if isinstance(diff.get("prepared"), str):
-        yield from _cut(diff["prepared"].splitlines())
-        return
-    before, after = (_text(diff.get(side)) for side in ("before", "after"))
-    if before == after:
-        return
-    if max(before.count("\n"), after.count("\n")) > _LONGEST_COMPARED:
-        yield f"... more than {_LONGEST_COMPARED} lines, which are not compared here"
-        return
-    yield from _cut(
-        list(
-            difflib.unified_diff(
-                before.splitlines(),
-                after.splitlines(),
-                str(diff.get("before_header") or "before"),
-                str(diff.get("after_header") or "after"),
-                lineterm="",
-            )
-        )
-    )
-
-
-def _cut(lines: list[str]) -> Iterator[str]:
-    yield from lines[:_LONGEST]
-    if len(lines) > _LONGEST:
-        yield f"... {len(lines) - _LONGEST} more lines"
-
-
-def _text(value: object) -> str:
-    if isinstance(value, Mapping):  # the state of a file: owner, mode and so on
-        return "\n".join(f"{key}: {value[key]}" for key in sorted(value))
-    return "" if value is None else str(value)

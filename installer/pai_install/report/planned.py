@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pai_install.checks.verdict import OPEN
 from pai_install.plan.model import Action, ClusterCalls, HostStep, LocalWork, Plan, Playbook, Step
 from pai_install.redact import Redactor
 from pai_install.report.diffs import FileChange
-from pai_install.system.words import shortened
+from pai_install.system.words import plural, shortened
 
 PLAN_SCHEMA_VERSION = 2
 _SHOWN_HOSTS = 10
@@ -85,6 +85,22 @@ def _host(step: HostStep) -> dict[str, Any]:
 def plan_text(plan: Plan) -> str:
     """What would run where, and why; hosts with the same reasons share a line."""
     return "\n".join(_lines(plan)) + "\n"
+
+
+def plan_summary(plan: Plan, changes: Sequence[FileChange] | None) -> str:
+    """The last lines of a plan: what it means for jobs, and its size. changes: None where no diff was made."""
+    if plan.empty:
+        return ""
+    restarts = {(host.host, effect) for step in plan.steps for host in step.hosts for effect in host.effects}
+    files = {(change.host, count.path) for change in changes or () for count in change.counts}
+    parts = [
+        f"{plural(len(plan.hosts), 'machine')} in {plural(len(plan.steps), 'phase')}",
+        *([f"{plural(len(files), 'file')} to change"] if changes is not None else []),
+        plural(sum("restart" in effect for _, effect in restarts), "restart"),
+        *([f"{plural(len(plan.unreachable), 'machine')} not observed"] if plan.unreachable else []),
+    ]
+    jobs = [plan.jobs] if plan.jobs else []
+    return "\n".join([*jobs, f"Plan: {', '.join(parts)}."]) + "\n"
 
 
 def plan_changes(saved: Mapping[str, Any], plan: Plan) -> tuple[str, ...]:

@@ -262,6 +262,11 @@ def test_plan_shows_reasons_and_differences_and_does_nothing(site: Path, in_worl
     world = in_world(World(WORK, {**FINE, "base.yml": check}))
     assert run(["plan", "--site", str(site)]) == ExitCode.OK
     assert [request.check for request in world.ansible.requests] == [False, True, True]
+    summary = capsys.readouterr().out
+    assert "  +1 -1  /etc/x (master, one)\n" in summary
+    assert "****" not in summary
+    assert summary.splitlines()[-1].startswith("Plan: ")
+    assert run(["plan", "--site", str(site), "--diff"]) == ExitCode.OK
     out = capsys.readouterr().out
     assert "   one, two: never installed" in out
     assert "base: Write x on master, one\n" in out

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pai_install.report.diffs import ChangeCollector, FileChange, changes_text
+from pai_install.report.diffs import ChangeCollector, FileChange, changes_summary, changes_text
 from pai_install.report.notices import TaskFinished
 
 
@@ -42,7 +42,7 @@ UNIFIED = "--- /etc/x\n+++ /etc/x\n@@ -1,2 +1,2 @@\n a\n-b\n+c"
 )
 def test_difference(result: dict[str, Any], diff: str) -> None:
     (change,) = collected(**result)
-    assert replace(change, digest="") == FileChange("base", "one", "Write", diff)
+    assert replace(change, digest="", counts=()) == FileChange("base", "one", "Write", diff)
 
 
 @pytest.mark.parametrize("outcome", ["ok", "skipped", "failed", "unreachable", "ignored"])
@@ -86,3 +86,70 @@ def test_digest_is_the_same_at_every_look() -> None:
     )
     assert digest(prepared=first) == digest(prepared=second)
     assert digest(prepared=first) != digest(prepared=first.replace("replicas: 2", "replicas: 3"))
+
+
+def counted(**result: Any) -> list[tuple[str, int, int]]:
+    (change,) = collected(**result)
+    return [(count.path, count.added, count.removed) for count in change.counts]
+
+
+KUBECTL = """\
+diff -u -N /tmp/LIVE/v1.ConfigMap.a.b /tmp/MERGED/v1.ConfigMap.a.b
+--- /tmp/LIVE/v1.ConfigMap.a.b\t2026
++++ /tmp/MERGED/v1.ConfigMap.a.b\t2026
+@@ -1 +1,2 @@
+-a: 1
++a: 2
++b: 3
+diff -u -N /tmp/LIVE/v1.ConfigMap.a.c /tmp/MERGED/v1.ConfigMap.a.c
+--- /tmp/LIVE/v1.ConfigMap.a.c\t2026
++++ /tmp/MERGED/v1.ConfigMap.a.c\t2026
+@@ -0,0 +1,3 @@
++data:
++  main.py: |
++    secret_sauce()
+"""
+
+
+@pytest.mark.parametrize(
+    ("diff", "counts"),
+    [
+        (FILE, [("/etc/x", 1, 1)]),
+        ({"prepared": KUBECTL}, [("v1.ConfigMap.a.b", 2, 1), ("v1.ConfigMap.a.c", 3, 0)]),
+        ({"prepared": "+ package chrony\n"}, [("", 1, 0)]),
+        ({"before": {"mode": "0644", "path": "/x"}, "after": {"mode": "0600", "path": "/x"}}, [("/x", 1, 1)]),
+        ({"before": "", "after": "1\n" * 1000, "before_header": "/y"}, [("/y", 1000, 0)]),
+        ({"before": "", "after": "1\n" * 5000, "before_header": "/y"}, [("/y", 5000, 0)]),
+        ({"before": "same", "after": "same"}, []),
+    ],
+)
+def test_lines_are_counted_for_each_file(diff: dict[str, Any], counts: list[tuple[str, int, int]]) -> None:
+    assert counted(diff=diff) == counts
+
+
+@pytest.mark.parametrize(
+    "diff",
+    [
+        {"before": "", "after": "secret_sauce()\n", "before_header": "/usr/lib/x/main.py"},
+        {"before": "", "after": "#!/bin/sh\nsecret_sauce\n", "before_header": "/usr/bin/x"},
+        {"prepared": KUBECTL},
+    ],
+)
+def test_the_content_of_our_programs_is_never_shown(diff: dict[str, Any]) -> None:
+    changes = collected(diff=diff)
+    assert "secret_sauce" not in changes_text(changes)
+    assert "program of pai-install" in changes_text(changes)
+
+
+def test_the_summary_has_a_line_for_each_file_and_one_for_the_programs_of_a_folder() -> None:
+    programs = [{"before": "", "after": "1\n", "before_header": f"/usr/lib/x/{name}.py"} for name in "ab"]
+    result: dict[str, Any] = {"diff": [FILE, *programs]}
+    changes = [replace(change, host=host) for host in ("one", "two") for change in collected(**result)]
+    changes += collected()
+    assert changes_summary(changes).splitlines() == [
+        "base:",
+        "  +1 -1  /etc/x (one, two)",
+        "  +2 -0  /usr/lib/x (one, two)",
+        "         Write (one)",
+    ]
+    assert changes_summary([]) == ""

@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from pai_install.plan.model import ClusterCall, ClusterCalls, HostStep, Inventory, LocalWork, Playbook, Step
+from pai_install.report.changed_files import LineCount
 from pai_install.report.diffs import FileChange
-from pai_install.report.planned import plan_changes, plan_data, plan_text
+from pai_install.report.planned import plan_changes, plan_data, plan_summary, plan_text
 
 
 def test_text_groups_machines_by_reason(kit: Any) -> None:
@@ -146,3 +147,14 @@ def test_changed_setting_is_a_move_and_a_changed_secret_alone_is_not(kit: Any) -
     )
     rotated = Inventory(plan.inventory.groups, {"ansible_become_password": "another"}, plan.inventory.host_vars)
     assert plan_changes(saved, replace(plan, inventory=rotated)) == ()
+
+
+def test_the_summary_counts_machines_files_and_restarts(kit: Any) -> None:
+    steps = (HostStep("a", ("new",), ("restarts docker.service",)), HostStep("b", ("new",)))
+    plan = kit.plan(Step("runtime", "Install", steps, Playbook("runtime.yml")), unreachable={"d": "no route"})
+    change = FileChange("runtime", "a", "Write", "", counts=(LineCount("/x", 1, 0), LineCount("/y", 1, 0)))
+    numbers = "Plan: 2 machines in 1 phase, 2 files to change, 1 restart, 1 machine not observed."
+    assert plan_summary(plan, (change,)).splitlines() == [numbers]
+    assert plan_summary(replace(plan, jobs="Jobs stop."), ()).splitlines()[0] == "Jobs stop."
+    assert "files" not in plan_summary(plan, None)
+    assert plan_summary(kit.plan(), ()) == ""
