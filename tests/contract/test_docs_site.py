@@ -45,8 +45,9 @@ def test_every_guide_has_a_page(pages: dict[str, str]) -> None:
 def test_nothing_is_loaded_from_other_servers(folder: Path, pages: dict[str, str]) -> None:
     loaded = re.compile(r'<(?:script|link|img|iframe|source)\b[^>]*\b(?:src|href)="(?:https?:)?//[^"]*"')
     assert {name: found for name, html in pages.items() if (found := loaded.findall(html))} == {}
-    styles = [path for path in folder.rglob("*.css") if re.search(r"url\([\"']?(?:https?:)?//", path.read_text())]
-    assert styles == []
+    drawn = [*folder.rglob("*.css"), *folder.rglob("docs/pictures/*.svg")]
+    assert drawn
+    assert [path for path in drawn if re.search(r"url\([\"']?(?:https?:)?//|href=\"(?!#)", path.read_text())] == []
 
 
 def test_search_works_without_a_server(folder: Path) -> None:

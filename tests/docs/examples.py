@@ -44,10 +44,13 @@ NO_ROUTE = "ssh: connect to host 10.0.0.17 port 22: No route to host"
 
 def with_plan(text: str) -> str:
     """docs/reading-a-plan.md with its example."""
+    return with_generated(text, _indented(plan_shown()))
+
+
+def plan_shown() -> str:
+    """What `plan` prints of the example."""
     plan, changes = _plan_of_example(), _changes()
-    return with_generated(
-        text, _indented(f"{plan_text(plan)}\n{changes_summary(changes)}\n{plan_summary(plan, changes)}")
-    )
+    return f"{plan_text(plan)}\n{changes_summary(changes)}\n{plan_summary(plan, changes)}"
 
 
 def _indented(text: str) -> Iterator[str]:

@@ -10,6 +10,7 @@ from tests.docs.examples import with_plan, with_report
 from tests.docs.health import with_checks
 from tests.docs.inventories import PROGRAMS_FILE, programs_file
 from tests.docs.jobs import with_examples, with_meanings
+from tests.docs.pictures import pictures
 from tests.docs.preflight import with_preflight
 from tests.docs.programs import components_page
 from tests.docs.reports import causes
@@ -55,4 +56,5 @@ def pages(root: Path = ROOT) -> dict[str, str]:
         "docs/site.md": with_settings(part("docs/site.md")),
         **{f"roles/{role}/README.md": readme(root, role) for role in ROLES},
         **schemas(),
+        **pictures(),
     }
