@@ -77,6 +77,11 @@ class JobState:
     warned: str = ""
 
     @property
+    def ended(self) -> bool:
+        """Whether nothing of it runs or will run."""
+        return bool(self.gone) or self.state in {*ENDED, "STOPPED"}
+
+    @property
     def instances(self) -> tuple[Instance, ...]:
         """Of all roles."""
         return tuple(one for role in self.roles for one in role.instances)

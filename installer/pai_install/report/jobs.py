@@ -75,10 +75,12 @@ def jobs_text(jobs: Sequence[JobState]) -> str:
 
 
 def _line(job: JobState) -> tuple[str, ...]:
-    there, wanted = len(job.instances), sum(role.wanted for role in job.roles)
-    gpus = sum(role.together * role.gpus for role in job.roles)
+    wanted = sum(role.wanted for role in job.roles)
+    # of an ended job some pods may be deleted, and none holds a GPU
+    pods = str(wanted) if job.ended else f"{len(job.instances)}/{wanted}"
+    gpus = 0 if job.ended else sum(role.together * role.gpus for role in job.roles)
     owner = (job.name, job.group, job.user, job.cluster, job.priority)
-    return (*owner, job.state, f"{there}/{wanted}", str(gpus), job.abnormal or job.why or _stopped(job))
+    return (*owner, job.state, pods, str(gpus), job.abnormal or job.why or _stopped(job))
 
 
 def _stopped(job: JobState) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import jsonschema  # type: ignore[import-untyped]
+import pytest
 
 from pai_install.jobs.model import Job
 from pai_install.jobs.state import JobState, states_of
@@ -237,6 +239,14 @@ def test_what_is_printed_is_what_is_published() -> None:
     ]
     assert lines[2].split()[-3:] == ["RUNNING", "4/4", "8"]
     assert jobs_text([]) == "no jobs\n"
+
+
+@pytest.mark.parametrize(("state", "gone"), [("SUCCEEDED", ""), ("FAILED", ""), ("STOPPED", ""), ("RUNNING", "2026")])
+def test_an_ended_job_holds_no_gpus_and_misses_no_pods(state: Any, gone: str) -> None:
+    whole = stands(job(), *WHOLE)
+    left = tuple(replace(role, instances=role.instances[:1]) for role in whole.roles)
+    lines = jobs_text([replace(whole, state=state, gone=gone, roles=left)]).splitlines()
+    assert lines[1].split()[-3:] == [state, "4", "0"]
 
 
 def test_what_somebody_else_wrote_there_is_no_reason_to_fail() -> None:
