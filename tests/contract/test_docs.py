@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from collections.abc import Iterator
@@ -12,6 +13,9 @@ from typing import Any
 import click
 import pytest
 import yaml
+from markdown_it import MarkdownIt
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
 
 from pai_install.cli.main import cli
 from pai_install.cli.verbs import VERBS
@@ -81,8 +85,31 @@ def commands(text: str) -> Iterator[list[str]]:
     fenced = re.findall(r"^```.*?\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
     indented = re.findall(r"^ {4}.*$", text, re.MULTILINE)
     for line in "\n".join([*fenced, *indented]).splitlines():
-        if found := re.match(r"\s*(?:\./)?pai-install (.*)", line):
+        if found := re.match(r"\s*(?:\$ )?(?:\./)?pai-install (.*)", line):
             yield shlex.split(found.group(1), comments=True)
+
+
+def data_problem(kind: str, text: str) -> str:
+    """Why a block of data cannot be read; empty if it can. A block may show one key with several values."""
+    yaml_reader = YAML()
+    yaml_reader.allow_duplicate_keys = True
+    try:
+        list(yaml_reader.load_all(text)) if kind == "yaml" else json.loads(text)
+    except (YAMLError, ValueError) as error:
+        return str(error)
+    return ""
+
+
+def test_blocks_of_data_can_be_read() -> None:
+    blocks = [
+        (name, block)
+        for name in WRITTEN
+        for block in MarkdownIt().parse(text_of(name))
+        if block.info in {"yaml", "json"}
+    ]
+    assert blocks
+    wrong = [(f"{name}:{block.map}", data_problem(block.info, block.content)) for name, block in blocks]
+    assert [place for place in wrong if place[1]] == []
 
 
 def is_operator(word: str) -> bool:
