@@ -138,6 +138,7 @@ class App(Workspace):
             raise PaiError(
                 f"{leader} serves the machines and does not answer: {plan.unreachable[leader]}",
                 remedy="nothing was changed; run the same command again when it answers",
+                code="leader-unreachable",
                 exit_code=ExitCode.UNREACHABLE,
             )
 

@@ -42,6 +42,7 @@ def refused_by_box(error: OSError) -> PaiError | None:
     where = _path(error)
     return PaiError(
         f"{where} cannot be used: {reason}" if where else f"the dev box refuses: {reason}",
+        code="dev-box-refused",
         remedy=remedy,
         exit_code=ExitCode.PREFLIGHT_FAILED,
     )

@@ -76,6 +76,7 @@ def command(context: click.Context, /, **options: Any) -> int:  # noqa: ANN401 -
     if options["act"] and options["source"] is not None:
         raise PaiError(
             "--act needs live evidence, not saved evidence",
+            code="act-needs-live-evidence",
             remedy="leave --from or --act out",
             exit_code=ExitCode.USAGE,
         )
@@ -180,7 +181,9 @@ def _cordon(options: dict[str, Any], report: HealthReport) -> None:
         failure = next(iter(outcome.failures), None)
         if failure is None:
             raise KeyboardInterrupt
-        raise PaiError(f"{failure.host}: {failure.message}", details=failure.evidence, remedy=failure.remedy)
+        raise PaiError(
+            f"{failure.host}: {failure.message}", code=failure.code, details=failure.evidence, remedy=failure.remedy
+        )
     for name, check in plan.cordon.items():
         click.echo(f"cordoned {name}: {check}", err=True)
     for name in plan.release:
@@ -205,7 +208,9 @@ def _refuse(context: click.Context, *names: str) -> None:
     words = {"form": "--format", "everything": "--all"}
     if given:
         options = ", ".join(words.get(name, f"--{name.replace('_', '-')}") for name in given)
-        raise PaiError(f"health {context.info_name} takes no {options}", exit_code=ExitCode.USAGE)
+        raise PaiError(
+            f"health {context.info_name} takes no {options}", code="health-options-unknown", exit_code=ExitCode.USAGE
+        )
 
 
 @command.command()
@@ -264,7 +269,7 @@ def history(context: click.Context, /, *, machine: str, **own: Any) -> int:  # n
 
     found = HealthStore(state_of(options["site_dir"]).health).history(machine)
     if not found:
-        raise PaiError(f"no health run of {machine} yet", exit_code=ExitCode.USAGE)
+        raise PaiError(f"no health run of {machine} yet", code="health-history-missing", exit_code=ExitCode.USAGE)
     if options["form"] == "json":
         click.echo(json.dumps({"schema_version": 1, "machine": machine, "runs": [item.as_json() for item in found]}))
         return ExitCode.OK

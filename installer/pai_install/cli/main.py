@@ -68,7 +68,7 @@ def _tell(error: BaseException, words: Sequence[str], *, debug: bool) -> int:  #
         case click.ClickException():
             error.show()
             if _as_json(words):
-                failure.show_document(PaiError(error.format_message(), exit_code=ExitCode.USAGE))
+                failure.show_document(PaiError(error.format_message(), code="usage", exit_code=ExitCode.USAGE))
             return ExitCode.USAGE
         case click.Abort() | KeyboardInterrupt():  # click makes the one of the other
             click.echo("\ninterrupted; run the same command again to continue", err=True)
@@ -121,7 +121,7 @@ def _show_bug(error: BaseException, words: Sequence[str], *, debug: bool) -> Non
     message = f"internal error: {type(error).__name__}: {error}; details in {Path(name)}"
     click.echo(message, err=True)
     if _as_json(words):
-        failure.show_document(PaiError(message, exit_code=ExitCode.INTERNAL))
+        failure.show_document(PaiError(message, code="internal-error", exit_code=ExitCode.INTERNAL))
     if debug:
         traceback.print_exception(error)
 

@@ -40,7 +40,7 @@ def checked(model: type[Model], values: Mapping[str, Any]) -> Model:
         # where a validator of ours refuses a value, pydantic's own messages only follow from that
         details = [detail for detail in error.errors() if detail["type"] == "value_error"] or error.errors()
         reasons = ", ".join(str(detail["msg"]).removeprefix("Value error, ") for detail in details)
-        raise PaiError(reasons, exit_code=ExitCode.USAGE) from None
+        raise PaiError(reasons, code="argument-invalid", exit_code=ExitCode.USAGE) from None
 
 
 def _metadata(field: FieldInfo) -> Parameter:

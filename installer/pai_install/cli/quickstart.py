@@ -62,6 +62,7 @@ def _install_packages(site: Site, *, yes: bool) -> None:
     if not yes and not click.confirm("install them now?", err=True):
         raise PaiError(
             "the components cannot be built without these packages",
+            code="quickstart-packages-missing",
             remedy=f"apt-get install {' '.join(lacking)}",
             exit_code=ExitCode.PREFLIGHT_FAILED,
         )

@@ -120,6 +120,8 @@ def rotate_command(
     checked(RegistryTest, images=images)
     if subject is None:
         if finish:
-            raise PaiError("--finish: an upstream waits for no machine", exit_code=ExitCode.USAGE)
+            raise PaiError(
+                "--finish: an upstream waits for no machine", code="registry-upstream-finish", exit_code=ExitCode.USAGE
+            )
         return rotate_upstream(site_dir, upstream, images, environment, how)
     return rotate(site_dir, subject, images, environment, how, finish=finish)

@@ -26,6 +26,7 @@ def command(*, app: App, run: RunOptions, request: Reset, agreed: str | None = N
     if agreed is not None and agreed != known:
         raise PaiError(
             f"--yes {agreed} is not the id of this cluster, which is {known}",
+            code="cluster-id-differs",
             remedy=f"is {app.site_dir} the site that you mean? then --yes {known}",
             exit_code=ExitCode.USAGE,
         )

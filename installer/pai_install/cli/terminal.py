@@ -91,7 +91,10 @@ class Terminal:
         """Raises PaiError without --yes where stdin is not a terminal."""
         if not self.yes and not sys.stdin.isatty():
             raise PaiError(
-                "cannot ask for confirmation: stdin is not a terminal", remedy="add --yes", exit_code=ExitCode.USAGE
+                "cannot ask for confirmation: stdin is not a terminal",
+                code="no-terminal",
+                remedy="add --yes",
+                exit_code=ExitCode.USAGE,
             )
 
     def show(self, data: Mapping[str, Any], text: str) -> None:

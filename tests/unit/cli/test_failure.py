@@ -36,7 +36,7 @@ def document(capsys: pytest.CaptureFixture[str], code: int, *words: str) -> dict
     found: dict[str, Any] = json.loads(out)
     jsonschema.Draft202012Validator(failure.schema()).validate(found)
     assert (found["ok"], found["exit_code"]) == (False, code)
-    for text in found["error"].values():
+    for text in (found["error"][name] for name in ("message", "details", "remedy")):
         assert all(line.strip() in err for line in text.splitlines())
     return found["error"]  # type: ignore[no-any-return]
 
@@ -182,10 +182,10 @@ def _command(verb: str) -> Any:
 
 
 def test_the_form_of_a_document() -> None:
-    error = PaiError("what", details="a\nb", remedy="do", exit_code=ExitCode.UNREACHABLE)
+    error = PaiError("what", code="w-1", details="a\nb", remedy="do", exit_code=ExitCode.UNREACHABLE)
     assert failure.data(error) == {
         "schema_version": 1,
         "ok": False,
         "exit_code": 5,
-        "error": {"message": "what", "details": "a\nb", "remedy": "do"},
+        "error": {"code": "w-1", "message": "what", "details": "a\nb", "remedy": "do"},
     }

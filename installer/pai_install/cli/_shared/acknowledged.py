@@ -34,6 +34,7 @@ def judgement(own: dict[str, Any]) -> Judgement:
     if missing:
         raise PaiError(
             f"acknowledge needs {' and '.join(missing)}",
+            code="acknowledge-incomplete",
             remedy='pai-install health acknowledge MACHINE CHECK --why "the card is ordered" --until 7d',
             exit_code=ExitCode.USAGE,
         )

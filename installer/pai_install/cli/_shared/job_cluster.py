@@ -132,7 +132,9 @@ def _means(name: str, job: JobState) -> bool:
 
 def _unknown(name: str, group: str) -> PaiError:
     where = f"group {group}" if group else "this site"
-    return PaiError(f"{where} has no job {name}", remedy="pai-install job list --all", exit_code=ExitCode.USAGE)
+    return PaiError(
+        f"{where} has no job {name}", code="unknown-job", remedy="pai-install job list --all", exit_code=ExitCode.USAGE
+    )
 
 
 def _ambiguous(name: str, found: Sequence[JobState]) -> PaiError:
@@ -142,7 +144,7 @@ def _ambiguous(name: str, found: Sequence[JobState]) -> PaiError:
     else:
         kinds = " or ".join(f"{job.kind.name.lower()}/{job.label}" for job in found)
         message, remedy = f"several jobs are called {name}", f"say {kinds}"
-    return PaiError(message, remedy=remedy, exit_code=ExitCode.USAGE)
+    return PaiError(message, code="ambiguous-job", remedy=remedy, exit_code=ExitCode.USAGE)
 
 
 @contextmanager
@@ -159,5 +161,5 @@ def known_group(site: Site, name: str) -> PlacedGroup:
     groups = {group.name: group for group in groups_of(site.services)}
     if name not in groups:
         message = f"{name} is no group of this site"
-        raise PaiError(message, remedy=did_you_mean(name, list(groups)), exit_code=ExitCode.USAGE)
+        raise PaiError(message, code="unknown-group", remedy=did_you_mean(name, list(groups)), exit_code=ExitCode.USAGE)
     return groups[name]

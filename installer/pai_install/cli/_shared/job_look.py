@@ -155,18 +155,26 @@ def instances_of(job: JobState, role: str, index: int | None) -> list[Instance]:
     """Those that are there, of a role or of all. Raises PaiError for a role or number that the job does not have."""
     roles = {one.name: one for one in job.roles}
     if role and role not in roles:
-        raise _usage(f"{job.name} has no role {role}", f"it has {', '.join(roles)}")
+        raise _usage("unknown-role", f"{job.name} has no role {role}", f"it has {', '.join(roles)}")
     chosen = [roles[role]] if role else list(job.roles)
     if index is not None and all(index >= one.wanted for one in chosen):
-        raise _usage(f"{job.name} has no instance {index}", f"it has {max(one.wanted for one in chosen)}, from 0 on")
+        raise _usage(
+            "unknown-instance",
+            f"{job.name} has no instance {index}",
+            f"it has {max(one.wanted for one in chosen)}, from 0 on",
+        )
     return [one for it in chosen for one in it.instances if index in {None, one.index}]
 
 
 def _require_one(chosen: list[Instance]) -> None:
     if len(chosen) != 1:
         there = ", ".join(f"{one.role} {one.index}" for one in chosen) or "none"
-        raise _usage(f"--follow is for one instance, and there are {len(chosen)}: {there}", "add --role and --index")
+        raise _usage(
+            "follow-needs-one-instance",
+            f"--follow is for one instance, and there are {len(chosen)}: {there}",
+            "add --role and --index",
+        )
 
 
-def _usage(message: str, remedy: str) -> PaiError:
-    return PaiError(message, remedy=remedy, exit_code=ExitCode.USAGE)
+def _usage(code: str, message: str, remedy: str) -> PaiError:
+    return PaiError(message, code=code, remedy=remedy, exit_code=ExitCode.USAGE)

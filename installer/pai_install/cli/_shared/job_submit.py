@@ -158,7 +158,9 @@ def _require(reading: JobReading) -> None:
     errors = [problem for problem in reading.problems if problem.is_error]
     if errors or reading.job is None:
         message = f"{reading.file} has {plural(len(errors), 'error')}"
-        raise PaiError(message, details="\n".join(text_lines(errors)), exit_code=ExitCode.SITE_INVALID)
+        raise PaiError(
+            message, code="job-file-invalid", details="\n".join(text_lines(errors)), exit_code=ExitCode.SITE_INVALID
+        )
 
 
 def _compiled(job: Job, jobs: JobsOfSite, wish: SubmitWish) -> Submission:
@@ -237,12 +239,17 @@ def _explained(error: ApiError, own: Submitted) -> PaiError:
     if error.reason == "AlreadyExists":
         message = f"there is a job {own.name} already, {own.label} in the namespace {space}"
         remedy = "choose another name, or remove it: pai-install job stop"
-        return PaiError(message, remedy=remedy, exit_code=ExitCode.STEP_FAILED)
+        return PaiError(message, code="job-exists", remedy=remedy, exit_code=ExitCode.STEP_FAILED)
     if error.reason == "NotFound":
-        return PaiError(f"the namespace {space} is not there yet", remedy="pai-install apply", details=error.details)
+        return PaiError(
+            f"the namespace {space} is not there yet",
+            code="namespace-missing",
+            remedy="pai-install apply",
+            details=error.details,
+        )
     if error.reason == "NoSuchKind":
         message = f"this cluster knows no {own.kind.name}s, which this job is made of"
-        return PaiError(message, remedy="pai-install apply", details=error.details)
+        return PaiError(message, code="job-kind-missing", remedy="pai-install apply", details=error.details)
     return error
 
 

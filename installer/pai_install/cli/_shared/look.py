@@ -37,4 +37,4 @@ def checked(operation: type[Checked], **arguments: object) -> Checked:
         # where a value is refused in our words, pydantic's own words tell only what follows from that
         told = [detail for detail in error.errors() if detail["type"] == "value_error"] or error.errors()
         reasons = ", ".join(str(detail["msg"]).removeprefix("Value error, ") for detail in told)
-        raise PaiError(reasons, exit_code=ExitCode.USAGE) from None
+        raise PaiError(reasons, code="argument-invalid", exit_code=ExitCode.USAGE) from None

@@ -16,7 +16,9 @@ def wanted_place(site: Site) -> Content:
     """Where the site's files want the content. Raises PaiError for a site without a cache."""
     cache = registries_of(site).cache
     if cache is None:
-        raise PaiError("this site has no registry cache of its own", exit_code=ExitCode.USAGE)
+        raise PaiError(
+            "this site has no registry cache of its own", code="registry-cache-missing", exit_code=ExitCode.USAGE
+        )
     return content_of(cache)
 
 
@@ -26,6 +28,7 @@ def used_place(site: Site, prepared: Prepared) -> Content:
     if leader in prepared.plan.unreachable:
         raise PaiError(
             f"{leader} has the cache and does not answer: {prepared.plan.unreachable[leader]}",
+            code="leader-unreachable",
             remedy="nothing was changed; run the same command again when it answers",
             exit_code=ExitCode.UNREACHABLE,
         )
@@ -34,6 +37,7 @@ def used_place(site: Site, prepared: Prepared) -> Content:
     if used is None:
         raise PaiError(
             f"{leader} has no record of where its cache keeps the content",
+            code="registry-record-missing",
             remedy="write into config.yaml where it is, run apply, then write where it shall be and run this again",
         )
     cache = registries_of(site).cache

@@ -71,10 +71,15 @@ def _layout(site_dir: Path, site: Site, names: tuple[str, ...], entry: Mapping[s
     new = [name for name in names if name not in known]
     absent = [name for name in names if name in known and known[name].absent]
     if entry and len(names) > 1:
-        raise PaiError("--hostip and --machine-type are for one machine", exit_code=ExitCode.USAGE)
+        raise PaiError(
+            "--hostip and --machine-type are for one machine",
+            code="node-options-for-one-machine",
+            exit_code=ExitCode.USAGE,
+        )
     if new and not entry:
         raise PaiError(
             f"layout.yaml has no machine {', '.join(new)}",
+            code="machine-not-in-layout",
             remedy="add it to machine-list, or name one machine with --hostip and --machine-type",
             exit_code=ExitCode.USAGE,
         )
@@ -95,6 +100,7 @@ def _require_same(hostip: str, sku: str, name: str, entry: Mapping[str, str]) ->
     if differs:
         raise PaiError(
             f"layout.yaml has {name} with another {' and '.join(differs)}",
+            code="machine-differs-from-layout",
             remedy=f"leave out the options, or edit layout.yaml; other hardware: pai-install node replace {name}",
             exit_code=ExitCode.USAGE,
         )

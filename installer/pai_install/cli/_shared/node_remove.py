@@ -81,6 +81,7 @@ def named_machines(site: Site, names: tuple[str, ...]) -> tuple[Machine, ...]:
     if strange:
         raise PaiError(
             f"layout.yaml has no machine {', '.join(strange)}",
+            code="machine-not-in-layout",
             remedy=did_you_mean(strange[0], known),
             exit_code=ExitCode.USAGE,
         )
@@ -101,6 +102,7 @@ def require_names(names: tuple[str, ...], agreed: str | None, *, check: bool, by
         raise PaiError(
             f"--yes agrees to {', '.join(sorted(given)) or 'no machine by name'}, and the command is about "
             f"{', '.join(names)}: nothing was done",
+            code="confirmed-names-differ",
             remedy=f"to agree without being asked: --yes={','.join(names)}",
             exit_code=ExitCode.USAGE,
         )

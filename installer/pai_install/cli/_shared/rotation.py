@@ -100,6 +100,7 @@ class _Rotation:
             remedy = "run apply first, which leaves the content where it is; then the same command again"
             raise PaiError(
                 "the component store, the cache or some machines differ from the site",
+                code="rotation-site-not-applied",
                 remedy=remedy if subject == "backend" else finish,
             )
         code: int = ExitCode.OK
@@ -220,6 +221,7 @@ def _require_known(site_dir: Path) -> None:
     if not open_state(site_dir).registry.exists():
         raise PaiError(
             "this dev box does not know the logins and the authority that the cluster has",
+            code="site-authority-unknown",
             remedy="pai-install plan brings them from the cluster; then the same command",
             exit_code=ExitCode.PREFLIGHT_FAILED,
         )
@@ -248,7 +250,9 @@ def subject_options(verb: Callable[..., int]) -> Callable[..., int]:
         named = [subject for subject in STAGES if others.pop(subject)]
         if len(named) + bool(upstream) != 1:
             words = ", ".join(f"--{subject}" for subject in STAGES)
-            raise PaiError(f"name one: {words} or --upstream NAME", exit_code=ExitCode.USAGE)
+            raise PaiError(
+                f"name one: {words} or --upstream NAME", code="registry-rotate-target-missing", exit_code=ExitCode.USAGE
+            )
         return verb(subject=named[0] if named else None, upstream=upstream, **others)
 
     command: Callable[..., int] = gathered

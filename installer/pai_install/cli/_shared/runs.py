@@ -56,6 +56,7 @@ class Runs:
         if leader in plan.unreachable:
             raise PaiError(
                 f"{leader} serves the machines and does not answer: {plan.unreachable[leader]}",
+                code="leader-unreachable",
                 remedy="nothing was changed; run the same command again when it answers",
                 exit_code=ExitCode.UNREACHABLE,
             )

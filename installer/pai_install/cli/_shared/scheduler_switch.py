@@ -68,6 +68,7 @@ def _require_sections(site: Site, to: Backend, site_dir: Path) -> None:
         first = f"pai-install vc migrate --site {site_dir} --to {to if to != 'hived' else 'kueue'} --write"
         raise PaiError(
             "the virtual clusters of this site stand in HiveD's own block, which no other scheduler reads",
+            code="virtual-clusters-in-hived-block",
             remedy=f"{first} writes them as sections; then the same command" if to != "hived" else "nothing to do",
             exit_code=ExitCode.USAGE,
         )

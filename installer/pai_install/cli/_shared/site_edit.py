@@ -103,7 +103,10 @@ def _change(editing: Editing, edit: Edit) -> str | None:
     except EditError as error:
         place = f"{editing.site_dir / SERVICES}:{error.line}"
         raise PaiError(
-            f"{place}: {error.message}", remedy="edit it by hand", exit_code=ExitCode.PREFLIGHT_FAILED
+            f"{place}: {error.message}",
+            code="site-file-not-editable",
+            remedy="edit it by hand",
+            exit_code=ExitCode.PREFLIGHT_FAILED,
         ) from error
     if after == before:
         say("nothing to do")
@@ -121,6 +124,7 @@ def checked_site(editing: Editing, loaded: LoadedSite, text: str) -> Site:
         errors = [problem for problem in reading.problems if problem.is_error]
         raise PaiError(
             "the site would be invalid, so nothing was written",
+            code="edited-site-invalid",
             details="\n".join(text_lines(errors)),
             remedy="the lines are those that the file would have: give the verb other values, or edit the file",
             exit_code=ExitCode.SITE_INVALID,

@@ -94,6 +94,7 @@ class Copier:
         node, told = differing[0]
         raise CopyError(
             f"{told['differ']} entries differ on {node} after {_ROUNDS} copies, as {told.get('example', '')}",
+            code="copy-differs",
             remedy="nothing of the old generation is removed; look at both places, and at the log of their server",
             exit_code=ExitCode.VERIFICATION_FAILED,
         )
@@ -118,7 +119,12 @@ class Copier:
         known = [node for node in nodes(cluster) if node.name in self.workers and node.ready]
         best = [node.name for node in known if not node.cordoned] or [node.name for node in known]
         if not best:
-            raise PaiError("no worker is Ready", remedy="pai-install status", exit_code=ExitCode.UNREACHABLE)
+            raise PaiError(
+                "no worker is Ready",
+                code="no-ready-worker",
+                remedy="pai-install status",
+                exit_code=ExitCode.UNREACHABLE,
+            )
         return (best[-1 if mode == "verify" else 0],)
 
     def _told(
@@ -143,6 +149,7 @@ class Copier:
             if seen.told.get("error"):
                 raise CopyError(
                     f"{mode} on {node} failed at {seen.told.get('step', 'its begin')}: {seen.told['error']}",
+                    code="copy-failed",
                     remedy=f"what was copied stays in {place(way.new.storage)}; the next copy goes on with it",
                     exit_code=ExitCode.STEP_FAILED,
                 )
@@ -151,6 +158,7 @@ class Copier:
             pod = self._pod(cluster, way, mode, node)
         raise PaiError(
             f"the pods that copy are lost again and again on {node}: {why}",
+            code="copy-pods-lost",
             remedy=f"kubectl describe node {node}; then the same command with --finish goes on",
             exit_code=ExitCode.UNREACHABLE,
         )
@@ -241,12 +249,18 @@ class _Following:
         if seen is not None and not seen.started and quiet > _START_S:
             raise PaiError(
                 f"{self._pod} does not start: {seen.why or 'a place is not mounted'}",
+                code="copy-pod-not-started",
                 remedy="pai-install storage test; pai-install apply brings the image to the cluster",
                 exit_code=ExitCode.UNREACHABLE,
             )
         if quiet > STALL_S:
             what = "does no work" if seen is not None else "cannot be asked about"
-            raise PaiError(f"{self._pod} {what} for {quiet:.0f} s", remedy=self._again, exit_code=ExitCode.UNREACHABLE)
+            raise PaiError(
+                f"{self._pod} {what} for {quiet:.0f} s",
+                code="copy-pod-stalled",
+                remedy=self._again,
+                exit_code=ExitCode.UNREACHABLE,
+            )
 
 
 class _Shown:

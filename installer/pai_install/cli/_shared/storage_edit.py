@@ -58,7 +58,12 @@ def add_storage(editing: Editing, name: str, entry: Entry) -> int:
             return added(text, {"name": name, **entry})
         if _defined(added("", {"name": name, **entry}), name) != _defined(text, name):
             remedy = f"change it in {editing.file}; storage show {name} shows it"
-            raise PaiError(f"{name} is defined already, and otherwise", remedy=remedy, exit_code=ExitCode.USAGE)
+            raise PaiError(
+                f"{name} is defined already, and otherwise",
+                code="storage-exists",
+                remedy=remedy,
+                exit_code=ExitCode.USAGE,
+            )
         say(f"{name} is defined so already")
         return text
 
@@ -69,7 +74,12 @@ def _require_free(site: Site, name: str) -> None:
     """Raises PaiError for the name of a claim that a rotation gave to another storage."""
     holder = next((other for other, it in site.rotations.items() if it.claim == name != other), "")
     if holder:
-        raise PaiError(f"{name} is the claim of {holder} now", remedy="take another name", exit_code=ExitCode.USAGE)
+        raise PaiError(
+            f"{name} is the claim of {holder} now",
+            code="storage-claim-in-use",
+            remedy="take another name",
+            exit_code=ExitCode.USAGE,
+        )
 
 
 def _defined(text: str, name: str) -> object:
@@ -95,6 +105,7 @@ def remove_storage(editing: Editing, name: str, *, with_grants: bool) -> int:
         if holders and not with_grants:
             raise PaiError(
                 f"{name} is granted to {', '.join(group.name for group in holders)}",
+                code="storage-granted",
                 remedy="add --revoke to take it away from them, too; data stays",
                 exit_code=ExitCode.PREFLIGHT_FAILED,
             )
@@ -111,7 +122,12 @@ def _require_whole(site: Site, name: str) -> None:
     rotation = site.rotations.get(name)
     if rotation is not None and rotation.hidden:
         remedy = f"pai-install storage rotate {name} --finish"
-        raise PaiError(f"a rotation of {name} was interrupted", remedy=remedy, exit_code=ExitCode.PREFLIGHT_FAILED)
+        raise PaiError(
+            f"a rotation of {name} was interrupted",
+            code="storage-rotation-interrupted",
+            remedy=remedy,
+            exit_code=ExitCode.PREFLIGHT_FAILED,
+        )
 
 
 def known_storage(site: Site, name: str) -> None:
@@ -120,7 +136,9 @@ def known_storage(site: Site, name: str) -> None:
     if name not in known:
         remedy = did_you_mean(name, known) if known else ""
         remedy = remedy or f"pai-install storage {'list shows them' if known else 'add defines one'}"
-        raise PaiError(f"{name} is no storage of this site", remedy=remedy, exit_code=ExitCode.USAGE)
+        raise PaiError(
+            f"{name} is no storage of this site", code="unknown-storage", remedy=remedy, exit_code=ExitCode.USAGE
+        )
 
 
 def _groups(site: Site, names: Iterable[str]) -> list[PlacedGroup]:
@@ -131,5 +149,7 @@ def _groups(site: Site, names: Iterable[str]) -> list[PlacedGroup]:
             remedy = (
                 did_you_mean(name, known) if known else ""
             ) or f"define it in authentication.group-manager of {SERVICES}"
-            raise PaiError(f"{name} is no group of this site", remedy=remedy, exit_code=ExitCode.USAGE)
+            raise PaiError(
+                f"{name} is no group of this site", code="unknown-group", remedy=remedy, exit_code=ExitCode.USAGE
+            )
     return [known[name] for name in names]

@@ -157,7 +157,11 @@ def _secret(key: str, given: Mapping[str, Any]) -> dict[str, str] | None:
     name = key.replace("-", "_")
     places = {place: given[f"{name}_{place}"] for place in ("env", "file") if given.get(f"{name}_{place}")}
     if len(places) > 1:
-        raise PaiError(f"--{key}-env and --{key}-file: give one of them", exit_code=ExitCode.USAGE)
+        raise PaiError(
+            f"--{key}-env and --{key}-file: give one of them",
+            code="storage-secret-given-twice",
+            exit_code=ExitCode.USAGE,
+        )
     return places or None
 
 
@@ -167,7 +171,11 @@ def _require_keys(entry: Entry) -> None:
     of_types = {key for one in RULES.values() for key in (*one.needs, *one.may)}
     missing = [key for key in rule.needs if key not in entry]
     if missing:
-        raise PaiError(f"type {entry['type']} needs {', '.join(map(_option, missing))}", exit_code=ExitCode.USAGE)
+        raise PaiError(
+            f"type {entry['type']} needs {', '.join(map(_option, missing))}",
+            code="storage-options-missing",
+            exit_code=ExitCode.USAGE,
+        )
     require_of_type(str(entry["type"]), [key for key in entry if key in of_types])
 
 
@@ -176,7 +184,11 @@ def require_of_type(storage_type: str, changes: Collection[str]) -> None:
     rule = RULES[storage_type]
     strange = [key for key in changes if key not in (*rule.needs, *rule.may)]
     if strange:
-        raise PaiError(f"type {storage_type} has no {', '.join(map(_option, strange))}", exit_code=ExitCode.USAGE)
+        raise PaiError(
+            f"type {storage_type} has no {', '.join(map(_option, strange))}",
+            code="storage-options-unknown",
+            exit_code=ExitCode.USAGE,
+        )
 
 
 def _option(key: str) -> str:

@@ -100,9 +100,17 @@ class _Asked:
     def resume(self, rotation: StorageRotation) -> int:
         """Goes on where an interrupted one was."""
         if self._other(rotation):
-            raise refusal(f"another rotation of {self._name} is unfinished", "go on with it first: --finish")
+            raise refusal(
+                "storage-rotation-unfinished",
+                f"another rotation of {self._name} is unfinished",
+                "go on with it first: --finish",
+            )
         if self._wish.copy and not rotation.older[-1].copying:
-            raise refusal(f"the rotation of {self._name} was begun without --copy", "go on with it first: --finish")
+            raise refusal(
+                "storage-rotation-without-copy",
+                f"the rotation of {self._name} was begun without --copy",
+                "go on with it first: --finish",
+            )
         say(f"the rotation of {self._name} to generation {rotation.generation} goes on")
         if self._editing.check:
             return ExitCode.OK
@@ -128,7 +136,11 @@ class _Asked:
     def finish(self, rotation: StorageRotation | None) -> int:
         """Takes away what no pod uses any longer."""
         if not self._wish.finish and (rotation is None or not rotation.unfinished):
-            raise PaiError(f"{VERB} {self._name}: say what changes, e.g. --server", exit_code=ExitCode.USAGE)
+            raise PaiError(
+                f"{VERB} {self._name}: say what changes, e.g. --server",
+                code="storage-rotate-without-change",
+                exit_code=ExitCode.USAGE,
+            )
         if rotation is None:
             say(f"no rotation of {self._name} is unfinished")
             return ExitCode.OK
@@ -143,7 +155,7 @@ class _Asked:
         require_of_type(entry.type, self._wish.changes)
         if not any(grant.storage.name == self._name for grant in current_grants(site)):
             remedy = "edit its definition; storage grant grants it"
-            raise refusal(f"{self._name} is granted to no group, so no job uses it", remedy)
+            raise refusal("storage-of-no-group", f"{self._name} is granted to no group, so no job uses it", remedy)
         before, after, wanted = self._wanted(site)
         if before == after:
             say(f"{self._name} is defined so already: nothing to do")
@@ -169,9 +181,11 @@ class _Asked:
         rotation = site.rotations.get(self._name)
         if due := [str(old.generation) for old in rotation.older if old.due] if rotation is not None else []:
             remedy = f"pai-install {VERB} {self._name} --finish, when no pod uses it; --emergency ends them"
-            raise refusal(f"generation {', '.join(due)} is not copied to the end yet", remedy)
+            raise refusal(
+                "storage-copy-unfinished", f"generation {', '.join(due)} is not copied to the end yet", remedy
+            )
         if self._wish.copy and (found := senseless(entry_of(site, self._name), wanted)):
-            raise refusal(*found)
+            raise refusal("storage-copy-impossible", *found)
 
     def _filled(self, entry: StorageEntry, wanted: StorageEntry, rotation: StorageRotation) -> bool:
         """Whether the new place has something in it; refuses what cannot be copied before anything is changed."""
@@ -181,10 +195,18 @@ class _Asked:
         for node, it in found:
             say(f"{node}: {_counted(it)}")
             if it.same:
-                raise refusal(f"{place(entry)} and {place(wanted)} are one folder", "the same command without --copy")
+                raise refusal(
+                    "storage-copy-to-itself",
+                    f"{place(entry)} and {place(wanted)} are one folder",
+                    "the same command without --copy",
+                )
             if it.lacks_room:
                 needed, free = size_text(it.size or 0), size_text(it.free or 0)
-                raise refusal(f"{place(wanted)} has {free} free on {node}, and {needed} come", "make room there")
+                raise refusal(
+                    "storage-copy-without-room",
+                    f"{place(wanted)} has {free} free on {node}, and {needed} come",
+                    "make room there",
+                )
         return not all(it.empty for _node, it in found)
 
     def _next(self, site: Site, entry: StorageEntry) -> StorageRotation:
@@ -217,7 +239,11 @@ class _Asked:
     def _require_settled(self) -> None:
         """Nothing of the add-ons is left to do: else an apply would come with the first stage. Raises PaiError."""
         if not self._stages.runs.standing(StorageRotate(storage=self._name)).plan.empty:
-            raise refusal("the cluster's add-ons differ from the site", "run apply first; then the same command again")
+            raise refusal(
+                "add-ons-not-applied",
+                "the cluster's add-ons differ from the site",
+                "run apply first; then the same command again",
+            )
 
     def _tried(self, site: Site, rotation: StorageRotation, wanted: StorageEntry) -> int:
         """The exit code of every worker's trial of the new place, by objects that are removed again."""

@@ -118,7 +118,9 @@ class Stages:
             site = checked_site(self.editing, load_site(self.editing.site_dir), text)
         group = next((grant for grant in self._mine() if grant.current), None)
         if group is None:
-            raise refusal(f"{self.name} is granted to no group", "grant it, or give --finish --no-copy")
+            raise refusal(
+                "storage-of-no-group", f"{self.name} is granted to no group", "grant it, or give --finish --no-copy"
+            )
         grant = replace(group, storage=old.entry, generation=old.generation)
         return way(grant, entry_of(site, self.name), rotation.generation)
 
@@ -210,7 +212,7 @@ class Stages:
                 write_services(file, rotation.before)
             if entry_of(self.site(), self.name) != old:
                 remedy = f"define {self.name} as {place(old)} there; then pai-install {VERB} {self.name} --finish"
-                raise refusal(f"{file} was edited meanwhile", remedy)
+                raise refusal("site-file-changed-meanwhile", f"{file} was edited meanwhile", remedy)
         self._save(transitions.undone(rotation))
         say(f"{self.name} is {place(old)} again")
         return self.bring(final=True)
@@ -272,14 +274,16 @@ class Stages:
             return
         if self._due():  # their claims stay until the last copy is made
             if any(self._shut(old) for old in self.rotation().older):
-                raise refusal("the old claim cannot be closed", "the same command with --finish")
+                raise refusal("claim-not-closed", "the old claim cannot be closed", "the same command with --finish")
         else:
             with self.cluster() as cluster:
                 for namespace, name in {(one.namespace, one.claim) for one in users}:
                     cluster.delete([Ref("persistentvolumeclaim", name, namespace)])
         self._end(users)
         if not _within(lambda: not any(one.node for one in self.users()), self.wish.timeout_s):
-            raise refusal("pods do not end", "look at their nodes; then the same command with --finish")
+            raise refusal(
+                "pods-not-ended", "pods do not end", "look at their nodes; then the same command with --finish"
+            )
         with self.cluster() as cluster:  # those that never started
             for one in self.users():
                 cluster.delete([Ref("pod", one.name, one.namespace)])
@@ -314,7 +318,9 @@ class Stages:
             return changed(text, self.name, changes)
         except EditError as error:
             where = f"{self.editing.site_dir / SERVICES}:{error.line}"
-            raise refusal(f"{where}: {error.message}", "write its definition in lines of key: value") from error
+            raise refusal(
+                "site-file-not-editable", f"{where}: {error.message}", "write its definition in lines of key: value"
+            ) from error
 
     def bring(self, *, final: bool = False) -> int:
         """Brings the cluster to what the grants say; the exit code. final: the control plane is proven, too."""
@@ -332,7 +338,7 @@ class Stages:
         refs = [Ref("persistentvolumeclaim", name, namespace) for namespace, name in claims]
         if not _within(lambda: not any(cluster.get(refs)), BIND_S):
             remedy = f"delete the pods that name it, finished ones, too; then pai-install {VERB} {self.name} --finish"
-            raise refusal(f"{', '.join(map(str, refs))} does not go", remedy)
+            raise refusal("objects-not-deleted", f"{', '.join(map(str, refs))} does not go", remedy)
 
     @contextmanager
     def cluster(self) -> Iterator[ClusterClient]:

@@ -62,6 +62,6 @@ def entry_of(site: Site, name: str) -> StorageEntry:
     return next(one for one in site.services.storages or () if one.name == name)
 
 
-def refusal(message: str, remedy: str) -> PaiError:
+def refusal(code: str, message: str, remedy: str) -> PaiError:
     """What the user has to settle first."""
-    return PaiError(message, remedy=remedy, exit_code=ExitCode.PREFLIGHT_FAILED)
+    return PaiError(message, code=code, remedy=remedy, exit_code=ExitCode.PREFLIGHT_FAILED)

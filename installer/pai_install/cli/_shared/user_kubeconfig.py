@@ -41,17 +41,22 @@ def server_of(path: Path, server: str) -> dict[str, str]:
     if not path.is_file():
         raise PaiError(
             f"{path} is missing: this dev box has not met the site's cluster yet",
+            code="kubeconfig-missing",
             remedy=remedy,
             exit_code=ExitCode.USAGE,
         )
     try:
         document = YAML(typ="safe").load(path.read_text(encoding="utf-8"))
     except (YAMLError, ValueError) as error:
-        raise PaiError(f"{path} is no kubeconfig", details=str(error), remedy=remedy) from error
+        raise PaiError(
+            f"{path} is no kubeconfig", code="kubeconfig-invalid", details=str(error), remedy=remedy
+        ) from error
     (*_, cluster) = [{}, *(child(row, "cluster") for row in rows(child({"it": document}, "it").get("clusters")))]
     found = {key: text(cluster.get(key)) for key in ("server", "certificate-authority-data")}
     if not all(found.values()):
-        raise PaiError(f"{path} names no cluster with its authority", remedy=remedy)
+        raise PaiError(
+            f"{path} names no cluster with its authority", code="kubeconfig-without-authority", remedy=remedy
+        )
     return {**found, "server": server or found["server"]}
 
 
@@ -59,7 +64,7 @@ def require_free(path: Path) -> None:
     """Raises PaiError where something is: it may be the kubeconfig of another cluster."""
     if path.exists() or path.is_symlink():
         remedy = "move it away, or name another file with --output"
-        raise PaiError(f"{path} exists already", remedy=remedy, exit_code=ExitCode.USAGE)
+        raise PaiError(f"{path} exists already", code="file-exists", remedy=remedy, exit_code=ExitCode.USAGE)
 
 
 def make_kubeconfig(
@@ -75,7 +80,9 @@ def make_kubeconfig(
     namespaces = tuple(sorted(namespace_of(one) for one in found.memberships if effective(one, user)))
     if not namespaces:
         remedy = f"pai-install user add {user} --group GROUP"
-        raise PaiError(f"{user} is a member of no group", remedy=remedy, exit_code=ExitCode.USAGE)
+        raise PaiError(
+            f"{user} is a member of no group", code="user-without-group", remedy=remedy, exit_code=ExitCode.USAGE
+        )
     now = datetime.now(UTC)
     uid = text(child(account, "metadata").get("uid"))
     (made,) = cluster.create([mark(user, uid, f"{user}.{secrets.token_hex(4)}")])
@@ -98,14 +105,14 @@ def _token(cluster: ClusterClient, user: str, days: int, bound: JsonObject) -> t
     token = cluster.request_token(account, int(timedelta(days=days).total_seconds()), bound)
     until = read_time(token.until)
     if until is None or not token.text:
-        raise PaiError("the API server returned no token, or one without an end")
+        raise PaiError("the API server returned no token, or one without an end", code="token-missing")
     return token.text, until
 
 
 def _account(found: Found, user: str) -> JsonObject:
     if not found.accounts:
         remedy = f"pai-install user add {user} --group GROUP"
-        raise PaiError(f"the cluster has no user {user}", remedy=remedy, exit_code=ExitCode.USAGE)
+        raise PaiError(f"the cluster has no user {user}", code="unknown-user", remedy=remedy, exit_code=ExitCode.USAGE)
     return found.accounts[0]
 
 

@@ -140,6 +140,7 @@ def _require_same_scheduler(change: ClustersChange) -> None:
     if change.before and change.before != change.after:
         raise PaiError(
             f"the cluster has the scheduler {change.before}, the site names {change.after}",
+            code="scheduler-differs-from-cluster",
             remedy=f"pai-install scheduler switch --to {change.after} changes the scheduler",
             exit_code=ExitCode.PREFLIGHT_FAILED,
         )
@@ -150,6 +151,7 @@ def _require_no_jobs_lost(change: ClustersChange) -> None:
     if lost := jobs_at_risk(change):
         raise PaiError(
             f"{len(lost)} of the jobs would lose their virtual cluster",
+            code="virtual-cluster-has-jobs",
             details="\n".join(lost),
             remedy="wait for these jobs or end them, or add --force",
             exit_code=ExitCode.PREFLIGHT_FAILED,

@@ -14,7 +14,12 @@ def scheduling_at(site: Site) -> Scheduling:
     """How the site divides its workers; without virtual clusters a PaiError."""
     scheduling = scheduling_of(site)
     if scheduling is None:
-        raise PaiError(NONE.partition(":")[0], remedy=NONE.partition(": ")[2].strip(), exit_code=ExitCode.USAGE)
+        raise PaiError(
+            NONE.partition(":")[0],
+            code="virtual-clusters-missing",
+            remedy=NONE.partition(": ")[2].strip(),
+            exit_code=ExitCode.USAGE,
+        )
     return scheduling
 
 
@@ -23,5 +28,7 @@ def known_cluster(scheduling: Scheduling, name: str) -> VirtualCluster:
     names = [cluster.name for cluster in scheduling.clusters]
     if name not in names:
         message = f"{name} is no virtual cluster of this site"
-        raise PaiError(message, remedy=did_you_mean(name, names), exit_code=ExitCode.USAGE)
+        raise PaiError(
+            message, code="unknown-virtual-cluster", remedy=did_you_mean(name, names), exit_code=ExitCode.USAGE
+        )
     return scheduling.cluster(name)

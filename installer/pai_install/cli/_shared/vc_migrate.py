@@ -38,7 +38,12 @@ def migrate_clusters(editing: Editing, target: Backend, *, write: bool) -> int:
 def _scheduling(site: Site) -> Scheduling:
     found = scheduling_of(everything(site))
     if found is None:
-        raise PaiError("there is nothing to migrate", remedy=NONE.strip(), exit_code=ExitCode.USAGE)
+        raise PaiError(
+            "there is nothing to migrate",
+            code="migrate-without-hived-block",
+            remedy=NONE.strip(),
+            exit_code=ExitCode.USAGE,
+        )
     return found
 
 
@@ -69,7 +74,9 @@ def _edited(editing: Editing, site: Site, text: str, wanted: Scheduling) -> str:
     if after is not None and scheduling_of(everything(after)) != wanted:
         message = "the edited file would not say the same, so nothing was written"
         remedy = "edit it by hand with what vc migrate prints without --write"
-        raise PaiError(message, remedy=remedy, exit_code=ExitCode.PREFLIGHT_FAILED)
+        raise PaiError(
+            message, code="virtual-clusters-not-editable", remedy=remedy, exit_code=ExitCode.PREFLIGHT_FAILED
+        )
     return made
 
 

@@ -61,7 +61,7 @@ def _told(job: TextIO, name: str, priority: str | None) -> NewJob:
     except (NoJobError, UnicodeDecodeError) as error:
         message = f"{job.name}: {error}"
         remedy = "give one JobSet, batch Job, Volcano Job or Pod, as kubectl would create it"
-        raise PaiError(message, remedy=remedy, exit_code=ExitCode.USAGE) from error
+        raise PaiError(message, code="job-not-simulated", remedy=remedy, exit_code=ExitCode.USAGE) from error
     if name:
         gang = replace(gang, cluster=name)
     return replace(gang, priority=priority, number=None) if priority else gang
