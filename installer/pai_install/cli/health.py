@@ -182,7 +182,7 @@ def _cordon(options: dict[str, Any], report: HealthReport) -> None:
         if failure is None:
             raise KeyboardInterrupt
         raise PaiError(
-            f"{failure.host}: {failure.message}", code=failure.code, details=failure.evidence, remedy=failure.remedy
+            f"{failure.host}: {failure.message}", code="cordon-failed", details=failure.evidence, remedy=failure.remedy
         )
     for name, check in plan.cordon.items():
         click.echo(f"cordoned {name}: {check}", err=True)
