@@ -40,9 +40,9 @@ STANDS_IN = {
         "playbooks/module_utils/pai_nfs.py",
         "roles/storage_server/vars/main.yml",
     },
-    ports.HIVED_PORT: {"addons/hived/files/hived_bridge/settings.py"},
-    ports.HIVED_EXTENDER_PORT: {"addons/hived/files/hived_bridge/settings.py"},
-    ports.HIVED_BRIDGE_PORT: {"addons/hived/files/hived_bridge/settings.py"},
+    ports.HIVED_PORT: {"installer/pai_install/agents/hived_bridge/settings.py"},
+    ports.HIVED_EXTENDER_PORT: {"installer/pai_install/agents/hived_bridge/settings.py"},
+    ports.HIVED_BRIDGE_PORT: {"installer/pai_install/agents/hived_bridge/settings.py"},
     ports.VXLAN_PORT: {"addons/flannel/addon.yml", "playbooks/library/pai_cluster_check.py"},
 }
 # what asks a machine about its ports knows them from the outside; pages and tests say what they say

@@ -35,8 +35,9 @@ authentication:
 JOBS = {"forgotten": "default", "training": "default", "notebook": "default", "lowered": "lent"}
 # what the kubelet answers, as the service asks it
 ASK = (
-    "cd /usr/local/lib/pai-install && python3 -c 'import json; from gpu_use import holders, measure; "
-    "print(json.dumps({pod[1]: measure.held(found) for pod, found in holders.holders().items()}))'"
+    "cd /usr/local/lib/pai-install/gpu_use && "
+    "python3 -c 'import json; from pai_install.agents.gpu_use import gpu_processes, measure; "
+    "print(json.dumps({pod[1]: measure.held(found) for pod, found in gpu_processes.devices_of_pods().items()}))'"
 )
 
 

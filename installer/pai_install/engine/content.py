@@ -6,7 +6,16 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from pai_install.engine.uses import ACTIONS, FILTERS, LIBRARY, UTILS, files_of_role, read_plugins
+from pai_install.engine.uses import (
+    ACTIONS,
+    AGENTS,
+    FILTERS,
+    LIBRARY,
+    UTILS,
+    files_of_agents,
+    files_of_role,
+    read_plugins,
+)
 from pai_install.parts.addon import AddonPart
 from pai_install.parts.part import Part
 from pai_install.parts.registry import PARTS
@@ -18,7 +27,7 @@ def role_digests(content: Path) -> dict[str, str]:
     Another digest means another version of the role.
     """
     contents = dict(_contents(content))
-    texts = {path: data.decode(errors="replace") for path, data in contents.items()}
+    texts = _texts(contents)
     plugins = read_plugins(texts)
     roles = sorted(path.name for path in (content / "roles").iterdir() if path.is_dir())
     return {role: digest({path: contents[path] for path in files_of_role(role, texts, plugins)}) for role in roles}
@@ -26,17 +35,22 @@ def role_digests(content: Path) -> dict[str, str]:
 
 def part_digests(content: Path) -> dict[str, str]:
     """Part -> a short digest of all that runs for it: its role, and for an add-on its folder, too."""
-    roles = role_digests(content)
-    return {part.name: _part_digest(part, roles[part.role], content / "addons") for part in PARTS}
+    roles, agents = role_digests(content), dict(_agents(content))
+    return {part.name: _part_digest(part, roles[part.role], content / "addons", agents) for part in PARTS}
 
 
-def _part_digest(part: Part, role: str, addons: Path) -> str:
+def _part_digest(part: Part, role: str, addons: Path, agents: Mapping[str, bytes]) -> str:
     if not isinstance(part, AddonPart):
         return role
     folder = addons / part.addon
     paths = (path for path in folder.rglob("*") if path.is_file() and path.relative_to(folder).parts[0] != "tests")
     contents = {str(path.relative_to(folder)): path.read_bytes() for path in paths}
-    return digest({**contents, "role": role.encode()})
+    code = {path: agents[path] for path in files_of_agents(_texts(contents).values(), agents)}
+    return digest({**contents, **code, "role": role.encode()})
+
+
+def _texts(contents: Mapping[str, bytes]) -> dict[str, str]:
+    return {path: data.decode(errors="replace") for path, data in contents.items()}
 
 
 def digest(contents: Mapping[str, bytes]) -> str:
@@ -55,3 +69,11 @@ def _contents(content: Path) -> Iterator[tuple[str, bytes]]:
         for path in (content / folder).rglob("*"):
             if path.suffix != ".pyc" and path.is_file():
                 yield str(path)[start:], path.read_bytes()
+    yield from _agents(content)
+
+
+def _agents(content: Path) -> Iterator[tuple[str, bytes]]:
+    """Path -> bytes, of agents: beside the content in a checkout, above it in an installed package."""
+    for folder in (content / "installer" / "pai_install" / "agents", content.parent / "agents"):
+        for path in folder.rglob("*.py"):
+            yield f"{AGENTS}{path.relative_to(folder)}", path.read_bytes()

@@ -19,6 +19,9 @@ _FILTER = re.compile(r"\|\s*(\w+)")
 _DEFINED_FILTER = re.compile(r'"(\w+)":')
 _IMPORT = re.compile(r"^ *from ansible\.module_utils\S* import (?:\([^)]*\)|.*)", re.MULTILINE)
 _WORD = re.compile(r"\w+")
+_AGENT = re.compile(r"""["'](\w+)["'] \| agent_(?:files|rows)""")
+# the package agents/ of the dev box, as a path below the content folder
+AGENTS = "agents/"
 
 # path below the content folder -> text
 Files = Mapping[str, str]
@@ -65,7 +68,15 @@ def read_plugins(files: Files) -> Plugins:
 def files_of_role(role: str, files: Files, plugins: Plugins) -> frozenset[str]:
     """Paths that the role runs with. files: those of the role at least."""
     own = {path for path in files if path.startswith(f"roles/{role}/") and _runs(path)}
-    return frozenset(own) | plugins.with_imports(used for path in own for used in _named_in(path, files[path], plugins))
+    used = plugins.with_imports(used for path in own for used in _named_in(path, files[path], plugins))
+    return frozenset(own) | used | files_of_agents((files[path] for path in own), files)
+
+
+def files_of_agents(texts: Iterable[str], files: Iterable[str]) -> frozenset[str]:
+    """Files of the agents that texts of a role or an add-on install."""
+    agents = {agent for text in texts for agent in _AGENT.findall(text)}
+    folders = {"__init__.py", "common", *agents} if agents else set()
+    return frozenset(path for path in files if path.startswith(AGENTS) and path.split("/")[1] in folders)
 
 
 def _runs(path: str) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from pai_install.jobs.gpu_utilization import PodUse, use_of
+from pai_install.agents.common.utilization import Utilization, utilization_of
 from pai_install.kube.objects import JsonObject, child, conditions, holding, number, rows, text
 
 State = Literal["WAITING", "STARTING", "RUNNING", "SUCCEEDED", "FAILED", "STOPPING", "STOPPED"]
@@ -33,7 +33,7 @@ class Instance:
     why: str = ""
     gone: bool = False
     started: str = ""
-    use: PodUse | None = None
+    use: Utilization | None = None
 
 
 def instance_of(role: str, index: int, pod: JsonObject) -> Instance:
@@ -56,7 +56,7 @@ def instance_of(role: str, index: int, pod: JsonObject) -> Instance:
         number(ended.get("exitCode")),
         why_of(status, state) if standing in {"WAITING", "STARTING", "FAILED"} else _unwell(status, machine),
         started=text(status.get("startTime")),
-        use=use_of(pod),
+        use=utilization_of(pod),
     )
 
 

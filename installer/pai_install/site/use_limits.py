@@ -18,8 +18,6 @@ from pai_install.site.services.virtual_clusters import VirtualClusterEntry
 What = Literal["idle", "long", "notebook"]
 # label of a notebook
 NOTEBOOK_LABEL = "pai-install/notebook"
-# condition of a pod, written by its node: how busy it was
-USE_CONDITION = "pai-install/use"
 # annotation of a job: what it is warned of; no user writes it
 WARNED = "pai-install/warned"
 

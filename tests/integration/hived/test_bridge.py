@@ -18,11 +18,11 @@ from typing import Any
 
 import pytest
 
-from hived_bridge.__main__ import Bridge
-from hived_bridge.log import Log
-from hived_bridge.peer import Peer, PeerError
-from hived_bridge.settings import parse
-from tests.unit.addons.hived.peers import ApiServer, Json, encoded, listening
+from pai_install.agents.common.http import Endpoint, HttpError
+from pai_install.agents.common.log import Log
+from pai_install.agents.hived_bridge.__main__ import Bridge
+from pai_install.agents.hived_bridge.settings import parse
+from tests.unit.agents.hived_bridge.peers import ApiServer, Json, encoded, listening
 
 PROGRAM = os.environ.get("PAI_HIVED", "")
 pytestmark = pytest.mark.skipif(not PROGRAM, reason="PAI_HIVED names no program of HiveD")
@@ -70,7 +70,7 @@ class TwoNodes:
 
     def post(self, verb: str, body: Json) -> Json:
         headers = {"Content-Type": "application/json"}
-        answer = Peer("127.0.0.1", self.ports[1], 15).call("POST", f"/v1/extender/{verb}", encoded(body), headers)
+        answer = Endpoint("127.0.0.1", self.ports[1], 15).call("POST", f"/v1/extender/{verb}", encoded(body), headers)
         found = json.loads(answer.body)
         assert isinstance(found, dict)
         return found
@@ -101,8 +101,8 @@ class TwoNodes:
 
     def answers(self) -> bool:
         try:
-            return Peer("127.0.0.1", self.ports[0], 1).call("GET", "/").status == 200
-        except PeerError:
+            return Endpoint("127.0.0.1", self.ports[0], 1).call("GET", "/").status == 200
+        except HttpError:
             return False
 
 
@@ -121,8 +121,8 @@ def free_port() -> int:
 @pytest.fixture
 def two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TwoNodes]:
     for name, seconds in (("SETTLE_S", 2.0), ("TRIAL_S", 4.0)):
-        monkeypatch.setattr(f"hived_bridge.configuration.{name}", seconds)
-    monkeypatch.setattr("hived_bridge.__main__._LOOK_S", 0.2)
+        monkeypatch.setattr(f"pai_install.agents.hived_bridge.configuration.{name}", seconds)
+    monkeypatch.setattr("pai_install.agents.hived_bridge.__main__._LOOK_S", 0.2)
     api = ApiServer()
     api.maps["pai-hived/hived-last-good"] = {}
     for node in NODES:

@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hived_bridge.__main__ import Bridge
-from hived_bridge.log import Log
-from hived_bridge.peer import Peer, PeerError
-from hived_bridge.settings import parse
+from pai_install.agents.common.http import Endpoint, HttpError
+from pai_install.agents.common.log import Log
+from pai_install.agents.hived_bridge.__main__ import Bridge
+from pai_install.agents.hived_bridge.settings import parse
 from pai_install.schedulers.compile import objects_of
 from tests.integration.hived.conftest import Api, Json, apply_addon, free_port, running
 from tests.integration.hived.pods import SITE, pod
@@ -125,8 +125,8 @@ def cluster_of_hived(prepared: Api, programs: dict[str, Path]) -> Iterator[Api]:
 
 def answers(port: int) -> bool:
     try:
-        return Peer("127.0.0.1", port, 1).call("GET", "/").status == 200
-    except PeerError:
+        return Endpoint("127.0.0.1", port, 1).call("GET", "/").status == 200
+    except HttpError:
         return False
 
 

@@ -10,13 +10,13 @@ import time
 
 import pytest
 
-from job_recorder.__main__ import Recorder
-from job_recorder.cluster import Cluster
-from job_recorder.idle import WARNED
-from job_recorder.limits import Limit
-from job_recorder.memory import Rules
-from job_recorder.settings import Settings
-from job_recorder.use import CONDITION
+from pai_install.agents.common.api import Client, with_token
+from pai_install.agents.common.utilization import CONDITION
+from pai_install.agents.job_recorder.__main__ import Recorder
+from pai_install.agents.job_recorder.idle import WARNED
+from pai_install.agents.job_recorder.limits import Limit
+from pai_install.agents.job_recorder.settings import Settings
+from pai_install.agents.job_recorder.store import Rules
 from pai_install.site.services.use_limits import Then
 from pai_install.users.recorder import MYSELF, NAME, NAMESPACE, recorder_objects
 from tests.integration.control_plane import Json
@@ -29,7 +29,7 @@ STOP = Limit("idle", 10, 600, "stop", 300)
 
 
 @pytest.fixture(scope="module")
-def acting(users: Users, tmp_path_factory: pytest.TempPathFactory) -> Cluster:
+def acting(users: Users, tmp_path_factory: pytest.TempPathFactory) -> Client:
     """The API server with the token of a recorder that may act."""
     for one in recorder_objects("kueue", NAMESPACES, ("warn", "stop", "preemptible")):
         users.admin.apply(one)
@@ -37,7 +37,7 @@ def acting(users: Users, tmp_path_factory: pytest.TempPathFactory) -> Cluster:
     made = users.admin.ask("POST", f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/{NAME}/token", request)
     token = tmp_path_factory.mktemp("recorder") / "token"
     token.write_text(made["status"]["token"])
-    return Cluster(f"https://127.0.0.1:{users.admin.port}", token, users.admin.authority)
+    return Client(with_token(f"https://127.0.0.1:{users.admin.port}", token, users.admin.authority))
 
 
 def tell(users: Users, name: str, idle_s: int, at: float) -> None:
@@ -69,11 +69,11 @@ def notes_of(users: Users, path: str) -> Json:
     return found
 
 
-def test_an_idle_job_is_warned_then_stopped_and_a_busy_one_never(users: Users, acting: Cluster) -> None:
+def test_an_idle_job_is_warned_then_stopped_and_a_busy_one_never(users: Users, acting: Client) -> None:
     idle, busy = gpu_job(users, "idle"), gpu_job(users, "busy")
     said: list[str] = []
     rules = Rules(7, 500, 1000, frozenset(NAMESPACES), frozenset((*RESOURCES, "pods")))
-    recorder = Recorder(acting, Settings(acting.server, RESOURCES, rules, {"": (STOP,)}), said.append)
+    recorder = Recorder(acting, Settings(acting.access().url, RESOURCES, rules, {"": (STOP,)}), said.append)
     recorder.watch()
     start = time.time()
 
@@ -97,13 +97,13 @@ def test_an_idle_job_is_warned_then_stopped_and_a_busy_one_never(users: Users, a
     assert WARNED not in notes_of(users, busy)
     assert [line for line in said if "cannot" in line] == [], "what it may do is enough"
     assert any(line.startswith("vision/idle: stopped: its 1 GPU was under") for line in said)
-    (kept,) = [one for one in recorder.memory._all() if one.job and one.job["metadata"]["name"] == "idle"]
+    (kept,) = [one for one in recorder.store._all() if one.job and one.job["metadata"]["name"] == "idle"]
     assert kept.removed is not None
     assert kept.removed.by == MYSELF
     assert "it was warned at" in kept.removed.why
 
 
-def test_no_user_writes_or_removes_a_warning(users: Users, acting: Cluster) -> None:
+def test_no_user_writes_or_removes_a_warning(users: Users, acting: Client) -> None:
     path = runs(users, "told")
     note = {"metadata": {"annotations": {WARNED: "{}"}}}
     says = "is for the recorder of jobs to write"
@@ -118,7 +118,7 @@ def test_no_user_writes_or_removes_a_warning(users: Users, acting: Cluster) -> N
     assert says in users.of["alice"].create(forged)
 
 
-def test_no_user_says_how_busy_a_pod_is(users: Users, acting: Cluster) -> None:
+def test_no_user_says_how_busy_a_pod_is(users: Users, acting: Client) -> None:
     del acting
     runs(users, "measured")
     change = {"status": {"conditions": [{"type": CONDITION, "status": "True"}]}}
@@ -127,7 +127,7 @@ def test_no_user_says_how_busy_a_pod_is(users: Users, acting: Cluster) -> None:
         assert "cannot patch" in asked(users.of[member], "PATCH", path, change, MERGE)
 
 
-def test_what_an_acting_recorder_may_not(users: Users, acting: Cluster) -> None:
+def test_what_an_acting_recorder_may_not(users: Users, acting: Client) -> None:
     path = runs(users, "kept")
     until(lambda: "deletes no job that does not say so" in refused(acting, "DELETE", path))
     until(lambda: "nothing else of them" in merged(acting, path, {"spec": {"parallelism": 2}}))

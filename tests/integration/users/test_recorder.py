@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from job_recorder.__main__ import Recorder, record, stand_by
-from job_recorder.cluster import Cluster, ClusterError
-from job_recorder.lease import Lease
-from job_recorder.memory import Rules
-from job_recorder.records import RECORD
-from job_recorder.settings import Settings
+from pai_install.agents.common.api import Access, ApiError, Client, with_token
+from pai_install.agents.common.lease import Lease
+from pai_install.agents.job_recorder.__main__ import Recorder, record, stand_by
+from pai_install.agents.job_recorder.records import RECORD
+from pai_install.agents.job_recorder.settings import Settings
+from pai_install.agents.job_recorder.store import Rules
 from pai_install.jobs.history import kept_jobs
 from pai_install.jobs.state import JobState
 from pai_install.scheduling.job_kinds import KINDS
@@ -35,16 +35,16 @@ RESOURCES = tuple(f"{kind.group}/{kind.resource}" for kind in KINDS)
 class Running:
     """A recorder in a thread, as a control plane has it."""
 
-    def __init__(self, cluster: Cluster, me: str = "master1") -> None:
+    def __init__(self, client: Client, me: str = "master1") -> None:
         self.said: list[str] = []
         rules = Rules(7, 500, 1000, frozenset(NAMESPACES), frozenset((*RESOURCES, "pods")))
-        self.recorder = Recorder(cluster, Settings(cluster.server, RESOURCES, rules), self.said.append)
-        self.lease, self._end = Lease(cluster, me), float("inf")
+        self.recorder = Recorder(client, Settings(client.access().url, RESOURCES, rules), self.said.append)
+        self.lease, self._end = Lease(client, NAME, me), float("inf")
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
-        assert stand_by(self.lease, time.time() + 60)
+        assert stand_by(self.lease, time.time() + 60, self.said.append)
         self.recorder.recall(time.time())
         self.recorder.watch()
         while time.time() < self._end:
@@ -57,7 +57,7 @@ class Running:
 
 
 @pytest.fixture(scope="module")
-def recorder_api(users: Users, tmp_path_factory: pytest.TempPathFactory) -> Cluster:
+def recorder_api(users: Users, tmp_path_factory: pytest.TempPathFactory) -> Client:
     """The API server, with the recorder's own token."""
     found: dict[str, Json] = {}
     for scheduler in ("kueue", "volcano"):
@@ -71,37 +71,37 @@ def recorder_api(users: Users, tmp_path_factory: pytest.TempPathFactory) -> Clus
     made = users.admin.ask("POST", f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/{NAME}/token", request)
     token = tmp_path_factory.mktemp("recorder") / "token"
     token.write_text(f"{made['status']['token']}\n")
-    counts(Cluster(f"https://127.0.0.1:{users.admin.port}", token, users.admin.authority))
-    return Cluster(f"https://127.0.0.1:{users.admin.port}", token, users.admin.authority)
+    counts(Client(with_token(f"https://127.0.0.1:{users.admin.port}", token, users.admin.authority)))
+    return Client(with_token(f"https://127.0.0.1:{users.admin.port}", token, users.admin.authority))
 
 
-def counts(cluster: Cluster) -> None:
+def counts(cluster: Client) -> None:
     """Returns once its policy refuses what is no record."""
     path = "/api/v1/namespaces/vision/configmaps?dryRun=All"
     body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "probe"}}
     until(lambda: "writes ConfigMaps with the label" in refused(cluster, "POST", path, body))
 
 
-def refused(cluster: Cluster, method: str, path: str, body: Json | None = None) -> str:
+def refused(cluster: Client, method: str, path: str, body: Json | None = None) -> str:
     """Why; empty where it is not."""
     try:
         cluster.json(method, path, body)
-    except ClusterError as error:
+    except ApiError as error:
         return str(error)
     return ""
 
 
-def merged(cluster: Cluster, path: str, change: Json) -> str:
+def merged(cluster: Client, path: str, change: Json) -> str:
     """Why it may not be changed so; empty where it may."""
     try:
         cluster.json("PATCH", path, change, MERGE)
-    except ClusterError as error:
+    except ApiError as error:
         return str(error)
     return ""
 
 
 @pytest.fixture(scope="module")
-def running(recorder_api: Cluster) -> Iterator[Running]:
+def running(recorder_api: Client) -> Iterator[Running]:
     made = Running(recorder_api)
     yield made
     made.end()
@@ -218,7 +218,7 @@ def test_no_user_makes_one(users: Users, running: Running) -> None:
     assert asked(users.of["alice"], "DELETE", path) == ""
 
 
-def test_what_the_recorder_may_not(users: Users, recorder_api: Cluster) -> None:
+def test_what_the_recorder_may_not(users: Users, recorder_api: Client) -> None:
     own = {"name": "notes", "namespace": "vision", "labels": {"pai-install/user": "alice"}}
     assert users.of["alice"].create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": own}) == ""
     path = "/api/v1/namespaces/vision/configmaps"
@@ -237,7 +237,7 @@ def test_what_the_recorder_may_not(users: Users, recorder_api: Cluster) -> None:
     assert "cannot" in refused(recorder_api, "DELETE", "/api/v1/namespaces/kube-system/pods/a")
 
 
-def test_a_pod_that_a_lost_machine_keeps_is_let_go_and_no_other(users: Users, recorder_api: Cluster) -> None:
+def test_a_pod_that_a_lost_machine_keeps_is_let_go_and_no_other(users: Users, recorder_api: Client) -> None:
     runs(users, "lost")
     path = "/api/v1/namespaces/vision/pods/lost-abcde"
     until(lambda: "and deletes none" in refused(recorder_api, "DELETE", path))
@@ -249,20 +249,20 @@ def test_a_pod_that_a_lost_machine_keeps_is_let_go_and_no_other(users: Users, re
     going = users.admin.ask("GET", path)
     said: list[str] = []
     rules = Rules(7, 500, 1000, frozenset(NAMESPACES), frozenset((*RESOURCES, "pods")))
-    recorder = Recorder(recorder_api, Settings(recorder_api.server, RESOURCES, rules), said.append)
+    recorder = Recorder(recorder_api, Settings(recorder_api.access().url, RESOURCES, rules), said.append)
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "g1"}}
     assert users.admin.create(node) == ""
     try:
         for status, message in (("True", ""), ("Unknown", "let go of, as nothing is heard of g1")):
             ready_now = {"status": {"conditions": [{"type": "Ready", "status": status}]}}
             users.admin.ask("PATCH", "/api/v1/nodes/g1/status", ready_now, MERGE)
-            recorder.lost.see(going)
+            recorder.lost_pods.see(going)
             recorder.step(0, lambda: time.time() + 600)
             assert message in " ".join(said)
             kept = users.admin.ask("GET", path)
             assert (kept["status"]["phase"] == "Failed") is bool(message)
             assert (kept["metadata"]["deletionGracePeriodSeconds"] == 0) is bool(message)
-            recorder.lost.gone(going)
+            recorder.lost_pods.gone(going)
         users.admin.ask("PATCH", path, {"metadata": {"finalizers": None}}, MERGE)
         assert "not found" in asked(users.admin, "GET", path)
     finally:
@@ -270,7 +270,7 @@ def test_a_pod_that_a_lost_machine_keeps_is_let_go_and_no_other(users: Users, re
 
 
 def test_one_that_is_killed_is_followed_by_another_that_knows_all(
-    users: Users, running: Running, recorder_api: Cluster, monkeypatch: pytest.MonkeyPatch
+    users: Users, running: Running, recorder_api: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = runs(users, "followed")
     kept(users.admin, "followed", lambda found: found.instances)
@@ -280,31 +280,31 @@ def test_one_that_is_killed_is_followed_by_another_that_knows_all(
     gone(users.admin, path)
     users.admin.ask("DELETE", "/api/v1/namespaces/vision/pods/followed-abcde?gracePeriodSeconds=0")
     # another control plane waits until the first was silent for long enough
-    other = Lease(recorder_api, "master2")
+    other = Lease(recorder_api, NAME, "master2")
     assert not other.hold(100)
     assert not other.hold(140)
     assert other.hold(146)
-    monkeypatch.setattr("job_recorder.__main__.RENEW_S", 0.5)
-    given = running.recorder.given
+    monkeypatch.setattr("pai_install.agents.job_recorder.__main__.RENEW_S", 0.5)
+    given = running.recorder.settings
     said: list[str] = []
     record(Recorder(recorder_api, given, said.append), other, time.time() + 15)
     found = kept(users.admin, "followed", lambda found: found.gone != "a moment ago")
     assert (found.state, [one.machine for one in found.instances]) == ("STOPPED", ["g1"])
-    other.let_go()
+    other.release()
     assert running.lease.hold(200), "who lets go is followed at once"
-    assert not Lease(recorder_api, "master2").hold(200)
+    assert not Lease(recorder_api, NAME, "master2").hold(200)
     assert json.loads(json.dumps(said)) == said
 
 
-def test_the_token_is_in_no_message(recorder_api: Cluster, tmp_path: Path) -> None:
+def test_the_token_is_in_no_message(recorder_api: Client, tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("planted-secret")
-    away = Cluster("https://127.0.0.1:1", token, recorder_api.authority)
-    for other in (
-        away,
-        Cluster(recorder_api.server, token, recorder_api.authority),
-        Cluster(recorder_api.server, token, tmp_path / "no"),
+    url, tls = recorder_api.access().url, recorder_api.access().tls
+    for access in (
+        lambda: Access("https://127.0.0.1:1", tls, token.read_text()),
+        lambda: Access(url, tls, token.read_text()),
+        with_token(url, token, tmp_path / "no"),
     ):
-        said = refused(other, "GET", "/api/v1/pods")
+        said = refused(Client(access), "GET", "/api/v1/pods")
         assert said
         assert "planted-secret" not in said

@@ -8,10 +8,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from pai_install.agents.common.utilization import CONDITION
 from pai_install.jobs.anomalies import abnormal, duration, unknown
 from pai_install.jobs.gpu_utilization import FIRST_S
 from pai_install.jobs.state import JobState
-from pai_install.site.use_limits import USE_CONDITION, UseLimit, UseLimits
+from pai_install.site.use_limits import UseLimit, UseLimits
 from tests.unit.jobs.test_state import Object, holds, job, pod, stands
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -32,7 +33,7 @@ def since(word: str, role: str, index: int, phase: str = "Running", idle_s: int 
         at = int(START.timestamp()) + 3600
         steps = [[at - idle_s, 100], [at, 3]]
         told = {"version": 1, "at": at, "gpus": 4, "gpu": steps, "cpu": steps}
-        found["status"]["conditions"] = [{"type": USE_CONDITION, "status": "True", "message": json.dumps(told)}]
+        found["status"]["conditions"] = [{"type": CONDITION, "status": "True", "message": json.dumps(told)}]
     return found
 
 

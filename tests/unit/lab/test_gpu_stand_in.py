@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gpu_use.smi import QUERY, parse
+from pai_install.agents.gpu_use.smi import QUERY, parse
 from pai_install.errors import ExitCode, PaiError
 from pai_install.lab import faults, names, observe
 from pai_install.lab.gpu import DRIVER, PRODUCTS, STAND_IN_DIR, gpus_of, product_of

@@ -6,12 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import yaml
 
 from pai_install.components.model import ComponentSet
 from pai_install.parts.registry import make_context, part_named
 from pai_install.site import Site
-from tests.addons import ROOT
 from tests.unit.parts.test_job_recorder import GROUPS, KUEUE
 from tests.unit.plan.conftest import CONFIG
 
@@ -33,9 +31,3 @@ def test_workers_with_nvidia_gpus_of_sites_with_jobs(
             made = part.variables(context, machine)
             assert made is not None
             assert made.variables() == {"gpu_use_node_name": machine.hostname}
-
-
-def test_all_files_of_the_program_are_installed() -> None:
-    rows = yaml.safe_load((ROOT / "roles/gpu_use/vars/main.yml").read_text())["__gpu_use_files"]
-    installed = {row["path"].rpartition("/")[2] for row in rows if row["path"].startswith("{{")}
-    assert installed == {path.name for path in (ROOT / "roles/gpu_use/files/gpu_use").glob("*.py")}

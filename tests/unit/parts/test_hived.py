@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from hived_bridge.__main__ import CALL_LIMIT_S
-from hived_bridge.settings import parse
+from pai_install.agents.hived_bridge.__main__ import CALL_LIMIT_S
+from pai_install.agents.hived_bridge.settings import parse
 from pai_install.components.model import ComponentSet
 from pai_install.parts.registry import ADDONS, make_context, needed_components, part_named
 from pai_install.schedulers.last_applied import KEPT, kept_of
@@ -85,8 +85,13 @@ def test_there_is_never_more_than_one(found: dict[str, Any]) -> None:
 
 
 def test_every_file_of_the_bridge_is_there(found: dict[str, Any]) -> None:
-    files = {path.name: path.read_text() for path in (FOLDER / "files/hived_bridge").glob("*.py")}
-    assert found["ConfigMap/hived-bridge"]["data"] == files
+    agents = ROOT / "installer/pai_install/agents"
+    paths = [agents / "__init__.py", *agents.glob("common/*.py"), *agents.glob("hived_bridge/*.py")]
+    data = found["ConfigMap/hived-bridge"]["data"]
+    (volume,) = [it["configMap"] for it in pod(found)["volumes"] if it["name"] == "bridge"]
+    mounted = {item["path"]: data[item["key"]] for item in volume["items"]}
+    assert mounted == {path.relative_to(agents.parents[1]).as_posix(): path.read_text() for path in paths}
+    assert len(data) == len(mounted)
 
 
 def test_bridge_understands_what_it_is_told(found: dict[str, Any]) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from job_recorder import settings
+from pai_install.agents.job_recorder import settings
 from pai_install.components.model import ComponentSet
 from pai_install.parts.job_recorder import has_recorder
 from pai_install.parts.registry import make_context, part_named
@@ -63,12 +63,6 @@ def test_it_watches_what_users_may_make(scheduler: str) -> None:
     watched = set(recorded_kinds(scheduler))  # type: ignore[arg-type]
     assert {f"{kind.group}/{kind.resource}" for kind in kinds_at(scheduler)} <= watched  # type: ignore[arg-type]
     assert watched <= {f"{kind.group}/{kind.resource}" for kind in KINDS}
-
-
-def test_all_files_of_the_program_are_installed() -> None:
-    rows = yaml.safe_load((ROOT / "roles/job_recorder/vars/main.yml").read_text())["__job_recorder_files"]
-    installed = {row["path"].rpartition("/")[2] for row in rows if row["path"].startswith("{{")}
-    assert installed == {path.name for path in (ROOT / "roles/job_recorder/files/job_recorder").glob("*.py")}
 
 
 def test_it_writes_in_groups_alone_and_reads_no_secrets() -> None:

@@ -1,0 +1,1 @@
+"""Shared by all agents: HTTP, the Kubernetes API, foreign JSON, leases, logs."""

@@ -1,0 +1,76 @@
+"""Leader election by a Lease in kube-system."""
+
+from __future__ import annotations
+
+import http
+from dataclasses import dataclass
+from datetime import datetime, timezone
+
+from pai_install.agents.common.api import ApiError, Client, object_path
+from pai_install.agents.common.values import Json, child, text
+
+NAMESPACE = "kube-system"
+_VERSION = "coordination.k8s.io/v1"
+DURATION_S, RENEW_S = 45, 15
+
+
+@dataclass
+class Lease:
+    """name: of the Lease. identity: this holder's. seen: last holder and renewal. seen_at: by this machine's clock."""
+
+    client: Client
+    name: str
+    identity: str
+    seen: tuple[str, str] = ("", "")
+    seen_at: float = 0
+
+    def hold(self, now: float) -> bool:
+        """Acquires or renews it; False while another holder has it. Raises ApiError."""
+        current = self._current()
+        if current is None:
+            self.client.json("POST", object_path(_VERSION, "leases", NAMESPACE), self._desired({}, now))
+            return True
+        spec = child(current, "spec")
+        seen = text(spec.get("holderIdentity")), text(spec.get("renewTime"))
+        # clocks of machines differ: the age of a renewal is measured by this machine's clock
+        if seen != self.seen:
+            self.seen, self.seen_at = seen, now
+        if seen[0] not in ("", self.identity) and now - self.seen_at < DURATION_S:
+            return False
+        try:
+            self.client.json("PUT", self._path, self._desired(child(current, "metadata"), now))
+        except ApiError as error:
+            if error.status == http.HTTPStatus.CONFLICT:  # another holder was first
+                return False
+            raise
+        return True
+
+    def release(self) -> None:
+        """Leaves it to the next holder. Raises ApiError."""
+        current = self._current()
+        if current is not None and child(current, "spec").get("holderIdentity") == self.identity:
+            spec = {**child(current, "spec"), "holderIdentity": ""}
+            self.client.json("PUT", self._path, {**current, "spec": spec})
+
+    @property
+    def _path(self) -> str:
+        return object_path(_VERSION, "leases", NAMESPACE, self.name)
+
+    def _current(self) -> Json | None:
+        try:
+            return self.client.json("GET", self._path)
+        except ApiError as error:
+            if error.status == http.HTTPStatus.NOT_FOUND:
+                return None
+            raise
+
+    def _desired(self, metadata: Json, now: float) -> Json:
+        moment = datetime.fromtimestamp(now, timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        spec = {"holderIdentity": self.identity, "leaseDurationSeconds": DURATION_S, "renewTime": moment}
+        version = {"resourceVersion": metadata["resourceVersion"]} if "resourceVersion" in metadata else {}
+        return {
+            "apiVersion": _VERSION,
+            "kind": "Lease",
+            "metadata": {"name": self.name, "namespace": NAMESPACE, **version},
+            "spec": spec,
+        }

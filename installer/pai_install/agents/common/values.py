@@ -1,0 +1,136 @@
+"""Foreign JSON, read with limits. Pure.
+
+Everything that a member or a node writes is foreign: annotations, conditions, logs, whole objects.
+Content below the limit of depth is dropped, so that nobody can hide an object by nesting one of its fields.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import time
+from calendar import timegm
+from collections.abc import Mapping
+from typing import Any
+
+Json = Mapping[str, Any]
+
+# Kubernetes' own objects have fewer than 20 levels
+MAX_DEPTH = 48
+# JSON inside of a string, such as an annotation
+MAX_TEXT = 256 * 1024
+_MAX_VALUES = 1_000_000
+_MAX_DIGITS = 18
+_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.DOTALL)
+
+
+class InvalidJsonError(ValueError):
+    """A text is not JSON, or is too large. The message does not repeat the text."""
+
+
+def parse(content: bytes | str, *, max_size: int = MAX_TEXT, max_depth: int = MAX_DEPTH) -> Any:
+    """The value of a JSON text. Containers below max_depth are empty; numbers that are not finite are None.
+
+    max_size: bytes or characters. Raises InvalidJsonError.
+    """
+    if len(content) > max_size:
+        raise InvalidJsonError(f"it has {len(content)} bytes, at most {max_size} are allowed")
+    try:
+        text = content.decode() if isinstance(content, bytes) else content
+        try:
+            value = _load(text)
+        except RecursionError:
+            value = _load(_flattened(text, max_depth))
+    except ValueError as error:
+        raise InvalidJsonError("it is not JSON") from error
+    _prune(value, max_depth)
+    return value
+
+
+def parse_object(content: bytes | str, *, max_size: int = MAX_TEXT, max_depth: int = MAX_DEPTH) -> Json:
+    """The object of a JSON text, with the limits of `parse`. Raises InvalidJsonError."""
+    value = parse(content, max_size=max_size, max_depth=max_depth)
+    if not isinstance(value, dict):
+        raise InvalidJsonError("it is not a JSON object")
+    return value
+
+
+def _load(text: str) -> Any:
+    return json.loads(text, parse_int=_integer, parse_float=_float, parse_constant=lambda _: None)
+
+
+def _integer(digits: str) -> int | None:
+    return int(digits) if len(digits) <= _MAX_DIGITS else None
+
+
+def _float(digits: str) -> float | None:
+    value = float(digits)
+    return value if math.isfinite(value) else None
+
+
+def _flattened(text: str, max_depth: int) -> str:
+    """The text with null in place of each container below max_depth."""
+    kept: list[str] = []
+    start = depth = 0
+    for token in _TOKEN.finditer(text):
+        if token[0] in ("[", "{"):
+            depth += 1
+            if depth == max_depth + 1:
+                kept += (text[start : token.start()], "null")
+                start = len(text)
+        elif token[0] in ("]", "}"):
+            if depth == max_depth + 1:
+                start = token.end()
+            depth -= 1
+    return "".join((*kept, text[start:]))
+
+
+def _prune(value: Any, max_depth: int) -> None:
+    """Empties the containers below max_depth in place. Raises InvalidJsonError for too many values."""
+    level, count = [value] if isinstance(value, (dict, list)) else [], 0
+    for _ in range(max_depth):
+        count += sum(map(len, level))
+        if count > _MAX_VALUES:
+            raise InvalidJsonError(f"it has more than {_MAX_VALUES} values")
+        below = (entry for node in level for entry in (node.values() if isinstance(node, dict) else node))
+        level = [entry for entry in below if isinstance(entry, (dict, list))]
+    for node in level:
+        node.clear()
+
+
+def child(value: Any, *path: str) -> Json:
+    """The mapping at that path; empty where there is none."""
+    for name in path:
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value if isinstance(value, Mapping) else {}
+
+
+def rows(value: Any) -> list[Json]:
+    """The mappings in a list; empty for anything else."""
+    return [row for row in value if isinstance(row, Mapping)] if isinstance(value, list) else []
+
+
+def text(value: Any) -> str:
+    """A string that can be encoded; "" for anything else."""
+    if not isinstance(value, str):
+        return ""
+    return value if value.isascii() else value.encode(errors="replace").decode()
+
+
+def number(value: Any) -> int | None:
+    """A whole number that is not negative; None for anything else."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def meta(item: Any, name: str) -> str:
+    """A string of an object's metadata."""
+    return text(child(item, "metadata").get(name))
+
+
+def seconds(timestamp: str) -> float:
+    """A timestamp of Kubernetes in seconds since 1970; 0 for anything else."""
+    try:
+        return timegm(time.strptime(timestamp, "%Y-%m-%dT%H:%M:%SZ"))
+    except (ValueError, OverflowError):
+        return 0

@@ -1,0 +1,138 @@
+"""Entry point: samples GPUs every 15 seconds, and reports each minute in a condition of the pod."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pai_install.agents.common.api import STRATEGIC, ApiError, Client, object_path, with_kubeconfig
+from pai_install.agents.common.log import Log
+from pai_install.agents.common.utilization import CEILING, MINUTE_S, Series, condition, unknown_until, utilization_of
+from pai_install.agents.common.values import Json, meta, parse_object, rows
+from pai_install.agents.gpu_use import gpu_processes, measure, pods
+from pai_install.agents.gpu_use.gpu_processes import KubeletError, Pod
+from pai_install.agents.gpu_use.measure import SAMPLES, Minute
+from pai_install.agents.gpu_use.smi import Smi
+
+SETTINGS = Path("/etc/pai-install/gpu-use.json")
+KUBECONFIG = Path("/etc/kubernetes/kubelet.conf")
+IDENTITY = Path("/var/lib/kubelet/pki/kubelet-client-current.pem")
+# label of a job's owner: the pods that have it are pods of jobs
+_OWNER = "pai-install/user"
+# seconds between two reports of a busy pod; other pods are reported every minute
+_BUSY_REPORT_S = 600
+# seconds that the clock may be set by within a minute
+_CLOCK_S = 15
+
+
+@dataclass
+class Usage:
+    """The utilization of one pod. reported: time and level of the last report."""
+
+    gpu: Series
+    cpu: Series
+    used_s: float | None = None
+    reported: tuple[int, int] = (0, 0)
+
+
+@dataclass
+class Meter:
+    """The program. node: name in the cluster. warn: takes a line for the log."""
+
+    client: Client
+    node: str
+    smi: Smi
+    warn: Callable[[str], None]
+    socket: Path = gpu_processes.SOCKET
+    groups: Path = pods.GROUPS
+    usage: dict[str, Usage] = field(default_factory=dict)
+    running: Sequence[Json] = ()
+    minute: Minute = field(default_factory=dict)
+
+    def sample(self) -> None:
+        """Queries the driver and the kubelet."""
+        try:
+            held = {pod: measure.held(devices) for pod, devices in gpu_processes.devices_of_pods(self.socket).items()}
+        except KubeletError as error:
+            self.warn(str(error))
+            return
+        assigned = {_name(pod): pods.hived_gpus(pod) for pod in self.running}
+        assigned.update({pod: devices for pod, devices in held.items() if devices})
+        if assigned := {pod: devices for pod, devices in assigned.items() if devices}:
+            measure.sample(self.minute, self.smi.query(), assigned)
+
+    def end_minute(self, end: int, *, whole: bool) -> None:
+        """Reports the minute. whole: the clock was not set in it."""
+        minute, self.minute = self.minute, {}
+        try:
+            self.running = [pod for pod in self._list() if not pods.is_over(pod)]
+        except ApiError as error:
+            self.warn(str(error))
+        uids = {meta(pod, "uid") for pod in self.running}
+        self.usage = {uid: usage for uid, usage in self.usage.items() if uid in uids}
+        for pod in self.running:
+            if (samples := minute.get(_name(pod))) is not None:
+                self._add(pod, samples, end, whole=whole)
+
+    def _list(self) -> Sequence[Json]:
+        selectors = {"fieldSelector": f"spec.nodeName={self.node}", "labelSelector": _OWNER}
+        return [pod for page in self.client.pages("/api/v1/pods", selectors) for pod in rows(page.get("items"))]
+
+    def _add(self, pod: Json, samples: dict[str, list[float | None]], end: int, *, whole: bool) -> None:
+        usage = self.usage.setdefault(meta(pod, "uid"), _reported(pod, end))
+        used_s = pods.processor_s(meta(pod, "uid"), self.groups)
+        cpu = None if used_s is None or usage.used_s is None else 100 * (used_s - usage.used_s) / MINUTE_S
+        usage.used_s = used_s
+        usage.gpu = usage.gpu.then(end, measure.level(samples) if whole else None)
+        usage.cpu = usage.cpu.then(end, cpu if whole else None)
+        at, level = usage.reported
+        if usage.gpu.now < CEILING or level < CEILING or end - at >= _BUSY_REPORT_S or end < at:
+            self._patch_condition(pod, usage, len(samples))
+
+    def _patch_condition(self, pod: Json, usage: Usage, gpus: int) -> None:
+        timestamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(usage.gpu.at))
+        status = {"conditions": [condition(usage.gpu, usage.cpu, gpus, timestamp)]}
+        # by its UID: the next pod may have the same name
+        body = {"metadata": {"uid": meta(pod, "uid")}, "status": status}
+        path = object_path("v1", "pods", *_name(pod))
+        try:
+            self.client.json("PATCH", f"{path}/status", body, STRATEGIC)
+            usage.reported = usage.gpu.at, usage.gpu.now
+        except ApiError as error:
+            self.warn(str(error))
+
+
+def _name(pod: Json) -> Pod:
+    return meta(pod, "namespace"), meta(pod, "name")
+
+
+def _reported(pod: Json, end: int) -> Usage:
+    """The utilization that was reported before this program started."""
+    before = utilization_of(pod)
+    if before is None:
+        return Usage(unknown_until(end - MINUTE_S), unknown_until(end - MINUTE_S))
+    return Usage(Series(before.at, before.gpu), Series(before.at, before.cpu))
+
+
+def run(meter: Meter, minutes: int | None = None) -> None:
+    """Runs for so many minutes, or without end."""
+    while minutes is None or minutes > 0:
+        started, clock = time.monotonic(), time.time()
+        for number in range(1, SAMPLES + 1):
+            meter.sample()
+            time.sleep(max(started + number * MINUTE_S / SAMPLES - time.monotonic(), 0))
+        now, lasted = time.time(), time.monotonic() - started
+        meter.end_minute(int(now), whole=abs(now - clock - lasted) < _CLOCK_S)
+        minutes = None if minutes is None else minutes - 1
+
+
+def main() -> None:
+    """Runs with the settings that the role writes."""
+    node = parse_object(SETTINGS.read_text())["node"]
+    run(Meter(Client(with_kubeconfig(KUBECONFIG, IDENTITY)), node, Smi(), Log().warn))
+
+
+if __name__ == "__main__":
+    main()

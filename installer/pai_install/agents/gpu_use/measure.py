@@ -1,0 +1,48 @@
+"""Utilization of each pod in one minute, from samples. Pure.
+
+The utilization of a pod is that of its busiest GPU. It is unknown where more than one sample of a GPU is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Optional
+
+from pai_install.agents.gpu_use.gpu_processes import Pod
+from pai_install.agents.gpu_use.smi import Gpu
+
+# samples that a minute has, and that it needs
+SAMPLES, ENOUGH = 4, 3
+_OURS = "nvidia.com/"
+# after the ID of a GPU that several pods share by turns: which turn
+_TURN = "::"
+
+Minute = dict[Pod, dict[str, list[Optional[float]]]]
+
+
+def held(devices: Mapping[str, Iterable[str]]) -> list[str]:
+    """The NVIDIA devices among what the kubelet gave a pod."""
+    return [one for resource, ids in sorted(devices.items()) if resource.startswith(_OURS) for one in ids]
+
+
+def sample(minute: Minute, gpus: Mapping[str, Gpu], pods: Mapping[Pod, Iterable[str]]) -> None:
+    """Adds a sample of each device that a pod holds."""
+    numbers = {gpu.index: gpu for gpu in gpus.values()}
+    for pod, devices in pods.items():
+        rows = minute.setdefault(pod, {})
+        for device in devices:
+            own = device.partition(_TURN)[0]
+            found = gpus.get(own) or numbers.get(own)
+            rows.setdefault(device, []).append(found.busy if found is not None else None)
+
+
+def level(rows: Mapping[str, list[float | None]]) -> float | None:
+    """Utilization of a pod in percent; None: unknown."""
+    means = [_mean(samples) for samples in rows.values()]
+    known = [mean for mean in means if mean is not None]
+    return max(known) if known and len(known) == len(means) else None
+
+
+def _mean(samples: list[float | None]) -> float | None:
+    known = [one for one in samples if one is not None]
+    return sum(known) / len(known) if len(known) >= ENOUGH else None

@@ -1,0 +1,230 @@
+"""Entry point: holds the Lease, watches jobs and pods, and runs the actions that follow from them."""
+
+from __future__ import annotations
+
+import http
+import os
+import queue
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import quote
+
+from pai_install.agents.common.api import MERGE, ApiError, Client, object_path, with_token
+from pai_install.agents.common.lease import DURATION_S, RENEW_S, Lease
+from pai_install.agents.common.log import Log
+from pai_install.agents.common.values import Json, child, meta, rows
+from pai_install.agents.job_recorder import settings
+from pai_install.agents.job_recorder.actions import Actor
+from pai_install.agents.job_recorder.idle import Idle
+from pai_install.agents.job_recorder.lost_pods import LostPods, Release, is_lost
+from pai_install.agents.job_recorder.records import LOGS, RECORD, STATE, logs_map, name_of, read_record, state_map
+from pai_install.agents.job_recorder.settings import Settings
+from pai_install.agents.job_recorder.store import AT_ONCE, PODS, Action, Drop, Read, Store, WriteLogs, WriteState
+from pai_install.agents.job_recorder.watch import Changed, Event, Listed, Watcher
+
+CONFIGURATION = Path("/etc/pai-install/job-recorder.json")
+LEASE = "pai-job-recorder"
+_LOG_LINES = 400
+# The token is valid for a day. systemd starts the program again with a new one.
+_LIFETIME_S = 12 * 3600
+
+
+@dataclass(frozen=True)
+class LogRead:
+    """The result of a Read. lines: None where the log could not be read."""
+
+    action: Read
+    lines: str | None
+
+
+@dataclass
+class Recorder:
+    """The program while it holds the Lease. warn: takes a line for the log."""
+
+    client: Client
+    settings: Settings
+    warn: Callable[[str], None]
+    events: queue.Queue[Event | LogRead] = field(default_factory=queue.Queue)
+
+    def __post_init__(self) -> None:
+        rules = self.settings.rules
+        self.store = Store(rules)
+        self.lost_pods = LostPods(rules.namespaces)
+        self.idle = Idle(rules.namespaces, self.settings.limits)
+        self._actor = Actor(self.client, self.warn)
+        self._pool = ThreadPoolExecutor(AT_ONCE)
+
+    def recall(self, now: float) -> None:
+        """Reads the records of earlier runs. Raises ApiError."""
+        for namespace in sorted(self.settings.rules.namespaces):
+            logs = {meta(item, "name"): child(item, "data") for item in self._maps(namespace, LOGS)}
+            for item in self._maps(namespace, STATE):
+                if (record := read_record(item)) is not None:
+                    lines = logs.get(f"{name_of(record.job)}.{LOGS}", {})
+                    self.store.recall(record, {str(pod): str(tail) for pod, tail in lines.items()}, now)
+
+    def _maps(self, namespace: str, kind: str) -> list[Json]:
+        pages = self.client.pages(_maps_path(namespace), {"labelSelector": f"{RECORD}={kind}"})
+        return [item for page in pages for item in rows(page.get("items"))]
+
+    def watch(self) -> None:
+        """Starts the watches."""
+        for resource in (PODS, *self.settings.kinds):
+            Watcher(self.client, resource, self.events.put, self.warn).start()
+
+    def step(self, wait_s: float, now: Callable[[], float] = time.time) -> None:
+        """Takes the events since the last step, then runs the actions that are due."""
+        try:
+            self._take(self.events.get(timeout=wait_s), now())
+            while True:
+                self._take(self.events.get_nowait(), now())
+        except queue.Empty:
+            pass
+        for action in self.store.due(now()):
+            self._run(action, now)
+        for release in self.lost_pods.due(now()):
+            self._release(release)
+        for limit_action in self.idle.due(now()):
+            self._actor.run(limit_action)
+
+    def _take(self, event: Event | LogRead, now: float) -> None:
+        if isinstance(event, LogRead):
+            self.store.log_read(event.action, event.lines, now)
+        elif isinstance(event, Listed):
+            self.idle.listed(event.resource, event.items)
+            if event.resource == PODS:
+                self.store.pods_listed(event.items, now)
+                self.lost_pods.listed(event.items)
+            else:
+                self.store.jobs_listed(event.resource, event.items, now)
+        else:
+            self._change(event, now)
+
+    def _change(self, event: Changed, now: float) -> None:
+        is_pod, item = event.resource == PODS, event.item
+        if event.deleted:
+            (self.store.pod_gone if is_pod else self.store.job_gone)(item, now)
+            self.lost_pods.gone(item)
+            self.idle.gone(item)
+        else:
+            (self.store.see_pod if is_pod else self.store.see_job)(item, now)
+            self.idle.see(event.resource, item)
+            if is_pod:
+                self.lost_pods.see(item)
+
+    def _run(self, action: Action, now: Callable[[], float]) -> None:
+        if isinstance(action, Read):
+            self._pool.submit(self._read, action)
+            return
+        try:
+            if isinstance(action, WriteState):
+                self._put(state_map(action.record))
+            elif isinstance(action, WriteLogs):
+                self._put(logs_map(action.job, action.logs))
+            else:
+                name = name_of(action.record.job)
+                for each in (f"{name}.{LOGS}", name):
+                    self.client.delete(object_path("v1", "configmaps", action.record.namespace, each))
+        except ApiError as error:
+            self.warn(str(error))
+            # a deleted namespace has no records
+            if not isinstance(action, Drop) and error.status != http.HTTPStatus.NOT_FOUND:
+                self.store.not_written(action, now())
+
+    def _release(self, release: Release) -> None:
+        """Sets the pod to Failed and deletes it without waiting for its node, if the node is lost."""
+        path = object_path("v1", "pods", release.namespace, release.pod)
+        try:
+            if not is_lost(self.client.json("GET", f"/api/v1/nodes/{quote(release.node, safe='')}")):
+                return
+            # by its UID: the next pod may have the same name
+            if not release.ended:
+                body = {"metadata": {"uid": release.uid}, "status": {"phase": "Failed"}}
+                self.client.json("PATCH", f"{path}/status", body, MERGE)
+            self.client.delete(path, {"gracePeriodSeconds": 0, "preconditions": {"uid": release.uid}})
+            self.warn(f"{release.namespace}/{release.pod}: deleted, because node {release.node} is lost")
+        except ApiError as error:
+            self.warn(str(error))
+
+    def _put(self, item: Json) -> None:
+        self.client.put(_maps_path(meta(item, "namespace")), meta(item, "name"), item)
+
+    def _read(self, action: Read) -> None:
+        lines, size = None, self.settings.rules.log_bytes
+        try:
+            lines = self.client.log(action.namespace, action.pod, action.container, _LOG_LINES, size)
+        except ApiError as error:
+            # the pod was deleted meanwhile
+            if error.status not in (http.HTTPStatus.NOT_FOUND, http.HTTPStatus.BAD_REQUEST):
+                self.warn(str(error))
+        finally:
+            self.events.put(LogRead(action, lines))
+
+
+def _maps_path(namespace: str) -> str:
+    return object_path("v1", "configmaps", namespace)
+
+
+def stand_by(lease: Lease, until: float, warn: Callable[[str], None]) -> bool:
+    """Waits for the Lease; False: another recorder held it until then."""
+    while time.time() < until:
+        try:
+            if lease.hold(time.time()):
+                return True
+        except ApiError as error:
+            warn(str(error))
+        time.sleep(RENEW_S)
+    return False
+
+
+def record(recorder: Recorder, lease: Lease, until: float) -> None:
+    """Records until then, or until the Lease is lost. Raises ApiError when it cannot renew the Lease."""
+    recorder.recall(time.time())
+    recorder.watch()
+    renewed = time.time()
+    while time.time() < until:
+        recorder.step(1.0)
+        if time.time() - renewed < RENEW_S:
+            continue
+        try:
+            if not lease.hold(time.time()):
+                recorder.warn("another recorder holds the Lease")
+                return
+            renewed = time.time()
+        except ApiError as error:
+            if time.time() - renewed > DURATION_S - RENEW_S:
+                raise
+            recorder.warn(str(error))
+
+
+def main() -> int:
+    """Runs until its token is old. systemd starts it again."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    given, warn = settings.read(CONFIGURATION), Log().warn
+    folder, credentials = Path(os.environ["RUNTIME_DIRECTORY"]), Path(os.environ["CREDENTIALS_DIRECTORY"])
+    client = Client(with_token(given.server, folder / "token", credentials / "ca.crt"))
+    lease, until = Lease(client, LEASE, socket.gethostname()), time.time() + _LIFETIME_S
+    if not stand_by(lease, until, warn):
+        return 0
+    try:
+        record(Recorder(client, given, warn), lease, until)
+        lease.release()
+    except SystemExit:
+        lease.release()
+        raise
+    except ApiError as error:
+        warn(str(error))
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    code = main()
+    # threads that wait for the API server have nothing to finish
+    os._exit(code)

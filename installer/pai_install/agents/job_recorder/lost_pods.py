@@ -1,0 +1,73 @@
+"""Pods on lost nodes: deleted long ago, but no kubelet reports that they have ended. Pure.
+
+Kubernetes waits for the node without limit, and the pod's gang waits, too. A Job with a pod failure policy creates no
+new pod before the old one has ended. Volcano starts no gang while a pod of it is being deleted. For nodes that were
+removed, Kubernetes' own garbage collector sets the pod to Failed and deletes it. The recorder does the same here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from pai_install.agents.common.values import Json, child, meta, rows, seconds, text
+from pai_install.agents.job_recorder.objects import ENDED_PHASES, is_going
+
+# seconds that a kubelet may be late, and between two looks at its node
+LATE_S, AGAIN_S = 60, 30
+
+
+@dataclass(frozen=True)
+class Release:
+    """To let go of a pod, if its node is not heard of. ended: whether the node has said that it has."""
+
+    namespace: str
+    pod: str
+    uid: str
+    node: str
+    ended: bool
+
+
+class LostPods:
+    """Pods that are being deleted. Times are seconds since 1970."""
+
+    def __init__(self, namespaces: frozenset[str]) -> None:
+        self._namespaces = namespaces
+        self._due: dict[str, tuple[float, Release]] = {}
+
+    def see(self, pod: Json) -> None:
+        """A pod as it is now."""
+        uid, node = meta(pod, "uid"), text(child(pod, "spec").get("nodeName"))
+        ended = text(child(pod, "status").get("phase")) in ENDED_PHASES
+        if not is_going(pod) or not node or meta(pod, "namespace") not in self._namespaces:
+            self._due.pop(uid, None)
+        elif uid in self._due:
+            at, release = self._due[uid]
+            self._due[uid] = (at, replace(release, ended=ended))
+        else:
+            release = Release(meta(pod, "namespace"), meta(pod, "name"), uid, node, ended)
+            self._due[uid] = (seconds(meta(pod, "deletionTimestamp")) + LATE_S, release)
+
+    def gone(self, pod: Json) -> None:
+        """A pod that was deleted."""
+        self._due.pop(meta(pod, "uid"), None)
+
+    def listed(self, pods: Iterable[Json]) -> None:
+        """All pods; those that are not among them are gone."""
+        pods = list(pods)
+        for uid in self._due.keys() - {meta(pod, "uid") for pod in pods}:
+            del self._due[uid]
+        for pod in pods:
+            self.see(pod)
+
+    def due(self, now: float) -> list[Release]:
+        """Pods whose node is to be looked at now, and again after a while."""
+        found = [(uid, release) for uid, (at, release) in self._due.items() if at <= now]
+        self._due.update({uid: (now + AGAIN_S, release) for uid, release in found})
+        return [release for _, release in found]
+
+
+def is_lost(node: Json) -> bool:
+    """Whether no kubelet reports for the node. One that is ill reports, and may still have the devices."""
+    found = (row for row in rows(child(node, "status").get("conditions")) if row.get("type") == "Ready")
+    return any(row.get("status") == "Unknown" for row in found)

@@ -1,0 +1,117 @@
+"""A job's record as two ConfigMaps in the namespace of its group: last state, and last log lines. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pai_install.agents.common.values import Json, child, meta, text
+
+# on the ConfigMaps: state or logs, and whose record it is. No user may write one that has the first.
+RECORD, JOB = "pai-install/record", "pai-install/job"
+STATE, LOGS = "state", "logs"
+VERSION = 1
+# ConfigMaps have 1 MiB at most
+_MOST_BYTES = 768 * 1024
+_DAY_S = 86400
+
+
+@dataclass(frozen=True)
+class Removed:
+    """When a job's object went, in seconds since 1970, and who stopped it and why, where that was said."""
+
+    at: float
+    by: str = ""
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Record:
+    """What is kept of one job. pods: place -> the last pod there. removed: None while its object is there."""
+
+    job: Json
+    pods: Mapping[str, Json] = field(default_factory=dict)
+    removed: Removed | None = None
+
+    @property
+    def namespace(self) -> str:
+        """Where the job was, and the record is."""
+        return meta(self.job, "namespace")
+
+    @property
+    def uid(self) -> str:
+        """The job's."""
+        return meta(self.job, "uid")
+
+
+def name_of(job: Json) -> str:
+    """What a record's ConfigMap is called; names of jobs are used again, UIDs are not."""
+    return f"job-{meta(job, 'name')[:200]}-{meta(job, 'uid')[:13]}"
+
+
+def state_map(record: Record) -> dict[str, Any]:
+    """The ConfigMap that says how it stood. Of a job with too many pods the record has those that fit."""
+    removed = record.removed
+    said = None if removed is None else {"at": removed.at, "by": removed.by, "why": removed.why}
+    pods = _fitting(record.pods)
+    body = {"version": VERSION, "job": record.job, "pods": pods, "left_out": len(record.pods) - len(pods)}
+    return _config_map(record.job, STATE, {"record": json.dumps({**body, "removed": said}, separators=(",", ":"))})
+
+
+def _fitting(pods: Mapping[str, Json]) -> dict[str, Json]:
+    left, kept = _MOST_BYTES, {}
+    for place, pod in pods.items():
+        left -= len(json.dumps(pod)) + len(place) + 8
+        if left < 0:
+            break
+        kept[place] = pod
+    return kept
+
+
+def logs_map(job: Json, logs: Mapping[str, str]) -> dict[str, Any]:
+    """The ConfigMap of last lines. logs: pod -> its last lines."""
+    left, kept = _MOST_BYTES, {}
+    for pod, lines in logs.items():
+        left -= len(lines.encode()) + len(pod) + 8
+        if left < 0:
+            break
+        kept[pod] = lines
+    return _config_map(job, LOGS, kept)
+
+
+def _config_map(job: Json, what: str, data: Mapping[str, str]) -> dict[str, Any]:
+    name = name_of(job) if what == STATE else f"{name_of(job)}.{LOGS}"
+    # labels have 63 characters at most
+    labels = {"app.kubernetes.io/managed-by": "pai-install", RECORD: what, JOB: meta(job, "name")[:63].rstrip("-.")}
+    # no label of a user: what has one is the user's to change
+    metadata = {"name": name, "namespace": meta(job, "namespace"), "labels": labels}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": dict(data)}
+
+
+def read_record(item: Json) -> Record | None:
+    """The record in a ConfigMap; None where there is none that this version reads."""
+    try:
+        found = json.loads(text(child(item, "data").get("record")))
+        if found["version"] != VERSION or not meta(found["job"], "uid"):
+            return None
+        said = found.get("removed")
+        removed = None if said is None else Removed(float(said["at"]), str(said["by"]), str(said["why"]))
+        return Record(found["job"], dict(found["pods"]), removed)
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return None
+
+
+def outdated(records: Iterable[Record], keep_days: float, most: int, now: float) -> Iterator[Record]:
+    """Records to drop: of jobs that went too long ago, and in each namespace the oldest beyond `most`."""
+    gone = [record for record in records if record.removed is not None]
+    spaces: dict[str, int] = {}
+    for record in sorted(gone, key=_went, reverse=True):
+        spaces[record.namespace] = spaces.get(record.namespace, 0) + 1
+        if now - _went(record) > keep_days * _DAY_S or spaces[record.namespace] > most:
+            yield record
+
+
+def _went(record: Record) -> float:
+    return record.removed.at if record.removed is not None else 0.0

@@ -1,0 +1,54 @@
+"""What nvidia-smi says, and what it means that it says nothing."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from pai_install.agents.gpu_use.smi import QUERY, Gpu, Smi, parse
+
+
+def test_each_gpu_by_its_uuid() -> None:
+    text = "0, GPU-11111111-2222, 37\n1, GPU-33333333-4444, 0\n"
+    assert parse(text) == {"GPU-11111111-2222": Gpu("0", 37.0), "GPU-33333333-4444": Gpu("1", 0.0)}
+
+
+def test_what_it_does_not_say_is_not_known() -> None:
+    text = "0, GPU-1, [N/A]\n1, GPU-2, [Unknown Error]\n2, GPU-3, 101\n[GPU is lost]\nNo devices were found\n\n"
+    assert parse(text) == {"GPU-1": Gpu("0", None), "GPU-2": Gpu("1", None), "GPU-3": Gpu("2", None)}
+
+
+def program(folder: Path, text: str) -> list[str]:
+    path = folder / "nvidia-smi"
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return [str(path)]
+
+
+def test_it_is_asked_for_all_gpus_at_once(tmp_path: Path) -> None:
+    words = program(tmp_path, f'[ "$*" = "{" ".join(QUERY)}" ] && echo 0, GPU-1, 5')
+    assert Smi(words).query() == {"GPU-1": Gpu("0", 5.0)}
+
+
+def test_without_a_driver_nothing_is_known(tmp_path: Path) -> None:
+    assert Smi([str(tmp_path / "none")]).query() == {}
+    assert Smi(program(tmp_path, "echo 0, GPU-1, 5; exit 9")).query() == {}
+
+
+def test_a_driver_that_hangs_is_asked_again_when_it_has_let_go(tmp_path: Path) -> None:
+    asked = tmp_path / "asked"
+    smi = Smi(program(tmp_path, f"echo x >>{asked}; exec sleep 60"), timeout_s=0.3)
+    assert smi.query() == {}
+    assert smi.hangs is not None
+    smi.hangs.wait(5)
+    assert smi.query() == {}
+    assert asked.read_text() == "x\nx\n"
+
+
+def test_while_it_hangs_it_is_not_asked(tmp_path: Path) -> None:
+    smi = Smi(program(tmp_path, "echo 0, GPU-1, 5"))
+    with subprocess.Popen(["sleep", "60"], text=True) as hanging:
+        smi.hangs = hanging
+        assert smi.query() == {}
+        hanging.kill()
+    assert smi.query() == {"GPU-1": Gpu("0", 5.0)}
