@@ -40,9 +40,12 @@ def test_agents_import_themselves_and_the_standard_library() -> None:
 def unions(tree: ast.AST) -> Iterator[ast.AST]:
     """Unions with | outside of annotations: Python 3.9 evaluates them and fails."""
     for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
-            if any(isinstance(it, ast.Subscript) or _is_none(it) for it in (node.left, node.right)):
-                yield node
+        if (
+            isinstance(node, ast.BinOp)
+            and isinstance(node.op, ast.BitOr)
+            and any(isinstance(it, ast.Subscript) or _is_none(it) for it in (node.left, node.right))
+        ):
+            yield node
         yield from unions(node)
 
 

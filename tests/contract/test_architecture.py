@@ -12,7 +12,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 
 # room -> rooms it may import from; every room may use system, kube, and these single modules
 NEUTRAL = {"errors", "json_schema", "ports", "redact", "system", "kube", ""}
-NEUTRAL_MODULES = {"checks.verdict", "checks.finding", "checks.result"}
+NEUTRAL_MODULES = {"checks.verdict", "checks.finding", "checks.result", "agents.common"}
 ALLOWED = {
     "kube": set(),
     "documents": set(),
@@ -191,8 +191,12 @@ PURE = (
     "preflight/needs.py",
 )
 IMPURE = {"os", "subprocess", "socket", "shutil", "tempfile", "urllib", "http", "time", "random"}
-# runs alone on a machine, without the package
-STANDALONE = {"health/collect/collector.py", "cluster/remote.py"}
+# run on a machine without the package; test_agents.py has the rules of agents
+STANDALONE = {
+    "health/collect/collector.py",
+    "cluster/remote.py",
+    *(path.relative_to(PACKAGE).as_posix() for path in (PACKAGE / "agents").rglob("*.py")),
+}
 
 
 def table() -> dict[str, set[str]]:
@@ -268,7 +272,7 @@ def test_pure_rooms_do_no_io() -> None:
 
 def test_modules_stay_small() -> None:
     lines = {place(path): len(path.read_text().splitlines()) for path in MODULES}
-    assert {name: count for name, count in lines.items() if count > (1000 if name in STANDALONE else 400)} == {}
+    assert {name: count for name, count in lines.items() if count > (1000 if name in STANDALONE and "agents/" not in name else 400)} == {}
 
 
 def test_functions_stay_small() -> None:
@@ -292,6 +296,8 @@ def test_only_main_exits() -> None:
 def test_every_public_class_has_a_name_of_its_own() -> None:
     places: dict[str, list[str]] = {}
     for path in MODULES:
+        if place(path) in STANDALONE:
+            continue
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places.setdefault(node.name, []).append(place(path))

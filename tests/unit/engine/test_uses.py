@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from pai_install.engine.content import role_digests
+from pai_install.engine.content import part_digests, role_digests
 from pai_install.engine.uses import files_of_role, read_plugins
 from pai_install.system.content import content_dir
 
@@ -90,6 +91,30 @@ def test_every_plugin_is_used_by_a_role_or_a_playbook(tree: dict[str, str]) -> N
     roles = {path.split("/")[1] for path in tree if path.startswith("roles/")}
     used = plugins.with_imports(named).union(*(files_of_role(role, tree, plugins) for role in roles))
     assert {path for path in tree if path.startswith("playbooks/") and path.endswith(".py")} <= used
+
+
+@pytest.mark.parametrize(
+    ("file", "roles", "parts"),
+    [
+        ("common/api.py", {"job_recorder", "gpu_use"}, {"job_recorder", "gpu_use", "addon.hived"}),
+        ("gpu_use/smi.py", {"gpu_use"}, {"gpu_use"}),
+        ("hived_bridge/servers.py", set(), {"addon.hived"}),
+    ],
+)
+def test_agent_changes_the_role_or_add_on_that_installs_it(
+    tmp_path: Path, file: str, roles: set[str], parts: set[str]
+) -> None:
+    agents = "installer/pai_install/agents"
+    for name in ("playbooks", "roles", "addons", agents):
+        shutil.copytree(content_dir() / name, tmp_path / name)
+    before = role_digests(tmp_path), part_digests(tmp_path)
+    with (tmp_path / agents / file).open("a") as handle:
+        handle.write("# changed\n")
+    after = role_digests(tmp_path), part_digests(tmp_path)
+    assert [{name for name in old if old[name] != new[name]} for old, new in zip(before, after, strict=True)] == [
+        roles,
+        parts,
+    ]
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -22,8 +21,7 @@ from pai_install.agents.hived_bridge.metrics import METRICS, Metrics
 from pai_install.agents.hived_bridge.settings import Settings
 from tests.unit.agents.hived_bridge.conftest import CONFIGURATION, TOKEN, House, PlayedHived, filter_args, recorded
 from tests.unit.agents.hived_bridge.peers import ApiServer, encoded, slow
-
-FILES = Path(__file__).parents[4] / "addons/hived/files"
+from tests.unit.agents.installed import install_agent
 
 
 def settled(house: House, later: float = SETTLE_S) -> None:
@@ -36,7 +34,7 @@ def test_probes_while_all_is_well(house: House) -> None:
     settled(house)
     assert house.get("/livez")[0] == 200
     assert house.get("/healthz") == (200, b"HiveD answers\n")
-    assert house.get("/readyz") [0] == 200
+    assert house.get("/readyz")[0] == 200
     assert b"hived_bridge_hived_up 1" in house.get("/metrics")[1]
 
 
@@ -168,9 +166,12 @@ def started(settings: Settings, hived: PlayedHived, api: ApiServer, ports: tuple
     words = [f"--extender-port={ports[0]}", f"--open-port={ports[1]}", f"--hived-port={hived.port}", "--plain-api"]
     words += ["--api-host=127.0.0.1", f"--api-port={api.port}", f"--token={settings.token}", "--namespace=pai-hived"]
     words += [f"--wanted={settings.wanted}", f"--used={settings.used}", "--record=hived-last-good"]
-    command = [sys.executable, "-m", "hived_bridge", *words]
-    environment = {"PYTHONPATH": str(FILES), "PATH": os.environ["PATH"], "PYTHONDONTWRITEBYTECODE": "1"}
-    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    folder = install_agent("hived_bridge", settings.used.parent / "opt")
+    command = [sys.executable, "-s", "-B", "-m", "pai_install.agents.hived_bridge", *words]
+    environment = {"PATH": os.environ["PATH"]}
+    return subprocess.Popen(
+        command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
 
 
 def free_ports() -> tuple[int, int]:

@@ -1,0 +1,20 @@
+"""An agent starts with the files that its role or add-on installs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.unit.agents.installed import install_agent
+
+
+@pytest.mark.parametrize("agent", ["job_recorder", "gpu_use", "hived_bridge"])
+def test_installed_files_are_complete(agent: str, tmp_path: Path) -> None:
+    folder = install_agent(agent, tmp_path)
+    command = [sys.executable, "-I", "-S", "-B", "-c"]
+    code = f"import sys; sys.path[0:0] = ['.']; import pai_install.agents.{agent}.__main__ as it; print(it.__file__)"
+    done = subprocess.run([*command, code], cwd=folder, check=True, capture_output=True, text=True)
+    assert Path(done.stdout.strip()).resolve().is_relative_to(folder.resolve())
