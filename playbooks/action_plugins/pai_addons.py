@@ -22,7 +22,7 @@ from jinja2 import FileSystemLoader, StrictUndefined, TemplateError
 from jinja2.sandbox import SandboxedEnvironment
 
 ADDONS = Path(__file__).parents[2] / "addons"
-AGENTS = Path(__file__).parents[1] / "filter_plugins" / "pai_agents.py"
+FILTERS = runpy.run_path(str(Path(__file__).parents[1] / "filter_plugins" / "pai_agents.py"))
 LABELS = {"app.kubernetes.io/managed-by": "pai-install"}
 
 # the definitions of some kinds are megabytes: the loader in C reads them in a tenth of the time
@@ -103,7 +103,7 @@ def _rendered(folder: Path, values: dict[str, Any]) -> list[Object]:
     environment.filters["to_digest"] = lambda value: hashlib.sha256(value.encode()).hexdigest()[:16]
     environment.filters["to_base64"] = lambda value: base64.b64encode(value.encode()).decode()
     environment.globals["file"] = lambda name: (folder.parent / "files" / name).read_text(encoding="utf-8")
-    environment.filters["agent_files"] = runpy.run_path(str(AGENTS))["agent_files"]
+    environment.filters["agent_files"] = FILTERS["agent_files"]
     found: list[Object] = []
     for path in sorted(folder.glob("*.yaml.j2")):
         try:

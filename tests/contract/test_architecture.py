@@ -272,7 +272,11 @@ def test_pure_rooms_do_no_io() -> None:
 
 def test_modules_stay_small() -> None:
     lines = {place(path): len(path.read_text().splitlines()) for path in MODULES}
-    assert {name: count for name, count in lines.items() if count > (1000 if name in STANDALONE and "agents/" not in name else 400)} == {}
+    assert {
+        name: count
+        for name, count in lines.items()
+        if count > (1000 if name in STANDALONE and "agents/" not in name else 400)
+    } == {}
 
 
 def test_functions_stay_small() -> None:
