@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import PurePosixPath
 from typing import Annotated
 
 from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
@@ -37,6 +38,15 @@ _STORAGE = 'remove it, and mount a storage of the site: "extras": {"storages": [
 
 def _on_hdfs(then: str) -> BeforeValidator:
     return refused("there is no HDFS here", f"{_STORAGE}; {then}")
+
+
+def _without_code(value: object, info: ValidationInfo) -> None:
+    """OpenPAI copied the folder into each container; a job whose image or storage has its code runs without it."""
+    if isinstance(info.context, Document):
+        folder = f"/root/{PurePosixPath(str(value)).name}"
+        message = f"has no effect, because there is no HDFS: nothing is copied to {folder}"
+        remedy = "remove the line, and let the image, a storage, or the command provide the code"
+        info.context.add(("codeDir",), "site.no-effect", message, remedy, severity="warning")
 
 
 class V1Port(JobModel):
@@ -98,7 +108,7 @@ class V1File(JobModel):
     ] = None
     data_dir: Annotated[None, _on_hdfs("then use FOLDER in place of $PAI_DATA_DIR")] = None
     output_dir: Annotated[None, _on_hdfs("then use FOLDER in place of $PAI_OUTPUT_DIR")] = None
-    code_dir: Annotated[None, _on_hdfs("then begin the command with `cd FOLDER`, or with a git clone")] = None
+    code_dir: Annotated[None, BeforeValidator(_without_code)] = None
     kill_all_on_completed_task_number: Annotated[
         None, refused("is not read", 'remove it, and give the role "minSucceededTaskCount"')
     ] = None

@@ -64,7 +64,7 @@ spec:
 """
 # what is wrong: the file, the text to replace, what with, the place, and words of the message or the remedy
 WRONG = {
-    "v1: HDFS": (V1, '"retryCount": 0', '"codeDir": "hdfs://h:9000/x"', "4:3", "there is no HDFS here"),
+    "v1: results on HDFS": (V1, '"retryCount": 0', '"outputDir": "hdfs://h:9000/x"', "4:3", "there is no HDFS here"),
     "v1: data on HDFS": (V1, '"retryCount": 0', '"dataDir": "hdfs://h:9000/x"', "4:3", "$PAI_DATA_DIR"),
     "v1: login on HDFS": (V1, '"retryCount": 0', '"authFile": "hdfs://h/x"', "4:3", "prerequisites[].auth"),
     "v1: old ending": (V1, '"retryCount": 0', '"killAllOnCompletedTaskNumber": 1', "4:3", "minSucceededTaskCount"),
@@ -183,6 +183,12 @@ def test_what_is_wrong_is_told_at_its_place(name: str) -> None:
 def test_what_the_wrong_ones_are_made_of_is_right(text: str) -> None:
     assert read(text).problems == ()
     assert read(text.replace("\n", "\r\n")).job == read(text).job is not None
+
+
+def test_a_code_folder_on_hdfs_is_a_warning() -> None:
+    reading = read(V1.replace('"retryCount": 0', '"codeDir": "hdfs://h:9000/x"'))
+    assert reading.job is not None
+    assert [(one.line, one.column, one.code) for one in reading.problems] == [(4, 3, "job.no-effect")]
 
 
 def test_the_seeds_single_job() -> None:
