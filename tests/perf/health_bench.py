@@ -67,11 +67,11 @@ def measure() -> dict[str, float]:
 
 def judge(path: str) -> None:
     """Prints what it cost to judge the evidence in `path`, as JSON."""
-    from pai_install.health.checkup import Checkup, CheckupRequest  # noqa: PLC0415
+    from pai_install.health.checkup import HealthRequest, HealthRun  # noqa: PLC0415
     from pai_install.health.html import html  # noqa: PLC0415
 
     start, processor = time.monotonic(), time.process_time()
-    report = Checkup(None, None, None).run(CheckupRequest(source=Path(path)))
+    report = HealthRun(None, None, None).run(HealthRequest(source=Path(path)))
     judged, used = time.monotonic(), time.process_time() - processor
     page = html(report, title="bench")
     drawn = time.monotonic()

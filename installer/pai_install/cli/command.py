@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 from pydantic import BaseModel
 
 from pai_install.app.context import App, RunOptions
@@ -50,12 +51,17 @@ def acting(
     return _verb(model, options, _run_options, finish, enduring=True)
 
 
-def reading(model: type[BaseModel] | None = None, *options: Decorator, enduring: bool = False) -> Decorator:
+def reading(
+    model: type[BaseModel] | None = None,
+    *options: Decorator,
+    enduring: bool = False,
+    formats: Decorator = format_option,
+) -> Decorator:
     """For a verb that only reads: it gets `app`, `terminal`, and `request`, a `model`.
 
-    enduring: the work goes on when nobody reads the output any longer.
+    enduring: the work goes on when nobody reads the output any longer. formats: its --format.
     """
-    return _verb(model, options, lambda _words: {}, lambda _terminal, _code: None, enduring=enduring)
+    return _verb(model, options, lambda _words: {}, lambda _terminal, _code: None, enduring=enduring, formats=formats)
 
 
 def checking(model: type[BaseModel] | None = None, *options: Decorator) -> Decorator:
@@ -91,6 +97,20 @@ def _run_options(words: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def _inherit(words: dict[str, Any]) -> None:
+    """Takes values that were given to a group before the subcommand, where the subcommand got none."""
+    context = click.get_current_context()
+    parent = context.parent
+    if parent is None:
+        return
+    for name in words:
+        own = context.get_parameter_source(name)
+        if own is not ParameterSource.COMMANDLINE and (
+            parent.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        ):
+            words[name] = parent.params[name]
+
+
 def _verb(
     model: type[BaseModel] | None,
     options: Sequence[Decorator],
@@ -98,6 +118,7 @@ def _verb(
     finish: Callable[[Terminal, int], None],
     *,
     enduring: bool,
+    formats: Decorator = format_option,
 ) -> Decorator:
     """Adds the options of the model, --site, and --format, and opens the application around the verb.
 
@@ -107,6 +128,7 @@ def _verb(
     def decorate(verb: Callable[..., int]) -> Callable[..., int]:
         @functools.wraps(verb)  # click reads the help and the verb's own options from it
         def gathered(*, site_dir: Path, output_format: str, **words: Any) -> int:  # noqa: ANN401 - click's values
+            _inherit(words)
             request = {"request": checked(model, values_of(model, words))} if model else {}
             given: dict[str, Any] = more(words)
             yes = given.pop("yes", words.pop("yes", False))
@@ -127,7 +149,7 @@ def _verb(
 
         command: Callable[..., int] = gathered
         fields = parameters(model) if model else []
-        decorators: list[Decorator] = [site_option, *fields, *options, format_option]
+        decorators: list[Decorator] = [site_option, *fields, *options, formats]
         for option in reversed(decorators):
             command = option(command)
         return command

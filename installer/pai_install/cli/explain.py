@@ -19,7 +19,7 @@ def command(*, site_dir: Path, check: str | None, output_format: str) -> int:
 
     CHECK may also be an Xid of the NVIDIA driver, 79 or xid-79, or an SXid of an NVSwitch: sxid-12020.
     """
-    from pai_install.cli._shared.explained import told  # noqa: PLC0415 - the rules load only when needed
+    from pai_install.app.explain import explained  # noqa: PLC0415 - the rules load only when needed
 
-    click.echo(told(check, site_dir, as_json=output_format == "json"), nl=False)
+    click.echo(explained(check, site_dir, as_json=output_format == "json"), nl=False)
     return ExitCode.OK

@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
+from pai_install.app import explain
 from pai_install.cli import failure
-from pai_install.cli._shared import explained
 from pai_install.operations.listing import schema as operations_schema
 from pai_install.preflight.schema import schema as preflight_schema
 from pai_install.report.certificates import schema as certificates_schema
@@ -45,7 +45,7 @@ SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
     "operations": operations_schema,
     "preflight": preflight_schema,
     "health": _health,
-    "explain": explained.schema,
+    "explain": explain.schema,
     "certificates": certificates_schema,
     "registries": registries_schema,
     "storages": storages_schema,

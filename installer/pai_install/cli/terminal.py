@@ -97,6 +97,10 @@ class Terminal:
                 exit_code=ExitCode.USAGE,
             )
 
+    def say(self, text: str) -> None:
+        """Prints a line beside the result."""
+        click.echo(text, err=True)
+
     def show(self, data: Mapping[str, Any], text: str) -> None:
         """Prints the result of a verb that reads. text: with its last line end."""
         click.echo(f"{json.dumps(data, indent=2)}\n" if self.as_json else text, nl=False)

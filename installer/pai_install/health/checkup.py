@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from pydantic import BaseModel, ConfigDict, Field
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
@@ -37,31 +38,41 @@ from pai_install.report.machines import machines_of
 from pai_install.site.model import Site
 from pai_install.site.selection import require_present
 from pai_install.system.files import private_folder
+from pai_install.system.parameters import Parameter
 
 THRESHOLDS_FILE = "health.yml"
 OpenEngine = Callable[[], AbstractContextManager[Engine]]
-OpenCluster = Callable[[], AbstractContextManager[ClusterClient]]
+OpenCluster = Callable[[], ClusterClient]
+
+
+class HealthRequest(BaseModel):
+    """A request for a health run."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    limit: Annotated[tuple[str, ...], Parameter(metavar="HOST,...", split=True)] = Field(
+        (), description="Check only these machines of the site."
+    )
+    source: Annotated[Path | None, Parameter("--from", "FILE")] = Field(
+        None, description="Judge saved evidence instead of the machines."
+    )
+    save: Annotated[Path | None, Parameter(metavar="FILE")] = Field(
+        None, description="Save the evidence to this file (.gz: compressed)."
+    )
+    raw: Annotated[Path | None, Parameter(metavar="DIR")] = Field(
+        None, description="Write the evidence as text into this folder. HTML links to it."
+    )
+    redact: bool = Field(default=False, description="Replace serial numbers and UUIDs on the machine.")
+    deep_image: Annotated[str, Parameter(metavar="IMAGE")] = Field(
+        "", description="Also run this image in Docker, in containerd, and as a pod."
+    )
+    bandwidth_image: Annotated[str, Parameter(metavar="IMAGE")] = Field(
+        "", description="Also run all_reduce_perf of this image in jobs."
+    )
 
 
 @dataclass(frozen=True, slots=True)
-class CheckupRequest:
-    """What was asked for. limit: machines, empty for all. source: judge this file instead of asking machines.
-
-    save: keep the evidence in this file. raw: write it as text into this folder, a file per machine.
-    """
-
-    limit: tuple[str, ...] = ()
-    source: Path | None = None
-    save: Path | None = None
-    deep_image: str = ""
-    bandwidth_image: str = ""
-    redact: bool = False
-    raw: Path | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Judgement:
-    """What a person says of a verdict. device: one of the check's, '' for all. until: seconds since the epoch."""
+class AcknowledgementText:
+    """The text of an acknowledgement. device: one of the check's, '' for all. until: seconds since the epoch."""
 
     who: str
     why: str
@@ -77,7 +88,7 @@ class Accepted:
     missed: Mapping[str, str]
 
 
-class Checkup:
+class HealthRun:
     """Runs health checks of a site; without a site only over saved evidence, without memory."""
 
     def __init__(
@@ -94,7 +105,7 @@ class Checkup:
         self._store = HealthStore(folder) if folder else None
         self._engine = engine
 
-    def run(self, request: CheckupRequest) -> HealthReport:
+    def run(self, request: HealthRequest) -> HealthReport:
         """Collects or reads evidence, judges it and remembers the result (not for evidence from a file).
 
         Raises PaiError for an unknown machine, an unreadable file, or when no engine can run.
@@ -128,7 +139,7 @@ class Checkup:
             return HealthReport(tuple(shown), missed, acknowledged=used)
         return HealthReport(tuple(shown), missed, self._site.directory.name, machines_of(self._site), used)
 
-    def acknowledge(self, machine: str, check: str, word: Judgement) -> list[Acknowledgement]:
+    def acknowledge(self, machine: str, check: str, word: AcknowledgementText) -> list[Acknowledgement]:
         """Keeps a person's judgement of what the last run found, one for each device; gives what is in force then.
 
         Raises PaiError for a machine that the site does not have, and where the last run found nothing of that check.
@@ -199,7 +210,7 @@ class Checkup:
         """What was accepted so far."""
         return self._store.baselines() if self._store else {}
 
-    def accept(self, request: CheckupRequest) -> Accepted:
+    def accept(self, request: HealthRequest) -> Accepted:
         """Takes the machines' present hardware as their baseline; those that do not show it keep theirs."""
         if self._store is None:
             raise PaiError(
@@ -219,14 +230,14 @@ class Checkup:
         self._store.accept(shown)
         return Accepted(shown, {**missed, **dict.fromkeys(blind, "nvidia-smi named no GPU")})
 
-    def _opened(self) -> AbstractContextManager[ClusterClient]:
+    def _opened(self) -> ClusterClient:
         if self._cluster is None:
             raise PaiError(
                 "no cluster to act on", code="health-needs-cluster", remedy="give --site DIR", exit_code=ExitCode.USAGE
             )
         return self._cluster()
 
-    def _documents(self, request: CheckupRequest) -> tuple[Iterable[tuple[str, dict[str, Any]]], Mapping[str, str]]:
+    def _documents(self, request: HealthRequest) -> tuple[Iterable[tuple[str, dict[str, Any]]], Mapping[str, str]]:
         if request.source is not None:
             return _limited(request.source, request.limit), {}
         if self._site is None or self._engine is None:
@@ -248,13 +259,12 @@ class Checkup:
             self._add_bandwidth(collection.documents, request.bandwidth_image)
         return list(collection.documents.items()), collection.missed
 
-    def _add_pods(self, documents: Mapping[str, dict[str, Any]], request: CheckupRequest) -> None:
+    def _add_pods(self, documents: Mapping[str, dict[str, Any]], request: HealthRequest) -> None:
         """Tries a pod on every GPU worker that answered, where the site has a cluster."""
         devices = self._gpu_workers(documents)
         if not (devices and _has_cluster(documents)):
             return
-        with self._opened() as cluster:
-            results = try_pods(cluster, devices, request.deep_image)
+        results = try_pods(self._opened(), devices, request.deep_image)
         for machine, result in results.items():
             # the machine's own UUIDs are pseudonyms already: those that the pod saw must be the same words
             documents[machine]["commands"]["pod_gpu"] = redact(result) if request.redact else result
@@ -271,8 +281,7 @@ class Checkup:
             why = "nvidia-smi did not name its GPUs" if run is None else "no control plane of this run has a cluster"
             commands[BANDWIDTH] = not_run(why)
         if runs:
-            with self._opened() as cluster:
-                results = measure(cluster, runs, image)
+            results = measure(self._opened(), runs, image)
             for machine, result in results.items():
                 documents[machine]["commands"][BANDWIDTH] = result
 

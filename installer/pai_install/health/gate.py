@@ -10,7 +10,7 @@ from pai_install.checks.finding import Finding
 from pai_install.checks.verdict import Verdict
 from pai_install.engine.base import Engine
 from pai_install.errors import ExitCode, PaiError
-from pai_install.health.checkup import Checkup, CheckupRequest
+from pai_install.health.checkup import HealthRequest, HealthRun
 from pai_install.site.model import Site
 
 
@@ -21,8 +21,8 @@ def health_gate(site: Site, folder: Path, engine: Engine) -> Callable[[Sequence[
     and one PASS per machine without any. It changes nothing on the machines. Raises PaiError when the engine cannot
     run.
     """
-    checkup = Checkup(site, folder, lambda: nullcontext(engine))
-    return lambda machines: checkup.run(CheckupRequest(limit=tuple(machines))).as_findings()
+    checkup = HealthRun(site, folder, lambda: nullcontext(engine))
+    return lambda machines: checkup.run(HealthRequest(limit=tuple(machines))).as_findings()
 
 
 def passed(findings: Sequence[Finding]) -> tuple[Finding, ...]:

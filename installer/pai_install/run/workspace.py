@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -94,6 +95,14 @@ class Workspace:
                 yield state
             finally:
                 self._engine = self._held = None
+
+    @contextmanager
+    def open_engine(self) -> Iterator[Engine]:
+        """An engine that only reads machines. It needs no lock."""
+        state = open_state(self.site_dir)
+        run = state.new_run(datetime.now(UTC))
+        with self.environment.engine(state, run, accept_new=self.accept_new_host_keys) as engine:
+            yield engine
 
     def engine_for(self, run: RunFolder) -> Engine:
         """The engine of the process; it logs into the folder of the first run. Only for the holder of the lock."""

@@ -96,7 +96,7 @@ def test_cordoning_that_fails_after_the_report(
     site: Path, in_world: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     in_world(World(api=Silent()))
-    monkeypatch.setattr("pai_install.cli.health._checkup", lambda _options: StandInCheckup())
+    monkeypatch.setattr("pai_install.app.health.health_run", lambda _app, _request: StandInCheckup())
     words = ("health", "--act", "cordon", "--site", str(site))
     assert document(capsys, ExitCode.STEP_FAILED, *words, "--format", "json")["message"] == "kubectl failed"
     assert run(words) == ExitCode.STEP_FAILED

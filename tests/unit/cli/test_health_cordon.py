@@ -19,7 +19,7 @@ from tests.unit.health.act.test_cordon import report
 from tests.unit.operations.test_nodes import node
 
 
-class Checkup:
+class HealthRun:
     """Machine `one` is sick, `two` has recovered."""
 
     def run(self, _request: object) -> HealthReport:
@@ -28,7 +28,7 @@ class Checkup:
 
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr("pai_install.cli.health._checkup", lambda _options: Checkup())
+    monkeypatch.setattr("pai_install.app.health.health_run", lambda _app, _request: HealthRun())
     return write_site(tmp_path / "cluster")
 
 

@@ -17,7 +17,7 @@ from pai_install.engine.base import Event, EventKind
 from pai_install.engine.replay import ReplayEngine
 from pai_install.errors import ExitCode, PaiError
 from pai_install.health.act.cordon import plan_cordons
-from pai_install.health.checkup import Checkup, CheckupRequest, Judgement
+from pai_install.health.checkup import AcknowledgementText, HealthRequest, HealthRun
 from pai_install.health.collect.run import PLAYBOOK
 from pai_install.health.html import html
 from pai_install.health.memory.acknowledgement import end_of, spoken_end
@@ -32,7 +32,7 @@ from tests.unit.health.test_schema import ROOT
 
 REMAP = gpu_change("remapped_rows/remapped_row_failure", "Yes")(healthy(2, "gpu-01"))
 HOT = gpu_change("temperature/gpu_temp_tlimit", "-2 C")(healthy(2, "gpu-01"))
-WORD = Judgement("ada", "the card is ordered", NOW + 86_400)
+WORD = AcknowledgementText("ada", "the card is ordered", NOW + 86_400)
 
 
 @pytest.fixture
@@ -42,13 +42,13 @@ def site(tmp_path: Path) -> Site:
     return load_site(tmp_path).site
 
 
-def looked(site: Site, box: Box | None, *, now: float = NOW) -> tuple[Checkup, HealthReport]:
+def looked(site: Site, box: Box | None, *, now: float = NOW) -> tuple[HealthRun, HealthReport]:
     """A check-up whose gpu-01 answers so (None: not at all), and its report."""
     event = Event(EventKind.UNREACHABLE, host="gpu-01", result={"msg": "no route"})
     events = (answer("gpu-01", document(box, at=now)) if box else event, Event(EventKind.DONE))
     engine = ReplayEngine({PLAYBOOK: events})
-    checkup = Checkup(site, site.directory / ".pai" / "health", lambda: nullcontext(engine), clock=lambda: now)
-    return checkup, checkup.run(CheckupRequest(limit=("gpu-01",)))
+    checkup = HealthRun(site, site.directory / ".pai" / "health", lambda: nullcontext(engine), clock=lambda: now)
+    return checkup, checkup.run(HealthRequest(limit=("gpu-01",)))
 
 
 def test_what_is_acknowledged_is_shown_and_does_not_fail(site: Site) -> None:
@@ -106,7 +106,7 @@ def test_only_what_was_seen_can_be_acknowledged(site: Site) -> None:
         checkup.acknowledge("nobody", "gpu-remap-failed", WORD)
     checkup, _ = looked(site, REMAP)
     with pytest.raises(PaiError, match="nothing to acknowledge"):
-        checkup.acknowledge("gpu-01", "gpu-remap-failed", Judgement("ada", "x", NOW + 9, "0000:19:00.0"))
+        checkup.acknowledge("gpu-01", "gpu-remap-failed", AcknowledgementText("ada", "x", NOW + 9, "0000:19:00.0"))
 
 
 def test_a_machine_that_is_silent_can_be_known(site: Site) -> None:
@@ -168,6 +168,6 @@ def test_the_verb(site: Site, capsys: Any) -> None:
     (entry,) = json.loads(capsys.readouterr().out)["acknowledged"]
     assert (entry["machine"], entry["check"], entry["why"]) == ("gpu-01", "gpu-remap-failed", "the card is ordered")
     assert run([*words, "--take-back"]) == ExitCode.OK
-    assert "nothing is acknowledged" in capsys.readouterr().out
+    assert "no finding is acknowledged" in capsys.readouterr().out
     assert run([*words, "--take-back"]) == ExitCode.USAGE
     assert run([*words[:-1]]) == ExitCode.USAGE

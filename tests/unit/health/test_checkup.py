@@ -19,7 +19,7 @@ from pai_install.engine.base import Event, EventKind
 from pai_install.engine.replay import ReplayEngine
 from pai_install.errors import PaiError
 from pai_install.health.act.pod import results, try_pods
-from pai_install.health.checkup import Checkup, CheckupRequest
+from pai_install.health.checkup import HealthRequest, HealthRun
 from pai_install.health.collect.collector import redact
 from pai_install.health.collect.run import PLAYBOOK, CollectorOptions, collect, health_inventory
 from pai_install.health.evidence import file as evidence_file
@@ -74,18 +74,18 @@ def site(tmp_path: Path) -> Site:
     return load_site(tmp_path).site
 
 
-Make = Callable[..., tuple[Checkup, ReplayEngine]]
+Make = Callable[..., tuple[HealthRun, ReplayEngine]]
 
 
 @pytest.fixture
 def checkup(site: Site) -> Make:
     """`checkup(events, cluster=...)` gives a check-up whose machines answer so, and the engine that was asked."""
 
-    def make(*events: Event, cluster: FakeCluster | None = None) -> tuple[Checkup, ReplayEngine]:
+    def make(*events: Event, cluster: FakeCluster | None = None) -> tuple[HealthRun, ReplayEngine]:
         engine = ReplayEngine({PLAYBOOK: (*events, Event(EventKind.DONE))})
         folder = site.directory / ".pai" / "health"
         door = cluster or FakeCluster()
-        return Checkup(site, folder, lambda: nullcontext(engine), lambda: nullcontext(door)), engine
+        return HealthRun(site, folder, lambda: nullcontext(engine), lambda: door), engine
 
     return make
 
@@ -96,7 +96,7 @@ def test_machines_are_judged_by_what_the_site_says(checkup: Make) -> None:
         answer("gpu-02", document(SICK(healthy(2, "gpu-02")))),
         Event(EventKind.UNREACHABLE, host="master", result={"msg": "no route to host"}),
     )
-    report = machines.run(CheckupRequest())
+    report = machines.run(HealthRequest())
     assert {machine.name: machine.verdict for machine in report.machines} == {
         "gpu-01": Verdict.PASS,
         "gpu-02": Verdict.FAIL,
@@ -110,7 +110,7 @@ def test_machines_are_judged_by_what_the_site_says(checkup: Make) -> None:
 
 def test_layout_is_compared_with_the_machine(checkup: Make) -> None:
     machines, _ = checkup(answer("gpu-01", document(healthy(1, "gpu-01").gpus(h100()))))
-    report = machines.run(CheckupRequest(limit=("gpu-01",)))
+    report = machines.run(HealthRequest(limit=("gpu-01",)))
     finding = next(item for item in report.findings if item.id == "gpu-count")
     assert (finding.verdict, finding.expected) == (Verdict.FAIL, "2 (layout)")
 
@@ -123,16 +123,16 @@ def test_a_worker_says_nothing_of_the_clusters_nodes(checkup: Make) -> None:
     honest = document(healthy(2, "gpu-02"))
     machines, _ = checkup(answer("gpu-01", liar), answer("gpu-02", honest))
     without, _ = checkup(answer("gpu-01", document(healthy(2, "gpu-01"))), answer("gpu-02", honest))
-    found = [item for item in machines.run(CheckupRequest()).findings if item.subject == "gpu-02"]
-    assert found == [item for item in without.run(CheckupRequest()).findings if item.subject == "gpu-02"]
+    found = [item for item in machines.run(HealthRequest()).findings if item.subject == "gpu-02"]
+    assert found == [item for item in without.run(HealthRequest()).findings if item.subject == "gpu-02"]
 
 
 def test_limit_asks_only_those_and_refuses_strangers(checkup: Make) -> None:
     machines, engine = checkup(answer("gpu-01", document(healthy(2, "gpu-01"))))
-    assert [machine.name for machine in machines.run(CheckupRequest(limit=("gpu-01",))).machines] == ["gpu-01"]
+    assert [machine.name for machine in machines.run(HealthRequest(limit=("gpu-01",))).machines] == ["gpu-01"]
     assert engine.requests[0].limit == ("gpu-01",)
     with pytest.raises(PaiError, match="not a present machine of this site: nobody"):
-        machines.run(CheckupRequest(limit=("nobody",)))
+        machines.run(HealthRequest(limit=("nobody",)))
 
 
 def test_unreadable_answers_and_silence_are_missed(checkup: Make) -> None:
@@ -140,7 +140,7 @@ def test_unreadable_answers_and_silence_are_missed(checkup: Make) -> None:
         Event(EventKind.OK, host="gpu-01", result={"stdout": "python3: command not found"}),
         Event(EventKind.FAILED, host="gpu-02", result={"msg": "", "stderr": "sudo: a password is required"}),
     )
-    missed = machines.run(CheckupRequest()).missed
+    missed = machines.run(HealthRequest()).missed
     assert "not readable" in missed["gpu-01"]
     assert missed["gpu-02"] == "sudo: a password is required"
     assert missed["master"] == "no answer from the machine"
@@ -149,9 +149,9 @@ def test_unreadable_answers_and_silence_are_missed(checkup: Make) -> None:
 def test_the_next_run_sees_what_has_grown(checkup: Make, site: Site) -> None:
     first = healthy(2, "gpu-01")
     grown = first.gpus(change(h100(0), "pci/replay_counter", "900"), h100(1))
-    checkup(answer("gpu-01", document(first)))[0].run(CheckupRequest(limit=("gpu-01",)))
+    checkup(answer("gpu-01", document(first)))[0].run(HealthRequest(limit=("gpu-01",)))
     later, _ = checkup(answer("gpu-01", document(grown, at=NOW + 600)))
-    report = later.run(CheckupRequest(limit=("gpu-01",)))
+    report = later.run(HealthRequest(limit=("gpu-01",)))
     assert next(item.verdict for item in report.findings if item.id == "gpu-pcie-replays") is Verdict.WARN
     store = HealthStore(site.directory / ".pai" / "health")
     assert [snapshot.warned for snapshot in store.history("gpu-01")][-1] == ("gpu-pcie-replays",)
@@ -160,13 +160,13 @@ def test_the_next_run_sees_what_has_grown(checkup: Make, site: Site) -> None:
 def test_saved_evidence_is_judged_again_without_machines_and_without_memory(checkup: Make, site: Site) -> None:
     path = site.directory / "evidence.jsonl.gz"
     machines, engine = checkup(answer("gpu-02", document(SICK(healthy(2, "gpu-02")))))
-    first = machines.run(CheckupRequest(limit=("gpu-02",), save=path))
-    again = machines.run(CheckupRequest(source=path))
+    first = machines.run(HealthRequest(limit=("gpu-02",), save=path))
+    again = machines.run(HealthRequest(source=path))
     assert len(engine.requests) == 1
     assert [item.verdict for item in again.of(Verdict.FAIL)] == [item.verdict for item in first.of(Verdict.FAIL)]
     assert len(HealthStore(site.directory / ".pai" / "health").history("gpu-02")) == 1
     with pytest.raises(PaiError, match="no evidence of other") as error:
-        machines.run(CheckupRequest(source=path, limit=("other",)))
+        machines.run(HealthRequest(source=path, limit=("other",)))
     assert error.value.details == "it holds gpu-02"
 
 
@@ -176,7 +176,7 @@ def test_accepted_baseline_quiets_a_narrow_link(checkup: Make, site: Site) -> No
         {"/sys/bus/pci/devices/0000:18:00.0/upstream/max_link_width": None}
     )
     machines, _ = checkup(answer("gpu-01", document(box)))
-    request = CheckupRequest(limit=("gpu-01",))
+    request = HealthRequest(limit=("gpu-01",))
     assert [item.id for item in machines.run(request).of(Verdict.WARN)] == ["gpu-pcie-width"]
     accepted = machines.accept(request).baselines
     assert accepted["gpu-01"].gpus["0000:18:00.0"].pcie_width == 8
@@ -187,12 +187,12 @@ def test_accepted_baseline_quiets_a_narrow_link(checkup: Make, site: Site) -> No
 
 def test_machines_that_show_no_gpus_are_named_and_keep_their_baseline(checkup: Make) -> None:
     before, _ = checkup(*(answer(name, document(healthy(2, name))) for name in ("gpu-01", "gpu-02")))
-    accepted = before.accept(CheckupRequest(limit=("gpu-01", "gpu-02"))).baselines
+    accepted = before.accept(HealthRequest(limit=("gpu-01", "gpu-02"))).baselines
     hung = healthy(2, "gpu-01").command("nvidia_smi_xml", CommandResult(timed_out=True))
     now, _ = checkup(
         answer("gpu-01", document(hung)), Event(EventKind.UNREACHABLE, host="gpu-02", result={"msg": "no route"})
     )
-    again = now.accept(CheckupRequest(limit=("gpu-01", "gpu-02")))
+    again = now.accept(HealthRequest(limit=("gpu-01", "gpu-02")))
     assert dict(again.missed) == {"gpu-02": "no route", "gpu-01": "nvidia-smi named no GPU"}
     assert now.baselines() == accepted
 
@@ -202,7 +202,7 @@ def test_a_damaged_line_of_history_does_not_stop_a_run(checkup: Make, site: Site
     folder.mkdir(parents=True)
     (folder / "gpu-01.jsonl").write_text("{torn")
     machines, _ = checkup(answer("gpu-01", document(healthy(2, "gpu-01"))))
-    assert machines.run(CheckupRequest(limit=("gpu-01",))).machines[0].verdict is Verdict.PASS
+    assert machines.run(HealthRequest(limit=("gpu-01",))).machines[0].verdict is Verdict.PASS
 
 
 def test_expectations_of_a_site(site: Site) -> None:
@@ -298,7 +298,7 @@ def test_pods_are_removed_when_the_run_fails() -> None:
 def test_deep_run_tries_pods_where_there_is_a_cluster(checkup: Make) -> None:
     good = healthy(2, "gpu-01").output("kubernetes_nodes", "")
     machines, engine = checkup(answer("gpu-01", document(good)), cluster=FakeCluster(makes=ended, logged=LOGS))
-    report = machines.run(CheckupRequest(limit=("gpu-01",), deep_image="cuda:13"))
+    report = machines.run(HealthRequest(limit=("gpu-01",), deep_image="cuda:13"))
     finding = next(item for item in report.findings if item.id == "container-gpu-pod")
     assert finding.verdict is Verdict.PASS
     assert [request.playbook for request in engine.requests] == [PLAYBOOK]
@@ -308,17 +308,17 @@ def test_redacted_uuids_of_a_pod_are_those_of_the_machine(checkup: Make) -> None
     evidence = redact(document(healthy(2, "gpu-01").output("kubernetes_nodes", "")))
     assert isinstance(evidence, dict)
     machines, _ = checkup(answer("gpu-01", evidence), cluster=FakeCluster(makes=ended, logged=LOGS))
-    report = machines.run(CheckupRequest(limit=("gpu-01",), deep_image="cuda:13", redact=True))
+    report = machines.run(HealthRequest(limit=("gpu-01",), deep_image="cuda:13", redact=True))
     finding = next(item for item in report.findings if item.id == "container-gpu-pod")
     assert finding.verdict is Verdict.PASS
 
 
 def test_without_a_site_there_is_nothing_to_ask() -> None:
-    empty = Checkup()
+    empty = HealthRun()
     with pytest.raises(PaiError, match="no site"):
-        empty.run(CheckupRequest())
+        empty.run(HealthRequest())
     with pytest.raises(PaiError, match="belongs to a site"):
-        empty.accept(CheckupRequest())
+        empty.accept(HealthRequest())
 
 
 # The verb, over saved evidence
@@ -449,7 +449,7 @@ def test_verb_explain_and_rules(capsys: pytest.CaptureFixture[str], tmp_path: Pa
 
 def test_verb_baseline_shows_what_was_accepted(site: Site, checkup: Make, capsys: pytest.CaptureFixture[str]) -> None:
     machines, _ = checkup(answer("gpu-01", document(healthy(2, "gpu-01"))))
-    machines.accept(CheckupRequest(limit=("gpu-01",)))
+    machines.accept(HealthRequest(limit=("gpu-01",)))
     assert run(["health", "baseline", "--site", str(site.directory)]) == 0
     assert "gpu-01 0000:18:00.0: PCIe x16 gen 5, 81500 MiB, NVLinks 18" in capsys.readouterr().out
 

@@ -14,10 +14,10 @@ from xml.etree import ElementTree as ET
 import pytest
 from ruamel.yaml import YAML
 
+from pai_install.app.explain import explained
 from pai_install.checks.explain import list_checks
 from pai_install.checks.report.junit import junit
 from pai_install.checks.verdict import Verdict
-from pai_install.cli._shared.explained import told
 from pai_install.errors import ExitCode, PaiError
 from pai_install.health.evidence.document import CommandResult
 from pai_install.health.html import html, raw_links
@@ -325,7 +325,7 @@ def test_watch_shows_a_new_cause_and_no_number_that_moves() -> None:
 
 def explain(name: str, site: Path = Path("/no-site")) -> str:
     """What `health explain` prints on a site."""
-    return told(name, site, as_json=False, health_only=True)
+    return explained(name, site, as_json=False, health_only=True)
 
 
 def test_explain_names_rule_numbers_and_remedy() -> None:

@@ -9,7 +9,7 @@ import pytest
 from pai_install.checks.verdict import Action, Verdict
 from pai_install.errors import PaiError
 from pai_install.health.act.bandwidth import BandwidthRun, measure, not_run, plan_run
-from pai_install.health.checkup import CheckupRequest
+from pai_install.health.checkup import HealthRequest
 from pai_install.health.collect.run import PLAYBOOK
 from pai_install.health.evidence.document import CommandResult
 from pai_install.health.evidence.parse.nccl import COMMAND, parse_all_reduce
@@ -217,7 +217,7 @@ def test_a_run_measures_where_gpus_answer_and_says_why_elsewhere(checkup: Make) 
     hung = healthy(2, "gpu-02").command("nvidia_smi_xml", CommandResult(timed_out=True))
     cluster = FakeCluster(makes=started, logged=LOGS)
     machines, _ = checkup(answer("gpu-01", document(good)), answer("gpu-02", document(hung)), cluster=cluster)
-    report = machines.run(CheckupRequest(limit=("gpu-01", "gpu-02"), bandwidth_image="nccl-tests:13"))
+    report = machines.run(HealthRequest(limit=("gpu-01", "gpu-02"), bandwidth_image="nccl-tests:13"))
     found = {item.subject: item for item in report.findings if item.id == CHECK}
     assert found["gpu-01"].value == "471.23 GB/s"
     assert "did not name its GPUs" in found["gpu-02"].message
@@ -226,7 +226,7 @@ def test_a_run_measures_where_gpus_answer_and_says_why_elsewhere(checkup: Make) 
 
 def test_without_a_cluster_nothing_is_started(checkup: Make) -> None:  # noqa: F811
     machines, engine = checkup(answer("gpu-01", document(healthy(2, "gpu-01"))))
-    report = machines.run(CheckupRequest(limit=("gpu-01",), bandwidth_image="nccl-tests:13"))
+    report = machines.run(HealthRequest(limit=("gpu-01",), bandwidth_image="nccl-tests:13"))
     finding = next(item for item in report.findings if item.id == CHECK)
     assert finding.verdict is Verdict.UNKNOWN
     assert "cluster" in finding.message

@@ -1,4 +1,4 @@
-"""What is told of checks, Xids and SXids, as text or in the published form: `explain` and `health explain`."""
+"""Explanations of checks, Xids, and SXids, as text or in the published form: `explain` and `health explain`."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def all_rooms() -> Rooms:
     }
 
 
-def told(name: str | None, site_dir: Path, *, as_json: bool, health_only: bool = False) -> str:
-    """What there is to say of a check, an Xid or an SXid; without a name of all checks.
+def explained(name: str | None, site_dir: Path, *, as_json: bool, health_only: bool = False) -> str:
+    """The explanation of a check, an Xid, or an SXid; without a name, of all checks.
 
     Raises PaiError for a name that is none of them.
     """
