@@ -107,6 +107,7 @@ def _static(gpus: tuple[StandInGpu, ...]) -> dict[str, str]:
         "nvlink.txt": nvlink_status(gpus),
         "nvlink-errors.txt": nvlink_errors(gpus),
         "p2p.txt": peer_matrix(gpus),
+        "excluded.txt": "No excluded devices found.\n",
         "table.txt": "This is a stand-in for nvidia-smi in a lab machine. There is no GPU. It shows:\n"
         + gpu_list(gpus),
         "lspci.txt": bus_list(gpus),

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pai_install.errors import PaiError
-from pai_install.lab import disk, gpu_stand_in, keys
+from pai_install.lab import disk, gpu_stand_in, keys, size
 from pai_install.lab.entry import Entry
 from pai_install.lab.names import data_folders, machine_names
 from pai_install.lab.spec import LabMachine, LabSpec
@@ -67,7 +67,7 @@ def machine_entries(machine: LabMachine, user: str, resolver: str) -> Mapping[st
     }
     entries |= {f"{unit}/{name}": Entry(link="/dev/null") for name in MASKED_UNITS}
     entries |= {f"etc/sysctl.d/{name}": Entry(link="/dev/null") for name in MASKED_SYSCTL}
-    return entries | gpu_stand_in.entries(machine)
+    return entries | gpu_stand_in.entries(machine) | size.entries(machine)
 
 
 def resolver_text(resolv_conf: str, uplink: str) -> str:

@@ -22,7 +22,8 @@ class LabGpus:
 class LabMachine:
     """One machine: its host name, its address inside the lab's subnet, the port its sshd listens on, its GPUs.
 
-    storage: the folder that it serves, images: the one of containerd_data_root; empty for none.
+    storage: the folder that it serves, images: the one of containerd_data_root; empty for none. cores, memory (bytes):
+    of its SKU.
     """
 
     name: str
@@ -31,6 +32,8 @@ class LabMachine:
     gpus: LabGpus | None = None
     storage: str = ""
     images: str = ""
+    cores: int = 0
+    memory: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,9 +120,17 @@ def spec_of(site: Site) -> LabSpec:
 
 
 def _lab_machine(site: Site, machine: Machine) -> LabMachine:
-    gpus, storage = _gpus_of(site.sku_of(machine)), site.services.file_server.localpath if machine.storage else ""
-    images = site.settings.containerd_data_root or ""
-    return LabMachine(machine.hostname, IPv4Address(machine.hostip), machine.ssh.port, gpus, storage, images)
+    sku = site.sku_of(machine)
+    return LabMachine(
+        machine.hostname,
+        IPv4Address(machine.hostip),
+        machine.ssh.port,
+        _gpus_of(sku),
+        storage=site.services.file_server.localpath if machine.storage else "",
+        images=site.settings.containerd_data_root or "",
+        cores=sku.vcore,
+        memory=sku.mem_bytes,
+    )
 
 
 def _gpus_of(sku: Sku) -> LabGpus | None:

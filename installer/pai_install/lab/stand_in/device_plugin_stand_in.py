@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A stand-in for NVIDIA's device plugin: the kubelet gives its GPUs to pods as real ones, and there is nothing to give.
+"""A stand-in for NVIDIA's device plugin: the kubelet gives pods its GPUs, and with them a stand-in for nvidia-smi.
 
 Usage: device_plugin_stand_in.py LIST, a file with what `nvidia-smi -L` prints. It speaks the kubelet's interface for
 device plugins (v1beta1, gRPC over HTTP/2), so far as the kubelet itself uses it: headers are never read. The kubelet
@@ -21,6 +21,10 @@ from pathlib import Path
 FOLDER = Path("/var/lib/kubelet/device-plugins")
 KUBELET, OWN = "kubelet.sock", "nvidia-stand-in.sock"
 RESOURCE = "nvidia.com/gpu"
+MOUNTS = {
+    b"/usr/local/bin/nvidia-smi-stand-in": b"/usr/bin/nvidia-smi",
+    b"/var/lib/pai-stand-in": b"/var/lib/pai-stand-in",
+}
 WAIT_S = 5
 DATA, HEADERS, SETTINGS, PING = 0, 1, 4, 6
 END_STREAM, ACK, END_HEADERS = 1, 1, 4
@@ -71,16 +75,28 @@ def devices_message(ids: Iterable[str]) -> bytes:
     return b"".join(text_field(1, text_field(1, one.encode()) + text_field(2, b"Healthy")) for one in ids)
 
 
-def allocated(request: bytes) -> bytes:
-    """For each container of the request nothing: no device, no mount, no variable."""
-    at, answer = 0, b""
-    while at < len(request):
-        length, at = request[at + 1], at + 2
+def fields(content: bytes) -> Iterator[bytes]:
+    """The contents of the fields of a message; all of them are texts or messages."""
+    at = 0
+    while at < len(content):
+        length, at = content[at + 1], at + 2
         if length >= 128:
-            length, at = length & 0x7F | request[at] << 7, at + 1
+            length, at = length & 0x7F | content[at] << 7, at + 1
+        yield content[at : at + length]
         at += length
-        answer += text_field(1, b"")
-    return answer
+
+
+def allocated(request: bytes) -> bytes:
+    """For each container of the request the stand-in for nvidia-smi, and in a variable which GPUs are its own."""
+    return b"".join(text_field(1, container(list(fields(one)))) for one in fields(request))
+
+
+def container(ids: list[bytes]) -> bytes:
+    """ContainerAllocateResponse: a variable, and mounts that cannot be written."""
+    mounts = b"".join(
+        text_field(2, text_field(1, inside) + text_field(2, here) + b"\x18\x01") for here, inside in MOUNTS.items()
+    )
+    return text_field(1, text_field(1, b"PAI_STAND_IN_GPUS") + text_field(2, b"|".join(ids))) + mounts
 
 
 def literal(name: str, value: str) -> bytes:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pai_install.agents.gpu_use.gpu_processes import KubeletError, call, devices_of_pods, frame, parse
-from pai_install.lab.stand_in.device_plugin_stand_in import Kubelet, devices_message, text_field, uuids
+from pai_install.lab.stand_in.device_plugin_stand_in import Kubelet, devices_message, fields, uuids
 from tests.unit.agents.gpu_use.kubelet import answering, field, listing, message, well
 
 HELD = {
@@ -70,7 +70,7 @@ class TestDevicePluginStandIn:
             "GPU-2c",
         ]
 
-    def test_it_has_no_options_and_gives_nothing_to_each_container(self, tmp_path: Path) -> None:
+    def test_it_has_no_options_and_tells_each_container_its_gpus(self, tmp_path: Path) -> None:
         path = tmp_path / "plugin"
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as server:
             server.bind(str(path))
@@ -80,8 +80,12 @@ class TestDevicePluginStandIn:
             assert call(path, "/v1beta1.DevicePlugin/GetDevicePluginOptions") == b""
             thread.join(5)
             threading.Thread(target=lambda: Kubelet(server.accept()[0], ["GPU-1"]).serve(), daemon=True).start()
-            request = field(1, field(1, b"GPU-1")) + field(1, field(1, b"GPU-" + b"x" * 200))
-            assert call(path, "/v1beta1.DevicePlugin/Allocate", request) == text_field(1, b"") * 2
+            long = b"GPU-" + b"x" * 200
+            request = field(1, field(1, b"GPU-1") + field(1, b"GPU-2")) + field(1, field(1, long))
+            answer = call(path, "/v1beta1.DevicePlugin/Allocate", request)
+            containers = [list(fields(one)) for one in fields(answer)]
+            assert [list(fields(parts[0]))[1] for parts in containers] == [b"GPU-1|GPU-2", long]
+            assert all(b"/usr/bin/nvidia-smi" in parts[1] for parts in containers)
 
     def test_all_devices_are_healthy(self) -> None:
         assert devices_message(["GPU-1", "GPU-2"]) == b"".join(

@@ -213,7 +213,8 @@ def _maintained(branch: int, version: str, *, last_of_its_card: bool) -> Result:
     gpus_only=True,
 )
 def nouveau(machine: MachineView) -> Result:
-    modules = parse_modules(machine.file("/proc/modules"))
+    # a kernel without loadable modules has no such file
+    modules = parse_modules(machine.file("/proc/modules", missing=Verdict.SKIP))
     if not modules:
         return unknown("/proc/modules names no module")
     if "nouveau" in modules:
