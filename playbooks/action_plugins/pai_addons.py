@@ -36,14 +36,17 @@ class AddonError(Exception):
 
 
 def objects_of(folder: Path, values: dict[str, Any], manifests: Iterable[str] = ()) -> list[Object]:
-    """The objects of an add-on: upstream manifests (YAML texts) with its patches, then its own templates.
+    """The objects of an add-on: upstream manifests (YAML texts) with its patches, compiled objects, its own templates.
 
+    values: `objects` are the compiled objects, the others fill the templates.
     Raises AddonError, naming the file, for a value that is missing or a patch that fits no object.
     """
     upstream = [entry for text in manifests for entry in _documents(text, "an upstream manifest")]
     for patch in _rendered(folder / "patches", values):
         upstream = patched(upstream, patch)
-    found = [*upstream, *_rendered(folder / "objects", values)]
+    # read from text like the others: values of Ansible carry marks that modules must not get
+    compiled = [entry for it in values.get("objects", ()) for entry in _documents(_as_json(it), "a compiled object")]
+    found = [*upstream, *compiled, *_rendered(folder / "objects", values)]
     return [_labelled(entry, folder.name) for entry in found]
 
 

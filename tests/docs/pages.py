@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tests.docs.addons import with_addon_keys
 from tests.docs.codes import codes_page
 from tests.docs.decisions import decisions_page
 from tests.docs.examples import with_plan, with_report
@@ -37,6 +38,7 @@ def pages(root: Path = ROOT) -> dict[str, str]:
         "docs/reference/components.md": components_page(),
         PROGRAMS_FILE: programs_file(),
         "docs/reference/services.md": services_page(),
+        "docs/contributing/add-on.md": with_addon_keys(part("docs/contributing/add-on.md")),
         "docs/decisions/README.md": decisions_page(root),
         "docs/examples.md": with_examples(part("docs/examples.md")),
         "docs/openpai-jobs.md": with_meanings(part("docs/openpai-jobs.md"), "openpai/ps-worker.json"),

@@ -11,6 +11,7 @@ import click
 from pai_install.app import explain
 from pai_install.cli import failure
 from pai_install.operations.listing import schema as operations_schema
+from pai_install.parts.addon import schema as addon_schema
 from pai_install.preflight.schema import schema as preflight_schema
 from pai_install.report.certificates import schema as certificates_schema
 from pai_install.report.job import schema as job_validate_schema
@@ -42,6 +43,7 @@ def _health() -> dict[str, Any]:
 SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
     **{name: lambda name=name: site_schema(name) for name in SITE},  # type: ignore[misc]
     **{name: lambda name=name: report_schema(name) for name in REPORTS},  # type: ignore[misc]
+    "addon": addon_schema,
     "operations": operations_schema,
     "preflight": preflight_schema,
     "health": _health,
@@ -66,7 +68,7 @@ SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
 @click.command
 @click.argument("name", type=click.Choice(list(SCHEMAS)))
 def command(*, name: str) -> int:
-    """Print the JSON Schema of a site's file, of what a verb reports with --format json, or of its error there.
+    """Print the JSON Schema of a site file, of a JSON report, of the JSON error, or of addon.yml.
 
     `report` is what apply and verify print.
     """

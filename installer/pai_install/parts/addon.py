@@ -16,27 +16,28 @@ from pai_install.parts.compiled import COMPILED, Compiled
 from pai_install.parts.context import Context
 from pai_install.parts.part import Clients, Part, Port, RoleVariables, is_leader
 from pai_install.site import Machine, Site
+from pai_install.site.schema import DIALECT
 
 RECORD_PREFIX = "addon."
 
 
 class _Data(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
 
 class When(_Data):
-    """When something is wanted; all that is given must hold, and nothing given always holds.
-
-    setting: a key of config.yaml that must have the value `equals`. device: the type of some present machine's
-    devices begins so. section: a section of services-configuration.yaml that the site has. storage: a type of
-    storages that the site has, and whose CSI driver it leaves to us.
-    """
+    """A condition of the site. All given keys must hold, and a condition without keys always holds."""
 
     setting: str = ""
+    """A key of config.yaml that must have the value `equals`."""
     equals: bool | int | str = True
+    """The value of `setting`."""
     device: str = ""
+    """The beginning of a device type. A present machine must have such a device."""
     section: str = ""
+    """A section of services-configuration.yaml that the site must have."""
     storage: str = ""
+    """A storage type. The site must have such a storage and let pai-install install its CSI driver."""
 
     def holds(self, site: Site) -> bool:
         """Whether it does on this site."""
@@ -49,13 +50,15 @@ class When(_Data):
 
 
 class AddonPort(_Data):
-    """A port on every machine that pods of the add-on hold in the machine's own network."""
+    """A host port of its pods."""
 
     port: int
     purpose: str
     protocol: Literal["tcp", "udp"] = "tcp"
     programs: tuple[str, ...] = ()
+    """Programs that hold the port. Empty for the kernel."""
     clients: Clients = "machines"
+    """Who connects to the port."""
     when: When = When()
 
 
@@ -67,36 +70,51 @@ class AddonModule(_Data):
 
 
 class Definition(_Data):
-    """addon.yml. phase: network comes before the workers join, addons after it.
-
-    images: variable -> image of the catalogue. settings: variable -> key of config.yaml. flags: variable -> condition.
-    manifests: upstream manifests of the catalogue. components: of the catalogue, those that images and manifests are
-    part of. waits: rollouts that must be complete before the add-on counts as applied, NAMESPACE KIND/NAME.
-    compiled: a name of parts.compiled, which says whether it is wanted and gives the values that no key here can.
-    machines: where its pods may run: on all, on the control planes, on the first of them alone, or on the workers.
-    after: add-ons that are applied before. needs: parts that must have succeeded before.
-    replaces: records of earlier versions that this add-on takes over.
-    not_beside: add-ons that it never runs beside: where the site does not want them any longer, they go first.
-    """
+    """The content of addon.yml."""
 
     summary: str
+    """One line for people."""
     phase: Literal["network", "addons"] = "addons"
+    """`network`: applied before the workers join. `addons`: applied after it."""
     when: When = When()
+    """The condition under which the site gets the add-on."""
     compiled: str = ""
+    """A name of `parts/compiled.py`. Its function returns values that no other key can express, such as lists,
+    addresses, and digests. `objects` among them are complete objects and need no template. A secret is below a key
+    `secret_data`, which is masked in all output."""
     machines: Literal["all", "control planes", "leader", "workers"] = "all"
+    """Machines that may run its pods. Only they hold its images. `leader` is the first control plane."""
     components: tuple[str, ...] = ()
+    """Components of the catalogue that its images and manifests belong to."""
     images: Mapping[str, str] = Field(default_factory=dict)
+    """Template variable -> image of the catalogue, as NAME:TAG@DIGEST. Machines hold it before a pod needs it."""
     manifests: tuple[str, ...] = ()
+    """Upstream manifests of the catalogue, which `patches/` changes."""
     settings: Mapping[str, str] = Field(default_factory=dict)
+    """Template variable -> key of config.yaml."""
     flags: Mapping[str, When] = Field(default_factory=dict)
+    """Template variable -> condition."""
     namespaces: tuple[str, ...] = ()
+    """Namespaces of its pods. `status` watches them."""
     ports: tuple[AddonPort, ...] = ()
+    """Host ports of its pods."""
     kernel_modules: tuple[AddonModule, ...] = ()
+    """Kernel modules that its pods need."""
     waits: tuple[str, ...] = ()
+    """Rollouts to wait for, as NAMESPACE KIND/NAME."""
     after: tuple[str, ...] = ()
+    """Add-ons that are applied before."""
     needs: tuple[str, ...] = ()
+    """Parts that must succeed before."""
     replaces: tuple[str, ...] = ()
+    """Records of earlier versions that the add-on takes over."""
     not_beside: tuple[str, ...] = ()
+    """Add-ons that never run beside it. If one of them is no longer wanted, it is removed first."""
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of addon.yml."""
+    return {"$schema": DIALECT, **Definition.model_json_schema(), "title": "addon.yml"}
 
 
 class Manifest(_Data):

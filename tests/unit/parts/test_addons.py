@@ -95,6 +95,12 @@ def test_a_text_can_be_named_by_its_digest(tmp_path: Path) -> None:
     assert re.fullmatch("[0-9a-f]{16}", texts[0])
 
 
+def test_compiled_objects_come_before_those_of_templates(tmp_path: Path) -> None:
+    compiled = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "{{ b }}"}}
+    found = ACTION.objects_of(write(tmp_path, objects__a_yaml_j2=config_map("1")), {"objects": [compiled]})
+    assert [entry["metadata"]["name"] for entry in found] == ["{{ b }}", "a"]
+
+
 def test_every_object_is_marked_with_its_add_on(tmp_path: Path) -> None:
     folder = write(tmp_path, objects__a_yaml_j2=config_map("1"))
     (entry,) = ACTION.objects_of(folder, {})
