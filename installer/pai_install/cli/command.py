@@ -127,7 +127,7 @@ def _verb(
 
     def decorate(verb: Callable[..., int]) -> Callable[..., int]:
         @functools.wraps(verb)  # click reads the help and the verb's own options from it
-        def gathered(*, site_dir: Path, output_format: str, **words: Any) -> int:  # noqa: ANN401 - click's values
+        def gathered(*, site_dir: Path, output_format: str = "text", **words: Any) -> int:  # noqa: ANN401 - click's values
             _inherit(words)
             request = {"request": checked(model, values_of(model, words))} if model else {}
             given: dict[str, Any] = more(words)

@@ -52,6 +52,11 @@ format_option = click.option(
 )
 
 
+def text_only(command: Command) -> Command:
+    """In place of --format, for a verb with text alone."""
+    return command
+
+
 def seconds_option(name: str, least: int, most: int, default: int, meaning: str) -> Callable[[Command], Command]:
     """An option in whole seconds; the verb gets `--wait` as `wait_s`."""
     return click.option(

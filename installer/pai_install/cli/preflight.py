@@ -1,4 +1,4 @@
-"""`pai-install preflight`: find what would make an installation fail; changes nothing."""
+"""`pai-install preflight`: what would make an installation fail."""
 
 from __future__ import annotations
 
@@ -8,54 +8,45 @@ from pathlib import Path
 
 import click
 
+from pai_install.app.context import App
+from pai_install.app.preflight import RunPreflight, run_preflight
 from pai_install.checks.explain import list_checks
 from pai_install.checks.report.junit import junit
-from pai_install.checks.runner import require_known
-from pai_install.cli.command import environment_of
-from pai_install.cli.options import accept_new_option, force_check_option, limit_option, site_option
+from pai_install.cli.command import reading
+from pai_install.cli.options import accept_new_option
 from pai_install.errors import ExitCode
 from pai_install.preflight import forms
 from pai_install.preflight.catalogue import CATALOGUE
 from pai_install.preflight.report import PreflightReport, text
-from pai_install.run.state import open_state
-from pai_install.site.load import load_site
 from pai_install.system.files import write_atomic
 
 FORMATS = ("text", "json", "html", "junit", "prometheus")
+format_option = click.option(
+    "--format",
+    "output_format",
+    type=click.Choice(FORMATS),
+    default="text",
+    show_default=True,
+    help="Format of the report.",
+)
 
 
 @click.command
-@site_option
-@limit_option
-@force_check_option
+@reading(RunPreflight, accept_new_option, formats=format_option)
 @click.option("--all", "everything", is_flag=True, help="Also show passed and skipped checks.")
 @click.option("--list-checks", is_flag=True, help="Only list the checks and their requirements.")
-@accept_new_option
-@click.option(
-    "--format", "form", type=click.Choice(FORMATS), default="text", show_default=True, help="Format of the report."
-)
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write the report to this file.")
-def command(
-    *,
-    site_dir: Path,
-    limit: tuple[str, ...],
-    forced: tuple[str, ...],
-    everything: bool,
-    list_checks: bool,
-    accept_new: bool,
-    form: str,
-    out: Path | None,
-) -> int:
-    """Find out what would make an installation fail; changes nothing.
+def command(*, app: App, request: RunPreflight, everything: bool, list_checks: bool, out: Path | None) -> int:
+    """Run preflight checks on the machines. Changes nothing.
 
     Exit code 0 when no check fails, 4 otherwise. The report is kept below SITE/.pai/runs.
     """
+    form = click.get_current_context().params["output_format"]
     if list_checks:
         _list_checks(as_json=form == "json")
         return ExitCode.OK
-    require_known(forced, CATALOGUE)
-    report = _run(site_dir, limit, forced, accept_new=accept_new)
-    content = text(report, everything=everything) if form == "text" else _render(report, form)
+    report = run_preflight(app, request)
+    content = _render(report, form, everything=everything)
     if out is not None:
         write_atomic(out, content)
     else:
@@ -63,18 +54,18 @@ def command(
     return report.exit_code
 
 
-def _render(report: PreflightReport, form: str) -> str:
-    if form == "json":
-        return json.dumps(report.as_json(), indent=2) + "\n"
-    if form == "html":
-        return forms.html(report, when=_now())
-    if form == "junit":
-        return junit(report.findings, name="pai-install preflight")
-    return forms.prometheus(report)
-
-
-def _now() -> str:
-    return f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
+def _render(report: PreflightReport, form: str, *, everything: bool) -> str:
+    match form:
+        case "json":
+            return json.dumps(report.as_json(), indent=2) + "\n"
+        case "html":
+            return forms.html(report, when=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC")
+        case "junit":
+            return junit(report.findings, name="pai-install preflight")
+        case "prometheus":
+            return forms.prometheus(report)
+        case _:
+            return text(report, everything=everything)
 
 
 def _list_checks(*, as_json: bool) -> None:
@@ -84,18 +75,3 @@ def _list_checks(*, as_json: bool) -> None:
         click.echo(json.dumps({"schema_version": 1, "checks": checks}, indent=2))
     else:
         click.echo(list_checks(found), nl=False)
-
-
-def _run(site_dir: Path, limit: tuple[str, ...], forced: tuple[str, ...], *, accept_new: bool) -> PreflightReport:
-    from pai_install.preflight.run import run  # noqa: PLC0415
-    from pai_install.preflight.source import source_finding  # noqa: PLC0415
-
-    site = load_site(site_dir).site
-    state = open_state(site_dir)
-    folder = state.new_run(datetime.now(UTC))
-    environment = environment_of(click.get_current_context())
-    with environment.engine(state, folder, accept_new=accept_new) as engine:
-        report = run(engine, site, hosts=limit, forced=forced, more=(source_finding(site),))
-    write_atomic(folder.path / "preflight.json", _render(report, "json"), mode=0o600)
-    write_atomic(folder.path / "preflight.html", forms.html(report, when=_now(), links=forms.BESIDE), mode=0o600)
-    return report
