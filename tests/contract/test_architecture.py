@@ -288,6 +288,17 @@ def test_functions_stay_small() -> None:
     ] == []
 
 
+def test_only_front_ends_write_to_standard_output() -> None:
+    """A use case sends events and returns results: it must work without a terminal."""
+    allowed = ("cli/", "report/console.py", "system/output.py", "lab/", "agents/")
+    offenders = [
+        place(path)
+        for path in MODULES
+        if not place(path).startswith(allowed) and place(path) not in STANDALONE and "sys.stdout" in path.read_text()
+    ]
+    assert offenders == []
+
+
 def test_only_main_exits() -> None:
     assert [
         place(path)

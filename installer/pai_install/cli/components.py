@@ -1,195 +1,96 @@
-"""`pai-install components list|fetch|status|bundle`: what is pinned, and what of it is on the dev box."""
+"""`pai-install components list|fetch|status|bundle`: pinned third-party programs, and the cache of this host."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, cast
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import click
 
-from pai_install.cli.options import format_option, group_site_option, site_option, yes_option
-from pai_install.components.access import Mirror
-from pai_install.components.bundle import write_bundle
-from pai_install.components.catalogue import Catalogue, Component, load_catalogue
-from pai_install.components.choose import choose
-from pai_install.components.fetch import cached, fetch, requirements
-from pai_install.components.model import ComponentSet, FileArtifact, ImageArtifact, Selection, SourceName
-from pai_install.components.source import Source
+from pai_install.app.components import (
+    SelectComponents,
+    WriteBundle,
+    cache_status,
+    catalogue_of,
+    fetch_components,
+    write_component_bundle,
+)
+from pai_install.app.context import App
+from pai_install.cli.command import reading
+from pai_install.cli.options import group_site_option, yes_option
+from pai_install.cli.terminal import Terminal
+from pai_install.components.catalogue import Catalogue, Component
+from pai_install.components.model import ComponentSet, FileArtifact, ImageArtifact
 from pai_install.components.store import default_cache, sha256_of
 from pai_install.errors import ExitCode
-from pai_install.system.packages import install
 
 SCHEMA_VERSION = 1
-
-
-@dataclass(frozen=True, slots=True)
-class _Choice:
-    selection: Selection
-    source: Source
-
-
-def _options(function: Callable[..., int]) -> Callable[..., int]:
-    """What fetch and status are told: a site, or a source and a version instead of one."""
-    options = (
-        site_option,
-        click.option(
-            "--source",
-            type=click.Choice(["upstream", "mirror", "bundle", "modules"]),
-            help="Where components come from, instead of the site's component_source.",
-        ),
-        click.option("--mirror-url", default="", help="Address of the mirror, with --source mirror."),
-        click.option("--bundle", type=click.Path(path_type=Path), help="The offline file, with --source bundle."),
-        click.option("--kubernetes-version", default="", help="For example 1.36 or 1.36.3, instead of the site's."),
-        format_option,
-    )
-    for option in reversed(options):
-        function = option(function)
-    return function
-
-
-def _choose(site_dir: Path, source: str | None, mirror_url: str, bundle: Path | None, version: str) -> _Choice:
-    """What the site needs; with --source no site is read: all of the catalogue."""
-    needed, images, mirror = None, None, Mirror(mirror_url)
-    if source is None:
-        from pai_install.parts.registry import needed_components  # noqa: PLC0415 - slow, needed here only
-        from pai_install.parts.selection import mirror_of  # noqa: PLC0415 - the same
-        from pai_install.site import load_site  # noqa: PLC0415 - the same
-
-        site = load_site(site_dir).site
-        source = site.settings.component_source
-        mirror = mirror if mirror_url else mirror_of(site)
-        bundle = bundle or site.settings.component_bundle
-        version = version or site.settings.kubernetes_version
-        needed, images = needed_components(site), site.settings.component_images
-    name = cast("SourceName", source)
-    chosen = choose(load_catalogue(), name, version, mirror=mirror, bundle=bundle, needed=needed, images=images)
-    return _Choice(*chosen)
 
 
 @click.group
 @group_site_option
 def command() -> None:
-    """List, fetch and verify third-party programs."""
+    """List, fetch, and verify third-party programs."""
 
 
 @command.command("list")
-@site_option
-@click.option("--needed", is_flag=True, help="Only what the site needs: by its machines, settings and add-ons.")
-@format_option
-def list_(*, site_dir: Path, needed: bool, output_format: str) -> int:
-    """Show every third-party program with its licence and pinned versions."""
-    catalogue = load_catalogue()
-    if needed:
-        catalogue = _only_needed(catalogue, site_dir)
-    if output_format == "json":
-        _print_json({"components": [_component_json(*item) for item in catalogue.components.items()]})
-    else:
-        for line in _catalogue_lines(catalogue):
-            click.echo(line)
+@reading()
+@click.option("--needed", is_flag=True, help="Only components of the site: by its machines, settings, and add-ons.")
+def list_(*, app: App, terminal: Terminal, needed: bool) -> int:
+    """List every third-party program with its licence and pinned versions."""
+    catalogue = catalogue_of(app, needed=needed)
+    rows = [_component_json(*item) for item in catalogue.components.items()]
+    terminal.show(_document({"components": rows}), _text(_catalogue_lines(catalogue)))
     return ExitCode.OK
 
 
 @command.command("fetch")
-@_options
-@yes_option
-def fetch_(
-    *,
-    site_dir: Path,
-    source: str | None,
-    mirror_url: str,
-    bundle: Path | None,
-    kubernetes_version: str,
-    output_format: str,
-    yes: bool,
-) -> int:
-    """Bring everything a site needs into the cache of the dev box, verified."""
-    choice = _choose(site_dir, source, mirror_url, bundle, kubernetes_version)
-    lacking = requirements(choice.selection, choice.source)
-    if lacking:
-        click.echo(f"needed on the dev box, as Debian packages: {' '.join(lacking)}", err=True)
-        if yes or click.confirm("Install them now?", err=True):
-            install(lacking)
-    result = fetch(choice.selection, choice.source, progress=lambda line: click.echo(line, err=True))
-    if output_format == "json":
-        _print_json(_set_json(result))
-    else:
-        for line in _artifact_lines(result.files, result.images):
-            click.echo(line)
+@reading(SelectComponents, yes_option)
+def fetch_(*, app: App, terminal: Terminal, request: SelectComponents) -> int:
+    """Fetch the components of a site into the cache of this host, verified."""
+    result = fetch_components(app, request)
+    terminal.show(_document(_set_json(result)), _text(_artifact_lines(result.files, result.images)))
     return ExitCode.OK
 
 
 @command.command("status")
-@_options
-def status(
-    *,
-    site_dir: Path,
-    source: str | None,
-    mirror_url: str,
-    bundle: Path | None,
-    kubernetes_version: str,
-    output_format: str,
-) -> int:
-    """Show which of a site's components are in the cache. Exit status 0, or 4 when some are missing."""
-    choice = _choose(site_dir, source, mirror_url, bundle, kubernetes_version)
-    found = cached(choice.selection, choice.source)
-    complete = all(found.values())
-    if output_format == "json":
-        _print_json(
-            {
-                "ok": complete,
-                "cache": str(default_cache()),
-                "source": choice.source.name,
-                "kubernetes_version": choice.selection.kubernetes_version,
-                "components": [
-                    {"component": pick.component, "version": pick.version, "cached": entry is not None}
-                    for pick, entry in found.items()
-                ],
-                "missing_packages": list(requirements(choice.selection, choice.source)),
-            }
-        )
-    else:
-        for pick, entry in found.items():
-            click.echo(f"{pick.component:<26}{pick.version:<10}{'ready' if entry else 'not fetched'}")
-    return ExitCode.OK if complete else ExitCode.PREFLIGHT_FAILED
+@reading(SelectComponents)
+def status(*, app: App, terminal: Terminal, request: SelectComponents) -> int:
+    """Show the components of a site in the cache. Exit code 4 when a component is missing."""
+    found = cache_status(app, request)
+    data = {
+        "ok": found.complete,
+        "cache": str(default_cache()),
+        "source": found.source,
+        "kubernetes_version": found.kubernetes_version,
+        "components": [
+            {"component": name, "version": version, "cached": ready} for (name, version), ready in found.cached.items()
+        ],
+        "missing_packages": list(found.missing_packages),
+    }
+    lines = (f"{name:<26}{version:<10}{'ready' if ok else 'missing'}" for (name, version), ok in found.cached.items())
+    terminal.show(_document(data), _text(lines))
+    return ExitCode.OK if found.complete else ExitCode.PREFLIGHT_FAILED
 
 
 @command.command("bundle")
-@click.argument("target", type=click.Path(dir_okay=False, path_type=Path))
-@_options
-def bundle_(
-    *,
-    target: Path,
-    site_dir: Path,
-    source: str | None,
-    mirror_url: str,
-    bundle: Path | None,
-    kubernetes_version: str,
-    output_format: str,
-) -> int:
-    """Write everything a site needs into the offline file TARGET, for component_source: bundle elsewhere."""
-    choice = _choose(site_dir, source, mirror_url, bundle, kubernetes_version)
-    write_bundle(choice.selection, choice.source, target, progress=lambda line: click.echo(line, err=True))
-    if output_format == "json":
-        _print_json({"path": str(target), "sha256": sha256_of(target), "size": target.stat().st_size})
-    else:
-        click.echo(f"{target}  {target.stat().st_size >> 20} MB  sha256:{sha256_of(target)}")
+@reading(WriteBundle)
+def bundle_(*, app: App, terminal: Terminal, request: WriteBundle) -> int:
+    """Write the components of a site to the offline file TARGET, for component_source: bundle on another host."""
+    path = write_component_bundle(app, request, terminal.say)
+    digest, size = sha256_of(path), path.stat().st_size
+    terminal.show(
+        _document({"path": str(path), "sha256": digest, "size": size}), f"{path}  {size >> 20} MB  sha256:{digest}\n"
+    )
     return ExitCode.OK
 
 
-def _only_needed(catalogue: Catalogue, site_dir: Path) -> Catalogue:
-    from pai_install.parts.registry import needed_components  # noqa: PLC0415 - slow, needed here only
-    from pai_install.site import load_site  # noqa: PLC0415 - the same
-
-    needed = needed_components(load_site(site_dir).site)
-    components = {name: component for name, component in catalogue.components.items() if name in needed}
-    return catalogue.model_copy(update={"components": components})
+def _text(lines: Iterator[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)
 
 
-def _print_json(document: dict[str, Any]) -> None:
-    click.echo(json.dumps({"schema_version": SCHEMA_VERSION, **document}, indent=2))
+def _document(data: dict[str, Any]) -> dict[str, Any]:
+    return {"schema_version": SCHEMA_VERSION, **data}
 
 
 def _component_json(name: str, component: Component) -> dict[str, Any]:

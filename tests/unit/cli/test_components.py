@@ -34,8 +34,8 @@ def fetched(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         calls.append((selection, source))
         return RESULT
 
-    monkeypatch.setattr("pai_install.cli.components.fetch", fetch)
-    monkeypatch.setattr("pai_install.cli.components.requirements", lambda *_: ())
+    monkeypatch.setattr("pai_install.app.components.fetch", fetch)
+    monkeypatch.setattr("pai_install.app.components.requirements", lambda *_: ())
     return calls
 
 
@@ -76,7 +76,7 @@ def test_status_of_an_empty_cache_is_not_ready(capsys: pytest.CaptureFixture[str
     assert run(["components", "status", "--source", "modules"]) == ExitCode.PREFLIGHT_FAILED
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == len([it for it in load_catalogue().components.values() if it.build is not None])
-    assert all(line.endswith("not fetched") for line in lines)
+    assert all(line.endswith("missing") for line in lines)
 
 
 def test_status_as_json_says_where_and_what(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -116,8 +116,8 @@ def test_fetch_installs_what_is_missing_when_allowed(
     fetched: list[Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     installed: list[str] = []
-    monkeypatch.setattr("pai_install.cli.components.requirements", lambda *_: ("libseccomp-dev",))
-    monkeypatch.setattr("pai_install.cli.components.install", installed.extend)
+    monkeypatch.setattr("pai_install.app.components.requirements", lambda *_: ("libseccomp-dev",))
+    monkeypatch.setattr("pai_install.app.components.install", installed.extend)
     assert run(["components", "fetch", "--source", "modules", "--yes"]) == ExitCode.OK
     assert installed == ["libseccomp-dev"]
     assert "libseccomp-dev" in capsys.readouterr().err
@@ -148,7 +148,7 @@ def test_a_bundle_is_written_and_read(
     def write(selection: object, source: object, target: Path, **_: object) -> None:
         target.write_bytes(b"bundle")
 
-    monkeypatch.setattr("pai_install.cli.components.write_bundle", write)
+    monkeypatch.setattr("pai_install.app.components.write_bundle", write)
     words = ["components", "bundle", str(tmp_path / "x.tar"), "--source", "modules", "--format", "json"]
     assert run(words) == ExitCode.OK
     document = output(capsys)

@@ -1,0 +1,111 @@
+"""Use cases of components: the catalogue, the cache of this host, and the offline file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from pai_install.app.context import App
+from pai_install.components.access import Mirror
+from pai_install.components.bundle import write_bundle
+from pai_install.components.catalogue import Catalogue, load_catalogue
+from pai_install.components.choose import choose
+from pai_install.components.fetch import cached, fetch, requirements
+from pai_install.components.model import ComponentSet, Selection, SourceName
+from pai_install.components.source import Source
+from pai_install.parts.registry import needed_components
+from pai_install.parts.selection import mirror_of
+from pai_install.system.packages import install
+from pai_install.system.parameters import Parameter
+
+_CHOICE = "the site's component_source"
+
+
+class SelectComponents(BaseModel):
+    """The components of a site, or with `source` all components of the catalogue. With `source` no site is read."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    source: Annotated[SourceName | None, Parameter(default=_CHOICE)] = Field(
+        None, description="Source of the components."
+    )
+    mirror_url: str = Field("", description="Address of the mirror, with --source mirror.")
+    bundle: Annotated[Path | None, Parameter(metavar="FILE")] = Field(
+        None, description="The offline file, with --source bundle."
+    )
+    kubernetes_version: Annotated[str, Parameter(default="the site's")] = Field(
+        "", description="Version of Kubernetes: 1.36 or 1.36.3."
+    )
+
+
+class WriteBundle(SelectComponents):
+    """The offline file of a site."""
+
+    target: Annotated[Path, Parameter(positional=True, metavar="TARGET")]
+
+
+@dataclass(frozen=True, slots=True)
+class CacheStatus:
+    """The state of the cache. cached: (component, version) -> whether it is complete."""
+
+    source: str
+    kubernetes_version: str
+    cached: dict[tuple[str, str], bool]
+    missing_packages: tuple[str, ...]
+
+    @property
+    def complete(self) -> bool:
+        """Whether no component is missing."""
+        return all(self.cached.values())
+
+
+def catalogue_of(app: App, *, needed: bool) -> Catalogue:
+    """The catalogue; with `needed` only the components of the site."""
+    catalogue = load_catalogue()
+    if not needed:
+        return catalogue
+    names = needed_components(app.site)
+    components = {name: component for name, component in catalogue.components.items() if name in names}
+    return catalogue.model_copy(update={"components": components})
+
+
+def fetch_components(app: App, request: SelectComponents) -> ComponentSet:
+    """Fetches or builds the components, verified. Asks before it installs Debian packages of builds.
+
+    Raises PaiError for a component that is unavailable.
+    """
+    selection, source = _selection(app, request)
+    packages = requirements(selection, source)
+    if packages:
+        app.say(f"needed on this host, as Debian packages: {' '.join(packages)}")
+        if app.confirm("install them now"):
+            install(packages)
+    return fetch(selection, source, progress=app.say)
+
+
+def cache_status(app: App, request: SelectComponents) -> CacheStatus:
+    """The components in the cache of this host."""
+    selection, source = _selection(app, request)
+    found = {(pick.component, pick.version): entry is not None for pick, entry in cached(selection, source).items()}
+    return CacheStatus(source.name, selection.kubernetes_version, found, requirements(selection, source))
+
+
+def write_component_bundle(app: App, request: WriteBundle, progress: Callable[[str], None]) -> Path:
+    """Writes the offline file, for `component_source: bundle` of another host."""
+    write_bundle(*_selection(app, request), request.target, progress=progress)
+    return request.target
+
+
+def _selection(app: App, request: SelectComponents) -> tuple[Selection, Source]:
+    needed, images, mirror = None, None, Mirror(request.mirror_url)
+    name, bundle, version = request.source, request.bundle, request.kubernetes_version
+    if name is None:
+        settings = app.site.settings
+        name, bundle = settings.component_source, bundle or settings.component_bundle
+        mirror = mirror if request.mirror_url else mirror_of(app.site)
+        version = version or settings.kubernetes_version
+        needed, images = needed_components(app.site), settings.component_images
+    return choose(load_catalogue(), name, version, mirror=mirror, bundle=bundle, needed=needed, images=images)
