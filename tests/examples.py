@@ -14,15 +14,15 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pai_install.errors import PaiError
-from pai_install.jobs.admission import refuse
-from pai_install.jobs.check import check_job
-from pai_install.jobs.defaulting import contradictions
 from pai_install.jobs.kubernetes import Native
 from pai_install.jobs.place import JobOwner, place, seat
 from pai_install.jobs.read import JobReading, read_job_text
 from pai_install.report.job import readings_text
+from pai_install.schedulers.admission import refuse
+from pai_install.schedulers.defaulting import contradictions
+from pai_install.schedulers.job_check import check_job
 from pai_install.schedulers.jobs import objects_of
-from pai_install.schedulers.simulate.manifest import named_by
+from pai_install.scheduling.job_queue import queue_of
 from pai_install.scheduling.model import BACKENDS, PRIORITIES, Backend
 from pai_install.scheduling.read import scheduling_of
 from pai_install.site.load import load_site
@@ -139,9 +139,9 @@ def takes(name: str, backend: Backend) -> bool:
     if job is None:
         return False
     if isinstance(job, Native):
-        said = {one.name: named_by(one.content, one.kind) for one in job.jobs}
-        usual = {one: next((it for it in PRIORITIES if it == said[one]["priority"]), None) for one in said}
-        places = {one: seat(scheduling, owner, said[one]["cluster"] or None, usual[one]) for one in said}
+        said = {one.name: queue_of(one.content, one.kind) for one in job.jobs}
+        usual = {one: next((it for it in PRIORITIES if it == said[one].priority), None) for one in said}
+        places = {one: seat(scheduling, owner, said[one].cluster or None, usual[one]) for one in said}
         contradictions(job, places)
         refuse(job, places, [])
         return not any(problem.is_error for document in job.documents for problem in document.problems)

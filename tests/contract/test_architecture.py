@@ -26,8 +26,8 @@ ALLOWED = {
     "registry": {"site"},
     "storage": {"site"},
     "scheduling": {"documents", "site"},
-    "jobs": {"documents", "site", "storage", "scheduling", "schedulers"},
-    "schedulers": {"documents", "site", "site_edit", "scheduling", "jobs", "checks"},
+    "jobs": {"documents", "site", "storage", "scheduling"},
+    "schedulers": {"documents", "site", "site_edit", "storage", "scheduling", "jobs", "checks"},
     "users": {"site", "registry", "scheduling"},
     "parts": {
         "documents",

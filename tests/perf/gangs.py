@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from pai_install.schedulers.hived.policies import MARKER, SCHEDULER, SPEC
+from pai_install.scheduling.job_queue import HIVED_MARKER, HIVED_SCHEDULER, HIVED_SPEC
 from pai_install.scheduling.model import HOST_LABEL, SKU_LABEL, Backend, Scheduling, Share, Supply, VirtualCluster
 from tests.perf.fake_kubelets import MARK
 
@@ -88,7 +88,7 @@ def gang(backend: Backend, name: str, cluster: str, pods: int, units: int) -> Ob
 
 def _template(backend: Backend, name: str, cluster: str, pods: int, units: int) -> Object:
     """A pod. HiveD gives cells, all others devices of the node."""
-    asked = {MARKER: "1"} if backend == "hived" else {GPU: str(units)}
+    asked = {HIVED_MARKER: "1"} if backend == "hived" else {GPU: str(units)}
     # Volcano reckons what a gang needs by its requests
     resources = {"limits": asked, "requests": {"cpu": "1", "memory": "1Gi", **asked}}
     metadata: Object = {"labels": {GANG_LABEL: name, UNITS_LABEL: str(units)}}
@@ -98,8 +98,8 @@ def _template(backend: Backend, name: str, cluster: str, pods: int, units: int) 
         "containers": [{"name": "train", "image": "none", "resources": resources}],
     }
     if backend == "hived":
-        metadata["annotations"] = {SPEC: _cells(name, cluster, pods, units)}
-        spec |= {"schedulerName": f"{SCHEDULER}{cluster}", "priorityClassName": "test"}
+        metadata["annotations"] = {HIVED_SPEC: _cells(name, cluster, pods, units)}
+        spec |= {"schedulerName": f"{HIVED_SCHEDULER}{cluster}", "priorityClassName": "test"}
     return {"metadata": metadata, "spec": spec}
 
 

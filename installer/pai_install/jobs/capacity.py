@@ -8,8 +8,9 @@ from functools import cached_property
 
 from pai_install.documents.quantity import format_bytes
 from pai_install.documents.validate import did_you_mean
-from pai_install.schedulers.hived.cells import held_cells
+from pai_install.scheduling.amounts import held_cells
 from pai_install.scheduling.model import Scheduling, VirtualCluster
+from pai_install.scheduling.quota_rules import QuotaRules
 from pai_install.site.model import Site
 from pai_install.site.workers import OFFERED, Workers, workers_of
 from pai_install.system.words import plural
@@ -47,14 +48,15 @@ class Misfit:
 class Capacity:
     """What a virtual cluster may use at most. cluster: None for the whole site.
 
-    borrows: whether the job takes what others leave idle, with HiveD, where only oppo does. Absent machines count: they
-    may come back. sku: machines of this type alone count; None: all.
+    borrows: whether the job takes what others leave idle, where only those of priority oppo do. Absent machines count:
+    they may come back. sku: machines of this type alone count; None: all.
     """
 
     site: Site
     scheduling: Scheduling | None
     cluster: VirtualCluster | None
     borrows: bool
+    rules: QuotaRules
     sku: str | None = None
 
     def refuses_instance(self, wish: Ask) -> Misfit | None:
@@ -76,12 +78,12 @@ class Capacity:
         message = (
             f"one instance of {wish.role} asks for {wish.shown}; the largest machine for it, {best.sku}, has {has}"
         )
-        counted = f": of cores and memory {OFFERED} % are for jobs" if self._has_quotas else ""
+        counted = f": of cores and memory {OFFERED} % are for jobs" if self.rules.counts_cores else ""
         return Misfit("resources", message, f"ask for less{counted}")
 
     def refuses_gang(self, wishes: Sequence[Ask]) -> Misfit | None:
         """Why all instances could never run together, though each could alone. With HiveD they share a machine type."""
-        if not self._has_cells:
+        if not self.rules.has_cells:
             return self.refuses_sum(wishes)
         named = {wish.sku for wish in wishes if wish.sku}
         if len(named) > 1:
@@ -100,12 +102,12 @@ class Capacity:
             there = _sum([self._most(sku) for sku in skus if sku in self._usable])
             if any(want > have for want, have in zip(asked, there, strict=True)):
                 of = f" of {', '.join(skus)}" if len(skus) < len(self._all) else ""
-                verb = "hold" if self._has_cells else "ask for"
+                verb = "hold" if self.rules.has_cells else "ask for"
                 asks = f"all instances together {verb} {_amount(*asked)}"
                 message = f"{asks}; {self._whose} never has more than {_amount(*there)}{of}"
                 why = (
                     "; with HiveD each instance holds at least one device, all of one machine type"
-                    if self._has_cells
+                    if self.rules.has_cells
                     else ""
                 )
                 return Misfit("", message, f"ask for less, or for fewer instances: a gang starts as a whole{why}")
@@ -142,7 +144,7 @@ class Capacity:
         own = workers.units * sum(name in cluster.pinned for name in workers.names)
         free = workers.units * sum(name not in scheduling.pinned for name in workers.names)
         share = cluster.share(workers.sku)
-        if scheduling.backend == "hived" and self.borrows:
+        if self.rules.lends_to_oppo and self.borrows:
             return own + free
         if share is None:
             return own
@@ -151,7 +153,7 @@ class Capacity:
             for one in scheduling.clusters
             if one is not cluster and (other := one.share(workers.sku)) is not None
         )
-        lent = 0 if scheduling.backend in ("hived", "default") else share.borrow
+        lent = share.borrow if self.rules.has_limits else 0
         most = share.units + lent if lent is not None else free
         return own + max(min(most, free - kept), min(share.units, free))
 
@@ -160,10 +162,10 @@ class Capacity:
         workers = self._all[sku]
         units = self._units(workers)
         share = self.cluster.share(sku) if self.cluster is not None else None
-        if not self._has_quotas:  # devices are what is counted
+        if not self.rules.counts_cores:  # devices are what is counted
             machines = [self._machine(workers)] * len(workers.names)
             _, cores, memory = (sum(column) for column in zip(*machines, strict=True))
-            return 0, units if workers.resource or self._has_cells else 0, cores, memory
+            return 0, units if workers.resource or self.rules.has_cells else 0, cores, memory
         memory = units * workers.memory_bytes
         if share is not None and not workers.resource:  # memory of cores may be asked for apart
             memory = max(memory, share.memory_bytes)
@@ -180,19 +182,9 @@ class Capacity:
         machines = sum(pinned.get(name, mine) == mine for name in workers.names)
         return min([*each, wish.instances]) * machines
 
-    @property
-    def _has_quotas(self) -> bool:
-        """Whether cores and memory are counted, and not devices alone."""
-        return self.scheduling is not None and self.scheduling.backend in ("kueue", "volcano")
-
-    @property
-    def _has_cells(self) -> bool:
-        """Whether what is counted are HiveD's cells, which every instance holds at least one of."""
-        return self.scheduling is not None and self.scheduling.backend == "hived"
-
     def _held(self, wish: Ask) -> int:
         """Devices of one instance, or the fewest cells that it can hold."""
-        if not self._has_cells:
+        if not self.rules.has_cells:
             return wish.devices
         asked = wish.devices, wish.cpu_millis, wish.memory_bytes
         return min(held_cells(*asked, (one.cpu_millis, one.memory_bytes)) for one in self._types(wish))
@@ -200,7 +192,7 @@ class Capacity:
     def _machine(self, workers: Workers) -> tuple[int, int, int]:
         """Devices, cores and memory of one machine that jobs may have."""
         devices = workers.units if workers.resource else 0
-        if self._has_quotas:
+        if self.rules.counts_cores:
             return devices, workers.units * workers.cpu_millis, workers.units * workers.memory_bytes
         sku = self.site.skus[workers.sku]
         return devices, sku.vcore * 1000, sku.mem_bytes

@@ -12,8 +12,8 @@ from pai_install.documents.problem import YamlPath, short
 from pai_install.documents.quantity import QuantityError, parse_bytes
 from pai_install.documents.scalars import MAX_COUNT, plain_data, shown
 from pai_install.documents.validate import did_you_mean
-from pai_install.schedulers.kueue.policies import QUEUE_LABEL
 from pai_install.scheduling.job_kinds import COUNTS, ENTRY, ITEM, WITH_PODS, JobKind
+from pai_install.scheduling.job_queue import QUEUE_LABEL
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 _MAX_NAME = 63

@@ -8,10 +8,6 @@ from dataclasses import dataclass
 from pai_install.jobs.pod_status import ENDED, POD_STATES, State, container_of, why_of
 from pai_install.kube.objects import JsonObject, child, conditions, holding, number, text
 from pai_install.scheduling.job_kinds import JobKind
-from pai_install.scheduling.model import Backend
-
-_WORKLOADS = "workloads.kueue.x-k8s.io"
-_POD_GROUPS = "podgroups.scheduling.volcano.sh"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,13 +19,8 @@ class SchedulerStatus:
     retries: int
 
 
-def said_by(backend: Backend) -> str:
-    """The kind of the objects that say why a job waits; empty where none do."""
-    return {"kueue": _WORKLOADS, "volcano": _POD_GROUPS}.get(backend, "")
-
-
 def scheduler_status(job: JsonObject, kind: JobKind, said: Sequence[JsonObject]) -> SchedulerStatus:
-    """What the job's own status says, and what its scheduler does. said: of this job, objects of the kind `said_by`."""
+    """The job's own status with that of its scheduler. said: the scheduler's objects of this job."""
     return _BY_GROUP[kind.group](job, said)
 
 

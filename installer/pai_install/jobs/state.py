@@ -11,9 +11,8 @@ from pai_install.jobs.compile import names
 from pai_install.jobs.pod_status import ENDED, Instance, State, instance_of
 from pai_install.jobs.scheduler_status import scheduler_status
 from pai_install.kube.objects import JsonObject, child, number, rows, text, words
-from pai_install.schedulers.hived.policies import MARKER
-from pai_install.schedulers.simulate.manifest import named_by
 from pai_install.scheduling.job_kinds import JobKind, kind_of
+from pai_install.scheduling.job_queue import HIVED_MARKER, queue_of
 from pai_install.scheduling.usage.amounts import asked_by_pod
 from pai_install.site.use_limits import NOTEBOOK_LABEL, WARNED
 
@@ -95,7 +94,7 @@ class JobState:
 def states_of(
     jobs: Iterable[JsonObject], pods: Iterable[JsonObject], said: Iterable[JsonObject]
 ) -> tuple[JobState, ...]:
-    """How jobs stand, the oldest first; a pod that nothing made is one, too. said: objects of the kind `said_by`."""
+    """How jobs stand, the oldest first; a pod that nothing made is one, too. said: objects of the scheduler."""
     pods, said = list(pods), list(said)
     found = (_state(job, kind, pods, said) for job in [*jobs, *pods] if not _made(job) and (kind := kind_of(job)))
     return tuple(sorted(found, key=lambda one: (one.created, one.namespace, one.label)))
@@ -116,7 +115,7 @@ def _state(job: JsonObject, kind: JobKind, pods: Sequence[JsonObject], said: Seq
     state = _of_pods(roles) if found.ended is None else found.ended
     if "deletionTimestamp" in metadata:
         state = "STOPPING"
-    named = named_by(job, kind)
+    named = queue_of(job, kind)
     return JobState(
         kind=kind,
         name=notes.get(names.JOB_NAME, label),
@@ -124,8 +123,8 @@ def _state(job: JsonObject, kind: JobKind, pods: Sequence[JsonObject], said: Seq
         namespace=_space(job),
         group=marks.get(names.GROUP, ""),
         user=marks.get(names.USER, ""),
-        cluster=marks.get(names.CLUSTER, named["cluster"]),
-        priority=notes.get(names.PRIORITY, named["priority"]),
+        cluster=marks.get(names.CLUSTER, named.cluster),
+        priority=notes.get(names.PRIORITY, named.priority),
         state=state,
         why=_why_all(found.why, roles, state),
         retries=found.retries,
@@ -195,7 +194,7 @@ def _index(pod: JsonObject, kind: JobKind, each: int, order: int) -> int:
 def _devices(template: JsonObject) -> int:
     """What a pod asks for that a device plugin gives."""
     asked = asked_by_pod(child(template, "spec"))
-    return int(sum(amount for name, amount in asked.items() if "/" in name and name != MARKER))
+    return int(sum(amount for name, amount in asked.items() if "/" in name and name != HIVED_MARKER))
 
 
 def _asked(note: str) -> Mapping[str, JsonObject]:

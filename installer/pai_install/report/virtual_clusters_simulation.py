@@ -1,95 +1,84 @@
-"""Where a job would go, or what keeps it: as data, as text, and the schema of the data. Pure."""
+"""A simulated submission: as data, as text, and the schema of the data. Pure."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any, get_args
 
 from pai_install.json_schema import closed_object, published
-from pai_install.schedulers.simulate.model import Amounts, Forecast, NewJob, Outcome
-from pai_install.schedulers.simulate.words import amount_of, total_of
+from pai_install.report.storages import table
+from pai_install.schedulers.simulation import Outcome, Simulation
 from pai_install.scheduling.model import BACKENDS, Scheduling
 from pai_install.system.words import plural
 
-SIMULATION_SCHEMA_VERSION = 1
+SIMULATION_SCHEMA_VERSION = 2
 _TEXT: dict[str, Any] = {"type": "string"}
+_COUNT: dict[str, Any] = {"type": "integer", "minimum": 0}
 _SHOWN = 8
+_HEADS: dict[Outcome, str] = {
+    "fits": "fits the guarantee",
+    "borrows": "would borrow idle quota",
+    "preempts": "needs preemption",
+    "waits": "must wait for quota",
+    "never": "can never run",
+    "refused": "is refused",
+}
+_QUOTA_HEAD = ("SKU", "REQUESTED", "GUARANTEED", "USED", "BORROWED", "IDLE", "BORROWABLE", "PREEMPTIBLE")
 
 
-def simulation_data(scheduling: Scheduling, gang: NewJob, verdict: Forecast) -> dict[str, Any]:
+def simulation_data(scheduling: Scheduling, found: Simulation) -> dict[str, Any]:
     """The published form."""
+    request = found.request
     return {
         "schema_version": SIMULATION_SCHEMA_VERSION,
         "scheduler": scheduling.backend,
         "job": {
-            "kind": gang.kind,
-            "name": gang.name,
-            "namespace": gang.namespace,
-            "virtual_cluster": gang.cluster,
-            "priority": gang.priority or None,
-            "roles": [{"name": it.name, "pods": it.count, "asks": _amounts(it.asks)} for it in gang.roles],
+            "kind": request.kind.name,
+            "name": request.name,
+            "namespace": request.namespace,
+            "virtual_cluster": request.queue.cluster,
+            "priority": request.queue.priority or None,
+            "roles": [
+                {"name": it.role, "pods": it.count, "asks": {key: round(it.resources[key], 3) for key in it.resources}}
+                for it in request.pods
+            ],
         },
-        "outcome": verdict.outcome,
-        "why": list(verdict.why),
-        "placed": [{"role": it.role, "machine": it.machine, "pods": it.pods} for it in verdict.placed],
-        "evicted": [
-            {"job": it.job, "virtual_cluster": it.cluster, "gives": _amounts(it.units), "why": it.why}
-            for it in verdict.victims
+        "outcome": found.outcome,
+        "why": list(found.reasons),
+        "quota": [asdict(it) for it in found.quotas],
+        "holders": [
+            {"job": it.name, "virtual_cluster": it.cluster, "priority": it.priority, "units": dict(it.units)}
+            for it in found.holders
         ],
-        "notes": list(verdict.notes),
+        "notes": list(found.notes),
     }
 
 
-def _amounts(amounts: Amounts) -> dict[str, float]:
-    return {name: round(amount, 3) for name, amount in amounts.items()}
+def simulation_text(found: Simulation) -> str:
+    """The outcome, the quota, and the jobs that use it."""
+    return "".join(f"{line}\n" for line in _lines(found))
 
 
-def simulation_text(gang: NewJob, verdict: Forecast) -> str:
-    """The verdict in a sentence, then where, what goes, and why."""
-    return "".join(f"{line}\n" for line in _lines(gang, verdict))
+def _lines(found: Simulation) -> Iterator[str]:
+    request, queue = found.request, found.request.queue
+    place = f"{queue.cluster or 'no virtual cluster'}{f', priority {queue.priority}' if queue.priority else ''}"
+    name = f"{request.namespace}/{request.name}" if request.namespace else request.name
+    yield f"{name} ({place}): {plural(request.pod_count, 'pod')}"
+    yield _HEADS[found.outcome]
+    yield from (f"  {reason}" for reason in found.reasons)
+    if found.quotas:
+        rows = [tuple(map(str, asdict(it).values())) for it in found.quotas]
+        yield f"\n{table([_QUOTA_HEAD, *rows])}".rstrip()
+    if found.holders:
+        rows = [(it.cluster, it.name, _units(it.units)) for it in found.holders[:_SHOWN]]
+        more = len(found.holders) - _SHOWN
+        yield f"\nquota in use by\n{table(rows)}".rstrip() + (f"\n  and {more} more" if more > 0 else "")
+    yield from (f"note: {note}" for note in found.notes)
 
 
-def _lines(gang: NewJob, verdict: Forecast) -> Iterator[str]:
-    priority = f", priority {gang.priority}" if gang.priority else ""
-    place = f"{gang.cluster}{priority}" if gang.cluster else "no virtual cluster"
-    name = f"{gang.namespace}/{gang.name}" if gang.namespace else gang.name
-    yield f"{name} ({place}): {plural(gang.pods, 'pod')}, together {total_of(gang.asks)}"
-    yield f"{_HEADS[verdict.outcome]}{_end(verdict)}"
-    yield from (f"  {why}" for why in verdict.why)
-    for victim in verdict.victims:
-        devices = {key: amount for key, amount in victim.units.items() if key not in {"cpu", "memory"}}
-        back = total_of(devices or victim.units)
-        yield f"  evicted: {victim.job} of {victim.cluster} gives back {back}: {victim.why}"
-    yield from _where(gang, verdict)
-    yield from (f"note: {note}" for note in verdict.notes)
-
-
-_HEADS: dict[Outcome, str] = {
-    "starts": "would start now",
-    "takes-back": "would start now, after taking back what others use",
-    "waits": "waits",
-    "never": "never starts",
-    "refused": "is refused",
-}
-
-
-def _end(verdict: Forecast) -> str:
-    if verdict.outcome == "takes-back":
-        return f" ({plural(len(verdict.victims), 'job')})"
-    return ":" if verdict.why else ""
-
-
-def _where(gang: NewJob, verdict: Forecast) -> Iterator[str]:
-    machines: defaultdict[str, list[str]] = defaultdict(list)
-    for row in verdict.placed:
-        machines[row.role].append(f"{row.machine} x{row.pods}" if row.pods > 1 else row.machine)
-    for role in gang.roles:
-        if found := machines.get(role.name):
-            more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
-            each = ", ".join(amount_of(name, amount) for name, amount in role.asks.items()) or "nothing"
-            what = f"{plural(role.count, 'pod')} with {each}{' each' if role.count > 1 else ''}"
-            yield f"  {role.name}: {what}, on {', '.join(found[:_SHOWN])}{more}"
+def _units(units: Any) -> str:  # noqa: ANN401 - resource -> amount
+    return ", ".join(f"{amount} {resource or 'cores'}" for resource, amount in units.items())
 
 
 def schema() -> dict[str, Any]:
@@ -103,14 +92,26 @@ def schema() -> dict[str, Any]:
     job = closed_object(
         kind=_TEXT,
         name=_TEXT,
-        namespace={**_TEXT, "description": "empty: it names none, and nothing says which"},
-        virtual_cluster={**_TEXT, "description": "empty: it names none, and nothing says which"},
-        priority={"type": ["string", "null"], "description": "null: it has none by name"},
+        namespace={**_TEXT, "description": "empty: none is named"},
+        virtual_cluster={**_TEXT, "description": "empty: none is named"},
+        priority={"type": ["string", "null"], "description": "null: none is named"},
         roles={"type": "array", "items": role},
     )
-    placed = closed_object(role=_TEXT, machine=_TEXT, pods={"type": "integer", "minimum": 1})
-    evicted = closed_object(
-        job={**_TEXT, "description": "NAMESPACE/NAME"}, virtual_cluster=_TEXT, gives=amounts, why=_TEXT
+    quota = closed_object(
+        sku=_TEXT,
+        requested={**_COUNT, "description": "units: devices, or cores where a machine type has none"},
+        guaranteed=_COUNT,
+        used=_COUNT,
+        borrowed=_COUNT,
+        idle={**_COUNT, "description": "units that no job uses, of those that the virtual cluster may use"},
+        borrowable={**_COUNT, "description": "units beyond the guarantee, now"},
+        preemptible={**_COUNT, "description": "units of its own jobs with a lower priority"},
+    )
+    holder = closed_object(
+        job={**_TEXT, "description": "NAMESPACE/NAME"},
+        virtual_cluster=_TEXT,
+        priority={"type": "integer"},
+        units={"type": "object", "additionalProperties": _COUNT, "description": "resource -> units; empty: cores"},
     )
     return published(
         "pai-install vc simulate",
@@ -119,10 +120,10 @@ def schema() -> dict[str, Any]:
         job=job,
         outcome={
             "enum": list(get_args(Outcome)),
-            "description": "takes-back: starts once `evicted` are gone; refused: by the API server",
+            "description": "preempts: others return borrowed quota, or jobs of lower priority end; refused: by the API",
         },
-        why={"type": "array", "items": _TEXT, "description": "the rules that decide, in words"},
-        placed={"type": "array", "items": placed},
-        evicted={"type": "array", "items": evicted},
+        why={"type": "array", "items": _TEXT, "description": "the numbers or rules behind the outcome"},
+        quota={"type": "array", "items": quota, "description": "of the machine types that the job would use"},
+        holders={"type": "array", "items": holder, "description": "running jobs that use this quota"},
         notes={"type": "array", "items": _TEXT},
     )

@@ -14,7 +14,8 @@ from pai_install.kube.model import Ref
 from pai_install.kube.objects import JsonObject
 from pai_install.run.actions import LocalWorker
 from pai_install.run.services_file import services_file, write_services
-from pai_install.schedulers.job_inventory import KeptJob, jobs_of, kinds_of
+from pai_install.schedulers.job_inventory import KeptJob, in_order
+from pai_install.schedulers.registry import backend_of
 from pai_install.scheduling.model import Backend
 from pai_install.site.load import SERVICES, read_site
 from pai_install.site_edit.spans import EditError
@@ -45,7 +46,9 @@ def scheduler_switch(cluster: ClusterClient, site_dir: Path) -> LocalWorker:
 
 def jobs_in(cluster: ClusterClient, backend: Backend, devices: Collection[str]) -> tuple[KeptJob, ...]:
     """What there is of the scheduler's jobs. Raises NoClusterError, and ApiError where the API refuses."""
-    return jobs_of(backend, [_asked(cluster, kind) for kind in kinds_of(backend)], devices)
+    keeper = backend_of(backend)
+    answers = {kind: _asked(cluster, kind) for kind in keeper.inventory_resources}
+    return in_order(keeper.kept_jobs(answers, devices))
 
 
 def _asked(cluster: ClusterClient, kind: str) -> Sequence[JsonObject]:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pai_install.kube.objects import JsonObject
-from pai_install.schedulers.hived import usage as hived
-from pai_install.schedulers.kubernetes import usage as default
-from pai_install.schedulers.kueue import usage as kueue
-from pai_install.schedulers.volcano import usage as volcano
+from pai_install.schedulers.registry import backend_of
 from pai_install.scheduling.model import Backend, Scheduling
 from pai_install.scheduling.usage.borrowed_quota import lent_of
 from pai_install.scheduling.usage.health import Unmet, unmet
-from pai_install.scheduling.usage.model import Seen, SeenJob, Use
+from pai_install.scheduling.usage.model import SeenJob, Use
 
 NODES = "nodes"
 
@@ -33,34 +30,21 @@ class Usage:
     unmet: tuple[Unmet, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Reader:
-    kinds: tuple[str, ...]
-    seen: Callable[[Scheduling, Mapping[str, Iterable[JsonObject]]], Seen]
-
-
-_READERS: Mapping[Backend, _Reader] = {
-    "kueue": _Reader(kueue.KINDS, kueue.kueue_seen),
-    "volcano": _Reader(volcano.KINDS, volcano.volcano_seen),
-    "hived": _Reader(hived.KINDS, hived.hived_seen),
-    "default": _Reader(default.KINDS, default.default_seen),
-}
-
-
 def kinds_of(backend: Backend) -> tuple[str, ...]:
     """What to ask the cluster for, as kubectl names it, in all namespaces."""
-    return (NODES, *_READERS[backend].kinds)
+    return (NODES, *backend_of(backend).usage_resources)
 
 
 def usage_of(
     scheduling: Scheduling, answers: Sequence[Iterable[JsonObject]], absent: Mapping[str, tuple[str, ...]]
 ) -> Usage:
     """answers: the objects of each of `kinds_of`. absent: SKU -> machines that the site says are not there."""
+    backend = backend_of(scheduling.backend)
     found = dict(zip(kinds_of(scheduling.backend), answers, strict=True))
-    seen = _READERS[scheduling.backend].seen(scheduling, found)
+    seen = backend.usage(scheduling, found)
     return Usage(
         uses={(use.cluster, use.sku): use for use in seen.uses},
-        lent=lent_of(scheduling, seen.uses),
+        lent=lent_of(scheduling, seen.uses, backend.rules),
         jobs=seen.jobs,
         unknown=seen.unknown,
         unmet=unmet(scheduling, found[NODES], absent),

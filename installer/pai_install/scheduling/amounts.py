@@ -99,6 +99,15 @@ def devices_of(scheduling: Scheduling) -> tuple[str, ...]:
     return tuple(dict.fromkeys(supply.resource for supply in scheduling.supply.values() if supply.resource))
 
 
+def held_cells(devices: int, cpu_millis: int, memory_bytes: int, unit: tuple[int, int]) -> int:
+    """Cells that a pod holds: its devices, and as many as have its processors and its memory; at least one.
+
+    unit: thousandths of a core, and bytes of memory, that go with one cell.
+    """
+    parts = ((cpu_millis, unit[0]), (memory_bytes, unit[1]))
+    return max(devices, *(-(-asked // of_one) for asked, of_one in parts if of_one), 1)
+
+
 def count(number: int) -> str:
     """12 -> "12", 2000 -> "2k": the largest unit that divides it."""
     for unit in ("", "k", "M", "G"):

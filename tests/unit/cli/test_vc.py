@@ -329,19 +329,15 @@ def test_simulate(tmp_path: Path, capsys: Any, in_world: Any, monkeypatch: pytes
     job = tmp_path / "job.yaml"
     job.write_text(JOB)
     assert run(["vc", "simulate", str(job), "--site", folder]) == ExitCode.OK
-    assert capsys.readouterr().out == (
-        "admins/train (research): 1 pod, together 8 nvidia.com/gpu\n"
-        "would start now\n"
-        "  pods: 1 pod with 8 nvidia.com/gpu, on g3\n"
-        "note: it names no priority: that counts as 0, between test and oppo\n"
-    )
+    shown = capsys.readouterr().out
+    assert shown.startswith("admins/train (research, priority test): 1 pod\nfits the guarantee\n")
     monkeypatch.setattr("sys.stdin", io.StringIO(JOB))
     words = ["vc", "simulate", "-", "--vc", "default", "--priority", "crit", "--site", folder, "--format", "json"]
     assert run(words) == ExitCode.OK
     report = json.loads(capsys.readouterr().out)
     jsonschema.validate(report, SCHEMAS["virtual-clusters-simulation"]())
     assert (report["job"]["virtual_cluster"], report["job"]["priority"]) == ("default", "crit")
-    assert (report["outcome"], report["placed"]) == ("starts", [{"role": "pods", "machine": "g1", "pods": 1}])
+    assert (report["outcome"], report["quota"][0]["requested"]) == ("fits", 8)
 
 
 def test_simulate_refuses_what_is_no_job(tmp_path: Path, capsys: Any, world: World) -> None:
@@ -349,6 +345,6 @@ def test_simulate_refuses_what_is_no_job(tmp_path: Path, capsys: Any, world: Wor
     folder, job = str(site(tmp_path, VALID + GROUPS)), tmp_path / "job.yaml"
     job.write_text("{apiVersion: apps/v1, kind: Deployment}")
     assert run(["vc", "simulate", str(job), "--site", folder]) == ExitCode.USAGE
-    assert "job.yaml: Deployment is no job that is known here" in capsys.readouterr().err
+    assert "job.yaml: Deployment is not a job" in capsys.readouterr().err
     assert run(["vc", "simulate", str(job), "--vc", "reserch", "--site", folder]) == ExitCode.USAGE
     assert "did you mean research?" in capsys.readouterr().err

@@ -12,9 +12,9 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pai_install.jobs.check import check_job
 from pai_install.jobs.read import read_job_text
 from pai_install.report.job import readings_data, readings_text
+from pai_install.schedulers.job_check import check_job
 from tests.unit.jobs.sites import research
 from tests.unit.site.test_fuzz import Mutation, mutations
 

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
-from pai_install.schedulers.job_inventory import KeptJob, jobs_of, kinds_of
+from pai_install.kube.objects import JsonObject
+from pai_install.schedulers.job_inventory import KeptJob, in_order
+from pai_install.schedulers.registry import backend_of
+from pai_install.scheduling.model import Backend
 from tests.unit.scheduling.usage.objects import pod
 
 GPU = "nvidia.com/gpu"
+
+
+def jobs_of(backend: Backend, answers: Sequence[Iterable[JsonObject]], devices: Collection[str]) -> tuple[KeptJob, ...]:
+    """answers: the objects of each of the back end's `inventory_resources`."""
+    found = backend_of(backend)
+    return in_order(found.kept_jobs(dict(zip(found.inventory_resources, answers, strict=True)), devices))
 
 
 def made(kind: str, name: str, api: str, owner: tuple[str, str, str] | None = None, **parts: Any) -> dict[str, Any]:
@@ -102,7 +112,11 @@ def test_without_a_scheduler_of_jobs_pods_count_that_hold_devices() -> None:
         pod("none", "gpu-1", asks={GPU: "0"}),
     ]
     assert [str(job) for job in jobs_of("default", (pods, ()), (GPU,))] == ["Pod vision/a runs", "Pod vision/b waits"]
-    assert kinds_of("default") == kinds_of("hived") == ("pods", "jobsets.jobset.x-k8s.io")
+    assert (
+        backend_of("default").inventory_resources
+        == backend_of("hived").inventory_resources
+        == ("pods", "jobsets.jobset.x-k8s.io")
+    )
 
 
 def test_a_jobset_stands_for_its_pods() -> None:

@@ -16,11 +16,11 @@ from pai_install.jobs.compile import names
 from pai_install.jobs.history import JobRecord, completed, kept_jobs, selector
 from pai_install.jobs.names import kubernetes_name
 from pai_install.jobs.pod_status import ENDED
-from pai_install.jobs.scheduler_status import said_by
 from pai_install.jobs.state import PODS, JobState, states_of
 from pai_install.kube.objects import JsonObject
 from pai_install.run.environment import Environment
 from pai_install.run.state import state_of
+from pai_install.schedulers.registry import backend_of
 from pai_install.scheduling.job_kinds import queued_at
 from pai_install.scheduling.model import Scheduling
 from pai_install.site.groups import PlacedGroup, groups_of
@@ -45,7 +45,7 @@ class JobsOfSite:
         backend = self.scheduling.backend
         marks = f"{names.USER}={user}" if user else names.USER
         kinds = (*(kind.asked for kind in queued_at(backend, operator=has_training_operator(self.site))), PODS)
-        said = (said_by(backend),) if said_by(backend) else ()
+        said = tuple(filter(None, (backend_of(backend).status_resource,)))
         asked = [Select((kind,), namespace, marks) for kind in kinds]
         found = self._listed([*asked, *(Select((kind,), namespace) for kind in said)])
         jobs = [job for answer in found[: len(kinds) - 1] for job in answer]

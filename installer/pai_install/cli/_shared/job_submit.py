@@ -19,9 +19,6 @@ from pai_install.cli.options import format_option, site_option
 from pai_install.cluster.client import ApiError, ClusterClient
 from pai_install.documents.problem import text_lines
 from pai_install.errors import ExitCode, PaiError
-from pai_install.jobs.admission import refuse
-from pai_install.jobs.check import check_job
-from pai_install.jobs.defaulting import contradictions, native_objects
 from pai_install.jobs.kubernetes import Native, NativeJob
 from pai_install.jobs.model import Job
 from pai_install.jobs.place import JobOwner, JobPlace, place, seat
@@ -32,9 +29,12 @@ from pai_install.kube.objects import JsonObject, child, text
 from pai_install.registry.pull_secrets import NAME as PULL_SECRET
 from pai_install.report.jobs import job_data, job_text, jobs_data, jobs_text
 from pai_install.run.environment import Environment
+from pai_install.schedulers.admission import refuse
+from pai_install.schedulers.defaulting import contradictions, native_objects
+from pai_install.schedulers.job_check import check_job
 from pai_install.schedulers.jobs import objects_of
-from pai_install.schedulers.simulate.manifest import named_by
 from pai_install.scheduling.job_kinds import JobKind, kind_of
+from pai_install.scheduling.job_queue import queue_of
 from pai_install.scheduling.model import PRIORITIES, Priority
 from pai_install.storage.compile import current_grants
 from pai_install.system.words import plural
@@ -184,9 +184,9 @@ def _native(reading: JobReading, native: Native, jobs: JobsOfSite, wish: SubmitW
 
 def _seated(job: NativeJob, jobs: JobsOfSite, wish: SubmitWish) -> JobPlace:
     """Where the object goes: as it says itself, else as the command line does."""
-    said = named_by(job.content, job.kind)
-    priority = next((name for name in PRIORITIES if name == said["priority"]), None)
-    return seat(jobs.scheduling, _owner(jobs, wish), wish.cluster or said["cluster"] or None, wish.priority or priority)
+    said = queue_of(job.content, job.kind)
+    priority = next((name for name in PRIORITIES if name == said.priority), None)
+    return seat(jobs.scheduling, _owner(jobs, wish), wish.cluster or said.cluster or None, wish.priority or priority)
 
 
 def _owner(jobs: JobsOfSite, wish: SubmitWish) -> JobOwner:

@@ -7,9 +7,9 @@ from pathlib import Path
 from pai_install.cli._shared.job_cluster import known_group
 from pai_install.cli._shared.tell import say, tell_result
 from pai_install.errors import ExitCode
-from pai_install.jobs.check import check_job
 from pai_install.jobs.read import read_job
 from pai_install.report.job import readings_data, readings_text
+from pai_install.schedulers.job_check import check_job
 from pai_install.site.load import LAYOUT, load_site
 from pai_install.site.model import Site
 

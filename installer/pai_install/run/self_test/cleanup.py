@@ -10,7 +10,7 @@ from pai_install.errors import PaiError
 from pai_install.kube.model import Ref
 from pai_install.kube.objects import JsonObject, child, text
 from pai_install.run.self_test.devices import taken
-from pai_install.schedulers.self_test.backends import Stagehand
+from pai_install.schedulers.self_test.driver import SelfTestDriver
 from pai_install.schedulers.self_test.model import OURS
 
 # how many replicas a controller had before the test stopped it
@@ -20,7 +20,7 @@ _GONE_S = 90
 _BACK_S = 120
 
 
-def clean(cluster: ClusterClient, stagehand: Stagehand) -> None:
+def clean(cluster: ClusterClient, stagehand: SelfTestDriver) -> None:
     """Begins to remove objects, takes devices away, and gives stopped controllers their replicas back.
 
     Raises PaiError where the kinds of the scheduler are not in the cluster.
@@ -32,7 +32,7 @@ def clean(cluster: ClusterClient, stagehand: Stagehand) -> None:
     cluster.patch(list(taken(read.nodes(cluster))))
 
 
-def gone(cluster: ClusterClient, stagehand: Stagehand, pause: Callable[[float], None]) -> tuple[str, ...]:
+def gone(cluster: ClusterClient, stagehand: SelfTestDriver, pause: Callable[[float], None]) -> tuple[str, ...]:
     """Waits until all that `clean` removes is gone; gives the names of what is not, after a while."""
     left: tuple[str, ...] = ()
     for _ in range(_GONE_S):
@@ -43,7 +43,7 @@ def gone(cluster: ClusterClient, stagehand: Stagehand, pause: Callable[[float], 
     return left
 
 
-def _ours(cluster: ClusterClient, stagehand: Stagehand) -> tuple[tuple[JsonObject, ...], ...]:
+def _ours(cluster: ClusterClient, stagehand: SelfTestDriver) -> tuple[tuple[JsonObject, ...], ...]:
     """Namespaces, then the others: queues wait for their jobs."""
     kinds = (("namespaces",), (_CLASSES, *stagehand.kinds))
     try:

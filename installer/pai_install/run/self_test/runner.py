@@ -13,14 +13,9 @@ from pai_install.kube.objects import JsonObject
 from pai_install.run.self_test.cleanup import clean, gone, ref_of, start_controllers, stop_controllers
 from pai_install.run.self_test.devices import given
 from pai_install.run.self_test.observe import last_warning, samples
-from pai_install.schedulers.self_test.backends import (
-    STAGEHANDS,
-    Stagehand,
-    gang_objects,
-    namespaces,
-    queue_objects,
-    setting,
-)
+from pai_install.schedulers.registry import backend_of
+from pai_install.schedulers.self_test.driver import SelfTestDriver
+from pai_install.schedulers.self_test.manifests import gang_objects, namespaces, queue_objects, setting
 from pai_install.schedulers.self_test.model import OURS, RUN, Gang, Sample, Scenario, Scene
 from pai_install.schedulers.self_test.objects import Cast
 from pai_install.schedulers.self_test.scenario_run import Course, begun, refused, seen, told
@@ -48,9 +43,9 @@ class Theatre:
         self.began = self.clock()
 
     @property
-    def stagehand(self) -> Stagehand:
+    def stagehand(self) -> SelfTestDriver:
         """How its scheduler is asked."""
-        return STAGEHANDS[self.cast.backend]
+        return backend_of(self.cast.backend).self_test
 
     @property
     def now_s(self) -> float:

@@ -57,15 +57,6 @@ def hived_block(scheduling: Scheduling) -> Object:
     }
 
 
-def held_cells(devices: int, cpu_millis: int, memory_bytes: int, unit: tuple[int, int]) -> int:
-    """Cells that a pod holds: its devices, and as many as have its processors and its memory; at least one.
-
-    unit: thousandths of a core, and bytes of memory, that go with one cell.
-    """
-    parts = ((cpu_millis, unit[0]), (memory_bytes, unit[1]))
-    return max(devices, *(-(-asked // of_one) for asked, of_one in parts if of_one), 1)
-
-
 def leaf_types(supply: Mapping[str, Supply]) -> dict[str, str]:
     """SKU -> its leaf type: the SKU's name without what divides types in a way down."""
     found: dict[str, str] = {}

@@ -14,8 +14,9 @@ from ruamel.yaml import YAML
 
 from pai_install.ports import HIVED_EXTENDER_PORT
 from pai_install.schedulers.hived.cells import hived_config
-from pai_install.schedulers.hived.policies import MARKER, SCHEDULER, policies
+from pai_install.schedulers.hived.policies import policies
 from pai_install.scheduling import amounts
+from pai_install.scheduling.job_queue import HIVED_MARKER, HIVED_SCHEDULER
 from pai_install.scheduling.model import PRIORITIES, Scheduling, VirtualCluster
 
 Object = dict[str, Any]
@@ -54,7 +55,7 @@ def kube_scheduler_config(scheduling: Scheduling) -> Object:
         "httpTimeout": "15s",
         "nodeCacheCapable": True,
         "ignorable": False,
-        "managedResources": [{"name": MARKER, "ignoredByScheduler": True}],
+        "managedResources": [{"name": HIVED_MARKER, "ignoredByScheduler": True}],
     }
     return {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
@@ -62,7 +63,7 @@ def kube_scheduler_config(scheduling: Scheduling) -> Object:
         "leaderElection": {"leaderElect": False},
         # HiveD answers with the node that it chose: one that was not in the question is an error
         "percentageOfNodesToScore": 100,
-        "profiles": [{"schedulerName": f"{SCHEDULER}{cluster.name}"} for cluster in scheduling.clusters],
+        "profiles": [{"schedulerName": f"{HIVED_SCHEDULER}{cluster.name}"} for cluster in scheduling.clusters],
         "extenders": [extender],
     }
 

@@ -7,15 +7,17 @@ from typing import Any
 
 from pai_install.jobs.compile.jobset import job_set, outline_of
 from pai_install.jobs.compile.pod import Outline, PodExtras, secrets
+from pai_install.jobs.kubernetes import NativeJob
 from pai_install.jobs.model import Job, Role
 from pai_install.jobs.place import JobPlace
-from pai_install.schedulers.hived.cells import held_cells, leaf_types
-from pai_install.schedulers.hived.policies import MARKER, SCHEDULER
+from pai_install.schedulers.hived.cells import leaf_types
+from pai_install.schedulers.job_fields import JobField, pod_ways, priority_reason, queue_reason
+from pai_install.scheduling.amounts import held_cells
+from pai_install.scheduling.job_queue import HIVED_MARKER, HIVED_SCHEDULER, HIVED_SPEC, asks_hived
 from pai_install.scheduling.model import PRIORITIES
 
 Object = dict[str, Any]
 
-_SPEC = "hivedscheduler.microsoft.com/pod-scheduling-spec"
 _DEVICES = "metadata.annotations['hivedscheduler.microsoft.com/pod-leaf-cell-isolation']"
 
 
@@ -29,9 +31,9 @@ def hived_objects(job: Job, place: JobPlace) -> Iterator[Object]:
 def _extras(gang: Outline, role: Role) -> PodExtras:
     given = {"name": "NVIDIA_VISIBLE_DEVICES", "valueFrom": {"fieldRef": {"fieldPath": _DEVICES}}}
     return PodExtras(
-        {"schedulerName": f"{SCHEDULER}{gang.place.cluster.name}", "priorityClassName": gang.place.priority},
-        {_SPEC: _annotation(gang, role)},
-        {MARKER: "1"},
+        {"schedulerName": f"{HIVED_SCHEDULER}{gang.place.cluster.name}", "priorityClassName": gang.place.priority},
+        {HIVED_SPEC: _annotation(gang, role)},
+        {HIVED_MARKER: "1"},
         (given,) if role.resources.gpus else (),
     )
 
@@ -77,3 +79,12 @@ def _cells(gang: Outline, role: Role) -> int:
     supply = gang.place.scheduling.supply.get(sku, own)
     unit = supply.cpu_millis, supply.memory_bytes
     return held_cells(asked.gpus, asked.cpu * 1000, asked.memory_mb * 2**20, unit)
+
+
+def hived_fields(job: NativeJob, place: JobPlace) -> Iterator[JobField]:
+    """The scheduler of pods with devices, and the priority of all pods."""
+    for way in pod_ways(job):
+        if asks_hived(job.content, way):
+            cluster, reason = queue_reason(place)
+            yield JobField((*way, "spec", "schedulerName"), f"{HIVED_SCHEDULER}{cluster}", reason)
+        yield JobField((*way, "spec", "priorityClassName"), *priority_reason(place))

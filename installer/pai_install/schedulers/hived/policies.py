@@ -18,14 +18,11 @@ from pai_install.scheduling.admission import (
     vendors,
 )
 from pai_install.scheduling.amounts import devices_of
+from pai_install.scheduling.job_queue import HIVED_MARKER, HIVED_SCHEDULER, HIVED_SPEC
 from pai_install.scheduling.model import PRIORITIES, Scheduling
 
 Object = dict[str, Any]
 
-MARKER = "hivedscheduler.microsoft.com/pod-scheduling-enable"
-# before a virtual cluster's name: the scheduler that its pods name
-SCHEDULER = "hivedscheduler-ds-"
-SPEC = "hivedscheduler.microsoft.com/pod-scheduling-spec"
 # what HiveD itself writes when it binds a pod; the last one is what versions before 0.3.4 called the second
 _BOUND = "hivedscheduler.microsoft.com/pod-bind-info"
 _ISOLATION = ("hivedscheduler.microsoft.com/pod-leaf-cell-isolation", "hivedscheduler.microsoft.com/pod-gpu-isolation")
@@ -57,12 +54,12 @@ def policies(scheduling: Scheduling) -> Iterator[Object]:
 def _pods(scheduling: Scheduling) -> Object:
     at = {place: [cluster.name for cluster in clusters] for place, clusters in clusters_at(scheduling).items()}
     variables = {
-        "marked": asks("object.spec", (MARKER,)),
+        "marked": asks("object.spec", (HIVED_MARKER,)),
         "scheduler": "has(object.spec.schedulerName) ? object.spec.schedulerName : ''",
-        "ours": f"variables.scheduler.startsWith({literal(SCHEDULER)})",
-        "cluster": f"variables.scheduler.replace({literal(SCHEDULER)}, '')",
+        "ours": f"variables.scheduler.startsWith({literal(HIVED_SCHEDULER)})",
+        "cluster": f"variables.scheduler.replace({literal(HIVED_SCHEDULER)}, '')",
         "notes": "has(object.metadata.annotations) ? object.metadata.annotations : {}",
-        "spec": f"{literal(SPEC)} in variables.notes ? variables.notes[{literal(SPEC)}] : ''",
+        "spec": f"{literal(HIVED_SPEC)} in variables.notes ? variables.notes[{literal(HIVED_SPEC)}] : ''",
         # an administrator alone can make a namespace of that name
         "tries": f"request.namespace.startsWith({literal(f'{PLACES}-')})",
         "clusters": (
@@ -82,7 +79,8 @@ def _shape() -> Iterator[Rule]:
     """What lets a pod past HiveD, or crashes it."""
     yield Rule(
         "variables.marked == variables.ours",
-        f"'a pod of HiveD has the limit {MARKER}: 1 and a schedulerName {SCHEDULER}NAME, any other has neither'",
+        f"'a pod of HiveD has the limit {HIVED_MARKER}: 1 and a schedulerName {HIVED_SCHEDULER}NAME, "
+        "any other has neither'",
     )
     yield Rule(
         "!variables.marked || !has(object.spec.nodeName) || object.spec.nodeName == ''",
@@ -104,17 +102,17 @@ def _content() -> Iterator[Rule]:
     )
     yield Rule(
         f"!variables.ours || ({_PLAIN})",
-        f"'the annotation {SPEC} is to be plain lines of YAML, each key once'",
+        f"'the annotation {HIVED_SPEC} is to be plain lines of YAML, each key once'",
     )
     quote = "['\"]?"
     yield Rule(
         f"!variables.ours || variables.spec.matches({literal(f'(?m)^virtualCluster: {quote}')} + variables.cluster + "
         f"{literal(f'{quote}$')})",
-        f"'the annotation {SPEC} needs the line virtualCluster: ' + variables.cluster",
+        f"'the annotation {HIVED_SPEC} needs the line virtualCluster: ' + variables.cluster",
     )
     yield Rule(
         f"!variables.ours || variables.spec.matches({literal('(?m)^ignoreK8sSuggestedNodes: false$')})",
-        f"'the annotation {SPEC} needs the line ignoreK8sSuggestedNodes: false, or HiveD binds pods to nodes "
+        f"'the annotation {HIVED_SPEC} needs the line ignoreK8sSuggestedNodes: false, or HiveD binds pods to nodes "
         "that refuse them'",
     )
     yield Rule(

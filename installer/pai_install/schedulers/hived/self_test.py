@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from pai_install.kube.objects import JsonObject as Found
 from pai_install.kube.objects import child, text
 from pai_install.schedulers.hived.cells import leaf_types
-from pai_install.schedulers.hived.policies import MARKER, SCHEDULER, SPEC
 from pai_install.schedulers.hived.usage import hived_pods
+from pai_install.schedulers.self_test.driver import SelfTestDriver
 from pai_install.schedulers.self_test.model import PLACES, Gang, Scenario
 from pai_install.schedulers.self_test.objects import CELL_PRIORITIES, Cast, CellStage, JsonObject, job_spec, meta
 from pai_install.schedulers.self_test.scenarios import Bounds, on_cells, on_cores
+from pai_install.scheduling.job_queue import HIVED_MARKER, HIVED_SCHEDULER, HIVED_SPEC
 from pai_install.scheduling.model import PRIORITIES, Priority, Scheduling, Supply, VirtualCluster
 from pai_install.scheduling.usage.health import lacks
 
@@ -60,10 +61,10 @@ def programme(scheduling: Scheduling, nodes: Iterable[Found], pods: Iterable[Fou
     if not stages:
         return Programme((), dict.fromkeys(_checks(bounds), refused or "no virtual cluster is guaranteed anything"))
     stage = stages[0]
-    acts = [Act(stage, one) for one in on_cells(bounds, MARKER, stage.room, _total(stage))]
+    acts = [Act(stage, one) for one in on_cells(bounds, HIVED_MARKER, stage.room, _total(stage))]
     plain = next((it for it in stages if not it.devices), None)
     if plain is not None:
-        acts.append(Act(plain, on_cores(bounds, MARKER, plain.room)))
+        acts.append(Act(plain, on_cores(bounds, HIVED_MARKER, plain.room)))
     return Programme(tuple(acts), dict(_reasons(stage, refused)))
 
 
@@ -82,7 +83,7 @@ def _total(stage: CellStage) -> int:
 
 def _checks(bounds: Bounds) -> Iterator[str]:
     """All that HiveD promises to pass, but for what is shown without a virtual cluster."""
-    for scenario in (*on_cells(bounds, MARKER, _LEAST, _WANTED), on_cores(bounds, MARKER, _LEAST)):
+    for scenario in (*on_cells(bounds, HIVED_MARKER, _LEAST, _WANTED), on_cores(bounds, HIVED_MARKER, _LEAST)):
         yield from scenario.checks
 
 
@@ -159,8 +160,8 @@ def _job(cast: Cast, scenario: Scenario, gang: Gang, pods: int) -> JsonObject:
     cluster = cast.stage.guest if borrows else cast.stage.cluster
     spec = job_spec(cast, scenario, gang, pods)
     template = spec["template"]
-    template["metadata"]["annotations"] = {SPEC: _annotation(cast, cast.stage, scenario, gang)}
-    template["spec"]["schedulerName"] = f"{SCHEDULER}{cluster}"
+    template["metadata"]["annotations"] = {HIVED_SPEC: _annotation(cast, cast.stage, scenario, gang)}
+    template["spec"]["schedulerName"] = f"{HIVED_SCHEDULER}{cluster}"
     if borrows:
         template["spec"]["priorityClassName"] = _BORROWS
     return {**spec, "backoffLimit": 0}
@@ -181,3 +182,6 @@ def _annotation(cast: Cast, stage: CellStage, scenario: Scenario, gang: Gang) ->
         f"    leafCellNumber: {stage.unit}",
     ]
     return "\n".join(lines)
+
+
+DRIVER = SelfTestDriver(JOBS, gang_objects, namespaces=CONTROLLERS)

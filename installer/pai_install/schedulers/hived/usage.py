@@ -9,19 +9,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
-
 from pai_install.kube.objects import JsonObject, child, number, text
-from pai_install.schedulers.hived.policies import SCHEDULER
+from pai_install.scheduling.job_queue import HIVED_SCHEDULER, cells_of, hived_spec
 from pai_install.scheduling.model import PRIORITIES, Scheduling
 from pai_install.scheduling.usage.model import Seen, SeenJob, Use
 from pai_install.scheduling.usage.pods import alive, full_name, node_of
 
 KINDS = ("pods",)
-_SPEC = "hivedscheduler.microsoft.com/pod-scheduling-spec"
-# the older one is what OpenPAI wrote before HiveD knew other devices
-_NUMBERS = ("leafCellNumber", "gpuNumber")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +38,7 @@ def hived_seen(scheduling: Scheduling, found: Mapping[str, Iterable[JsonObject]]
 
 def hived_pods(pods: Iterable[JsonObject]) -> list[HivedPod]:
     """Those of HiveD that have not ended."""
-    return [_asked(pod) for pod in alive(pods) if text(_spec(pod).get("schedulerName")).startswith(SCHEDULER)]
+    return [_asked(pod) for pod in alive(pods) if text(_spec(pod).get("schedulerName")).startswith(HIVED_SCHEDULER)]
 
 
 def _spec(pod: JsonObject) -> JsonObject:
@@ -53,27 +47,17 @@ def _spec(pod: JsonObject) -> JsonObject:
 
 def _asked(pod: JsonObject) -> HivedPod:
     """A pod whose annotation cannot be read uses nothing that HiveD knows of."""
-    said = said_by(pod)
-    units = next((count for name in _NUMBERS if (count := number(said.get(name))) is not None), 0)
+    said = hived_spec(pod)
     namespace = text(child(pod, "metadata").get("namespace"))
     gang = text(child(said, "affinityGroup").get("name"))
     return HivedPod(
-        cluster=text(_spec(pod).get("schedulerName")).removeprefix(SCHEDULER),
-        units=max(0, units),
+        cluster=text(_spec(pod).get("schedulerName")).removeprefix(HIVED_SCHEDULER),
+        units=cells_of(said),
         borrows=number(said.get("priority")) == PRIORITIES["oppo"],
         job=f"{namespace}/{gang.removeprefix(f'{namespace}/')}" if gang else full_name(pod),
         node=node_of(pod),
         priority=number(said.get("priority")) or 0,
     )
-
-
-def said_by(pod: JsonObject) -> JsonObject:
-    """What a pod's annotation says to HiveD; empty where it has none that can be read."""
-    try:
-        found = YAML(typ="safe", pure=True).load(text(child(pod, "metadata", "annotations").get(_SPEC)))
-    except YAMLError:
-        return {}
-    return found if isinstance(found, Mapping) else {}
 
 
 def _uses(scheduling: Scheduling, asked: Iterable[HivedPod]) -> Iterator[Use]:
@@ -97,9 +81,12 @@ def _jobs(asked: Iterable[HivedPod]) -> Iterator[SeenJob]:
     """One for all pods of a gang; it waits while none of them has a machine."""
     placed: dict[tuple[str, str], bool] = {}
     units: Counter[tuple[str, str]] = Counter()
+    priorities: dict[tuple[str, str], int] = {}
     for pod in asked:
         key = pod.cluster, pod.job
+        priorities[key] = pod.priority
         placed[key] = placed.get(key, False) or bool(pod.node)
         units[key] += pod.units
     for (cluster, name), runs in placed.items():
-        yield SeenJob(cluster, name, not runs, {"devices": units[cluster, name]} if units[cluster, name] else {})
+        total = {"devices": units[cluster, name]} if units[cluster, name] else {}
+        yield SeenJob(cluster, name, not runs, total, priorities[cluster, name])

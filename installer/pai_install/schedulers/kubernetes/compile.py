@@ -22,7 +22,7 @@ _NAME = "pai-virtual-clusters"
 _UNSAID = {"cpu": "100m", "memory": "128Mi"}
 
 
-def default_objects(scheduling: Scheduling) -> Iterator[Object]:
+def kubernetes_objects(scheduling: Scheduling) -> Iterator[Object]:
     """Priorities, and a quota in each namespace that may submit."""
     yield from pod_priorities(preempts=False)
     for namespace, clusters in clusters_at(scheduling).items():
@@ -90,7 +90,7 @@ def _limits(namespace: str) -> Object:
     }
 
 
-def default_remarks(scheduling: Scheduling) -> Iterator[str]:
+def kubernetes_remarks(scheduling: Scheduling) -> Iterator[str]:
     """What Kubernetes' own scheduler does not keep of what was asked."""
     yield "jobs do not start whole or not at all: a part of one may hold devices and wait for the rest"
     yield "a higher priority only goes before others that wait: it takes nothing from those that run"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pai_install.schedulers.self_test.driver import SelfTestDriver
 from pai_install.schedulers.self_test.model import Gang, Scenario
 from pai_install.schedulers.self_test.objects import Cast, JsonObject, amount, job_spec, meta
 
@@ -32,3 +33,6 @@ def gang_objects(cast: Cast, scenario: Scenario, gang: Gang) -> tuple[JsonObject
 
 def _name(gang: Gang, role: int) -> str:
     return gang.name if len(gang.tasks) == 1 else f"{gang.name}-{role}"
+
+
+DRIVER = SelfTestDriver(JOBS, gang_objects, queues)

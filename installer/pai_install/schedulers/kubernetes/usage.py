@@ -18,7 +18,7 @@ from pai_install.scheduling.usage.pods import alive, full_name, node_of, uses_of
 KINDS = ("pods",)
 
 
-def default_seen(scheduling: Scheduling, found: Mapping[str, Iterable[JsonObject]]) -> Seen:
+def kubernetes_seen(scheduling: Scheduling, found: Mapping[str, Iterable[JsonObject]]) -> Seen:
     """found: the objects of each of KINDS."""
     owners = owners_of(scheduling)
     unknown = frozenset(it.name for those in clusters_at(scheduling).values() if len(those) > 1 for it in those)

@@ -9,7 +9,8 @@ from pai_install.jobs.compile.jobset import job_set, outline_of
 from pai_install.jobs.compile.pod import PodExtras, secrets
 from pai_install.jobs.model import Job
 from pai_install.jobs.place import JobPlace
-from pai_install.schedulers.kueue.policies import PRIORITY_LABEL, QUEUE_LABEL
+from pai_install.schedulers.job_fields import JobField, priority_reason, queue_reason
+from pai_install.scheduling.job_queue import PRIORITY_LABEL, QUEUE_LABEL
 
 Object = dict[str, Any]
 
@@ -23,3 +24,9 @@ def kueue_objects(job: Job, place: JobPlace) -> Iterator[Object]:
     extras = {role.name: PodExtras(annotations=_ANYWHERE) for role in job.roles}
     yield job_set(gang, extras, **{QUEUE_LABEL: place.cluster.name, PRIORITY_LABEL: place.priority})
     yield from secrets(gang)
+
+
+def kueue_fields(place: JobPlace) -> Iterator[JobField]:
+    """The labels of the queue and the priority."""
+    yield JobField(("metadata", "labels", QUEUE_LABEL), *queue_reason(place))
+    yield JobField(("metadata", "labels", PRIORITY_LABEL), *priority_reason(place))

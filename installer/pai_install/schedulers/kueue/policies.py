@@ -18,12 +18,11 @@ from pai_install.scheduling.admission import (
 )
 from pai_install.scheduling.amounts import devices_of
 from pai_install.scheduling.job_kinds import JobKind, queued_at, templates
+from pai_install.scheduling.job_queue import PRIORITY_LABEL, QUEUE_LABEL
 from pai_install.scheduling.model import PRIORITIES, Scheduling
 
 Object = dict[str, Any]
 
-QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
-PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
 # who makes pods of jobs that Kueue let start: Kubernetes' controller, of Jobs and those of a JobSet, and Kubeflow's
 _POD_MAKERS = (
     "system:serviceaccount:kube-system:job-controller",

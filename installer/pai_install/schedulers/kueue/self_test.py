@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pai_install.schedulers.kueue.policies import PRIORITY_LABEL, QUEUE_LABEL
+from pai_install.schedulers.self_test.driver import SelfTestDriver
 from pai_install.schedulers.self_test.model import PREFIX, Gang, Queue, Scenario
 from pai_install.schedulers.self_test.objects import (
     PRIORITIES,
@@ -17,6 +17,7 @@ from pai_install.schedulers.self_test.objects import (
     job_spec,
     meta,
 )
+from pai_install.scheduling.job_queue import PRIORITY_LABEL, QUEUE_LABEL
 from pai_install.scheduling.model import HOST_LABEL
 
 API = "kueue.x-k8s.io/v1beta2"
@@ -128,3 +129,6 @@ def pods_ready_s(configmaps: Sequence[Mapping[str, Any]]) -> float:
     found = re.search(r"^\s+timeout:\s*\"?((?:\d+[hms])+)", section[1], re.MULTILINE)
     parts = re.findall(r"(\d+)([hms])", found[1]) if found else []
     return float(sum(int(number) * {"h": 3600, "m": 60, "s": 1}[unit] for number, unit in parts))
+
+
+DRIVER = SelfTestDriver(JOBS, gang_objects, queues, shared, WORDS, why, KINDS, CONTROLLERS)

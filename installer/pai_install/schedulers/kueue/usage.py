@@ -48,7 +48,8 @@ def _jobs(scheduling: Scheduling, workloads: Iterable[JsonObject]) -> Iterator[S
             continue
         # a queue that jobs name is called as its virtual cluster
         cluster = text(child(status, "admission").get("clusterQueue")) or text(spec.get("queueName"))
-        yield SeenJob(cluster, full_name(workload), waits, words_of(scheduling, _asked(spec)))
+        units, priority = words_of(scheduling, _asked(spec)), number(spec.get("priority")) or 0
+        yield SeenJob(cluster, full_name(workload), waits, units, priority)
 
 
 def _asked(spec: JsonObject) -> Mapping[str, float]:

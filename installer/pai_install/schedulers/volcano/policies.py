@@ -21,8 +21,6 @@ from pai_install.scheduling.model import Scheduling
 
 Object = dict[str, Any]
 
-# by which a pod that no Volcano Job made names its queue
-QUEUE_NOTE = "scheduling.volcano.sh/queue-name"
 
 _POD = RequestKind("", "v1", "pods")
 _JOB = RequestKind("batch.volcano.sh", "v1alpha1", "jobs")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from pai_install.schedulers.self_test.driver import SelfTestDriver
 from pai_install.schedulers.self_test.model import Gang, Queue, Scenario
 from pai_install.schedulers.self_test.objects import Cast, JsonObject, amount, class_name, meta, pod_template
 
@@ -72,3 +73,6 @@ def why(groups: Sequence[Mapping[str, Any]]) -> str:
     conditions = [row for group in groups for row in (group.get("status") or {}).get("conditions") or ()]
     waiting = [row for row in conditions if row.get("type") == "Unschedulable" and row.get("status") == "True"]
     return "; ".join(dict.fromkeys(str(row["message"]) for row in waiting if row.get("message")))
+
+
+DRIVER = SelfTestDriver(JOBS, gang_objects, queues, words=WORDS, why=why, kinds=KINDS, namespaces=CONTROLLERS)

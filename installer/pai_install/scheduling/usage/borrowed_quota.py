@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from pai_install.scheduling.model import Scheduling
+from pai_install.scheduling.quota_rules import QuotaRules
 from pai_install.scheduling.usage.model import Use
 
 
-def lent_of(scheduling: Scheduling, uses: Iterable[Use]) -> Mapping[tuple[str, str], int]:
+def lent_of(scheduling: Scheduling, uses: Iterable[Use], rules: QuotaRules) -> Mapping[tuple[str, str], int]:
     """Virtual cluster and SKU -> units of its idle guarantee that others use; those that lend nothing are left out."""
     told = tuple(uses)
     found: dict[tuple[str, str], int] = {}
     for sku in scheduling.supply:
-        offers = _offers(scheduling, sku, tuple(use for use in told if use.sku == sku))
+        offers = _offers(scheduling, sku, tuple(use for use in told if use.sku == sku), rules)
         wanted = sum(use.borrowed for use in told if use.sku == sku) - _unassigned(scheduling, sku)
         parts = _divided(max(0, wanted), offers)
         found |= {(name, sku): units for name, units in parts.items() if units}
@@ -29,12 +30,12 @@ def _unassigned(scheduling: Scheduling, sku: str) -> int:
     return max(0, scheduling.free(sku) - given)
 
 
-def _offers(scheduling: Scheduling, sku: str, uses: tuple[Use, ...]) -> Mapping[str, int]:
-    """What each has idle and lends; HiveD knows no limit of it."""
+def _offers(scheduling: Scheduling, sku: str, uses: tuple[Use, ...], rules: QuotaRules) -> Mapping[str, int]:
+    """What each has idle and lends, without a limit where only jobs of priority oppo borrow."""
     kept = {use.cluster: use.kept for use in uses}
     shares = {cluster.name: share for cluster in scheduling.clusters if (share := cluster.share(sku)) is not None}
     idle = {name: max(0, share.units - kept.get(name, 0)) for name, share in shares.items()}
-    if scheduling.backend == "hived":
+    if rules.lends_to_oppo:
         return idle
     return {name: min(idle[name], share.lend) for name, share in shares.items()}
 

@@ -29,13 +29,15 @@ class Use:
 class SeenJob:
     """A job of a virtual cluster that has not ended. name: with its namespace.
 
-    waits: it has nothing yet. units: resource -> what it asks for; of cores the resource is "".
+    waits: it has nothing yet. units: resource -> what it asks for; of cores the resource is "". priority: as a number,
+    0 where the scheduler does not keep it.
     """
 
     cluster: str
     name: str
     waits: bool
     units: Mapping[str, int] = field(default_factory=dict)
+    priority: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,8 @@ from pai_install.scheduling.model import Backend
 from pai_install.site.groups import RECORD_LABEL
 from tests.unit.agents.job_recorder.objects import Object, complete, job, pod
 from tests.unit.jobs.examples import servers_and_workers, single, somewhere, whole
-from tests.unit.jobs.test_defaulting import JOB as NATIVE_JOB
-from tests.unit.jobs.test_defaulting import POD, TASKS, TFJOB, made
+from tests.unit.schedulers.test_defaulting import JOB as NATIVE_JOB
+from tests.unit.schedulers.test_defaulting import POD, TASKS, TFJOB, made
 
 MOST = 1024 * 1024
 

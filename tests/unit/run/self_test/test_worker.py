@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from pai_install.run.self_test import worker
-from pai_install.schedulers.hived.policies import SPEC
 from pai_install.schedulers.last_applied import kept_object
 from pai_install.schedulers.self_test.model import Scenario
 from pai_install.schedulers.self_test.objects import Cast
 from pai_install.schedulers.self_test.scenario_run import Course, begun
 from pai_install.schedulers.volcano.self_test import GROUP_LABEL
+from pai_install.scheduling.job_queue import HIVED_SPEC
 from tests.unit.cluster.fake import FakeCluster
 from tests.unit.scheduling.usage.objects import pod
 from tests.virtual_clusters import cluster, gpus, share, site, with_backend
@@ -103,7 +103,7 @@ def on_hived(tmp_path: Path, cluster: FakeCluster, **words: Any) -> dict[str, tu
 
 
 def users_pod() -> dict[str, Any]:
-    note = {SPEC: "virtualCluster: research\npriority: 10\nleafCellNumber: 8"}
+    note = {HIVED_SPEC: "virtualCluster: research\npriority: 10\nleafCellNumber: 8"}
     return {**pod("job", "a100-1", notes=note, scheduler="hivedscheduler-ds-research"), "kind": "Pod"}
 
 

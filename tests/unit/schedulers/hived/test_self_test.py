@@ -10,12 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pai_install.schedulers.hived.compile import class_value
-from pai_install.schedulers.hived.policies import MARKER, SPEC
 from pai_install.schedulers.hived.self_test import Programme, busy, gang_objects, programme
-from pai_install.schedulers.hived.usage import said_by
 from pai_install.schedulers.self_test.guarantees import PROMISES, START, left_out, unpromised
 from pai_install.schedulers.self_test.objects import CELL_PRIORITIES, Cast, CellStage
 from pai_install.schedulers.self_test.scenarios import Bounds, on_cells
+from pai_install.scheduling.job_queue import HIVED_MARKER, HIVED_SPEC, hived_spec
 from pai_install.scheduling.model import PRIORITIES, Scheduling, Supply
 from tests.unit.scheduling.usage.objects import pod
 from tests.virtual_clusters import CASES, cluster, cores, gpus, pinned, share, site, two_teams, with_backend
@@ -40,7 +39,7 @@ def planned(scheduling: Scheduling, *pods: dict[str, Any]) -> Programme:
 
 
 def theirs(node_name: str, namespace: str = "research") -> dict[str, Any]:
-    note = {SPEC: "virtualCluster: research\npriority: 10\nleafCellNumber: 1"}
+    note = {HIVED_SPEC: "virtualCluster: research\npriority: 10\nleafCellNumber: 1"}
     found = pod("theirs", node_name, notes=note, scheduler="hivedscheduler-ds-research")
     return {**found, "metadata": {**found["metadata"], "namespace": namespace}}
 
@@ -61,7 +60,7 @@ def test_cores_are_tried_where_machines_without_devices_are_guaranteed() -> None
     found = planned(CASES["cpu_only"]())
     (act,) = [act for act in found.acts if act.scenario.name == "cores"]
     assert (act.stage.cluster, act.stage.sku, act.stage.devices) == ("batch", "cpu", False)
-    assert (act.scenario.resource, act.scenario.unit) == (MARKER, "1")
+    assert (act.scenario.resource, act.scenario.unit) == (HIVED_MARKER, "1")
 
 
 def test_one_who_has_everything_cannot_borrow() -> None:
@@ -146,11 +145,11 @@ def test_every_promise_is_tried_once_or_has_a_reason(case: str, *, disruptive: b
 
 def asked(name: str, gang: str, stage: CellStage = STAGE) -> list[tuple[dict[str, Any], dict[str, Any]]]:
     """What HiveD is told by each role of a gang, and its pod's spec."""
-    scenario = next(one for one in on_cells(BOUNDS, MARKER, stage.room, stage.total) if one.name == name)
+    scenario = next(one for one in on_cells(BOUNDS, HIVED_MARKER, stage.room, stage.total) if one.name == name)
     cast = Cast("hived", "run-1", "busybox", ("w1",), stage=stage)
     (job_set,) = gang_objects(cast, scenario, scenario.gangs[gang])
     templates = [row["template"]["spec"]["template"] for row in job_set["spec"]["replicatedJobs"]]
-    return [(dict(said_by(template)), template["spec"]) for template in templates]
+    return [(dict(hived_spec(template)), template["spec"]) for template in templates]
 
 
 def test_the_roles_of_a_gang_are_one_affinity_group() -> None:
@@ -161,7 +160,7 @@ def test_the_roles_of_a_gang_are_one_affinity_group() -> None:
         "members": [{"podNumber": 3, "leafCellNumber": 2}],
     }
     assert spec["schedulerName"] == "hivedscheduler-ds-research"
-    assert spec["containers"][0]["resources"]["limits"] == {MARKER: "1"}
+    assert spec["containers"][0]["resources"]["limits"] == {HIVED_MARKER: "1"}
 
 
 def test_who_borrows_has_the_sites_priority_for_it_in_another_virtual_cluster() -> None:

@@ -33,7 +33,7 @@ def test_pods_say_what_they_use() -> None:
     seen = hived_seen(SITE, {"pods": pods})
     assert set(seen.uses) == {Use("research", "a100", 5, borrowed=3), Use("lab", "a100", 4, own=4)}
     assert seen.jobs[:2] == (
-        SeenJob("research", "vision/gang", waits=False, units={"devices": 4}),
-        SeenJob("research", "vision/c", waits=False, units={"devices": 3}),
+        SeenJob("research", "vision/gang", waits=False, units={"devices": 4}, priority=10),
+        SeenJob("research", "vision/c", waits=False, units={"devices": 3}, priority=-1),
     )
     assert SeenJob("lab", "vision/e", waits=True, units={"devices": 1}) in seen.jobs

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pai_install.schedulers.kubernetes.usage import default_seen
+from pai_install.schedulers.kubernetes.usage import kubernetes_seen
 from pai_install.scheduling.usage.model import SeenJob, Use
 from tests.unit.scheduling.usage.objects import pod
 from tests.virtual_clusters import cluster, cores, gpus, share, site
@@ -30,7 +30,7 @@ def test_pods_by_namespace() -> None:
         pod("e", "a100-2", namespace="nlp", asks=asks),
         pod("f", "a100-2", "Failed", asks=asks),
     ]
-    seen = default_seen(SITE, {"pods": pods})
+    seen = kubernetes_seen(SITE, {"pods": pods})
     assert seen.uses == (Use("research", "a100", 4), Use("research", "cpu", 2))
     assert seen.unknown == {"product", "lab"}
     assert SeenJob("research", "vision/a", waits=False, units={"nvidia.com/gpu": 8}) in seen.jobs

@@ -7,17 +7,17 @@ from typing import Any, get_args
 
 import pytest
 
-from pai_install.schedulers.hived.policies import MARKER
 from pai_install.schedulers.kueue import self_test as kueue
-from pai_install.schedulers.self_test.backends import STAGEHANDS, gang_objects, namespaces, queue_objects, setting
+from pai_install.schedulers.self_test.manifests import gang_objects, namespaces, queue_objects, setting
 from pai_install.schedulers.self_test.model import RESOURCE, Gang, Rank, Scenario
 from pai_install.schedulers.self_test.objects import PRIORITIES as OURS_PRIORITIES
 from pai_install.schedulers.self_test.objects import Cast, CellStage, amount
 from pai_install.schedulers.self_test.scenarios import Bounds, on_cells, on_cores, scenarios
 from pai_install.schedulers.volcano import self_test as volcano
-from pai_install.scheduling.model import PRIORITIES, Backend
+from pai_install.scheduling.job_queue import HIVED_MARKER
+from pai_install.scheduling.model import BACKENDS, PRIORITIES, Backend
 
-PLAYED: tuple[Backend, ...] = tuple(STAGEHANDS)
+PLAYED: tuple[Backend, ...] = BACKENDS
 STAGE = CellStage("research", "product", "a100", "a100", unit=2, room=4, total=8, devices=True)
 
 
@@ -27,7 +27,10 @@ def cast(backend: Backend) -> Cast:
 
 def chosen(backend: Backend) -> tuple[Scenario, ...]:
     if backend == "hived":
-        return (*on_cells(Bounds(), MARKER, STAGE.room, STAGE.total), on_cores(Bounds(), MARKER, STAGE.room))
+        return (
+            *on_cells(Bounds(), HIVED_MARKER, STAGE.room, STAGE.total),
+            on_cores(Bounds(), HIVED_MARKER, STAGE.room),
+        )
     return scenarios(backend, Bounds(requeue_s=50))
 
 
@@ -78,7 +81,7 @@ def test_no_pod_takes_anything_from_users(backend: Backend) -> None:
         (container,) = spec["containers"]
         (resource,) = container["resources"]["requests"]
         assert container["resources"]["limits"] == container["resources"]["requests"]
-        assert resource.startswith(RESOURCE) or resource in ("cpu", MARKER)
+        assert resource.startswith(RESOURCE) or resource in ("cpu", HIVED_MARKER)
         if resource == "cpu":
             assert classes[spec["priorityClassName"]]["preemptionPolicy"] == "Never"
 

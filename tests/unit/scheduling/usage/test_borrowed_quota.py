@@ -6,11 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pai_install.scheduling.model import Scheduling
+from pai_install.scheduling.quota_rules import QuotaRules
 from pai_install.scheduling.usage.amounts import use_of
 from pai_install.scheduling.usage.borrowed_quota import lent_of
 from pai_install.scheduling.usage.model import Use
 from tests.unit.scheduling.sites import divided_sites
 from tests.virtual_clusters import cluster, gpus, share, site
+
+RULES = QuotaRules(lends=True)
 
 
 @st.composite
@@ -34,7 +37,7 @@ def used_sites(draw: st.DrawFn) -> tuple[Scheduling, tuple[Use, ...]]:
 @given(used_sites())
 def test_what_is_lent_is_what_is_borrowed_beyond_what_is_no_ones(found: tuple[Scheduling, tuple[Use, ...]]) -> None:
     scheduling, uses = found
-    lent = lent_of(scheduling, uses)
+    lent = lent_of(scheduling, uses, RULES)
     for sku in scheduling.supply:
         of_sku = [use for use in uses if use.sku == sku]
         shares = {it.name: share for it in scheduling.clusters if (share := it.share(sku)) is not None}
@@ -54,7 +57,7 @@ def test_no_one_lends_more_than_is_idle_whatever_the_scheduler_says(scheduling: 
         for it, amount in zip(scheduling.clusters, amounts, strict=False)
         for sku in scheduling.supply
     ]
-    for (name, sku), units in lent_of(scheduling, told).items():
+    for (name, sku), units in lent_of(scheduling, told, RULES).items():
         share = scheduling.cluster(name).share(sku)
         assert share is not None
         assert 0 < units <= share.lend
@@ -68,5 +71,5 @@ def test_lenders_share_in_proportion_and_what_is_no_ones_goes_first() -> None:
         cluster("c", share(supply, 4)),
     )
     made = site(supply, clusters=clusters)
-    assert lent_of(made, [use_of(clusters[2], "a100", 8, 0)]) == {}
-    assert lent_of(made, [use_of(clusters[2], "a100", 16, 0)]) == {("a", "a100"): 6, ("b", "a100"): 2}
+    assert lent_of(made, [use_of(clusters[2], "a100", 8, 0)], RULES) == {}
+    assert lent_of(made, [use_of(clusters[2], "a100", 16, 0)], RULES) == {("a", "a100"): 6, ("b", "a100"): 2}

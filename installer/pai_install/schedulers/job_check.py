@@ -12,8 +12,10 @@ from pai_install.jobs.capacity import Ask, Capacity
 from pai_install.jobs.kubernetes import Native, NativeJob
 from pai_install.jobs.model import Job
 from pai_install.jobs.read import JobReading
+from pai_install.schedulers.registry import backend_of
 from pai_install.scheduling.admission import allowed
 from pai_install.scheduling.model import Scheduling, VirtualCluster
+from pai_install.scheduling.quota_rules import QuotaRules
 from pai_install.scheduling.read import scheduling_of
 from pai_install.site.groups import DEFAULT, PlacedGroup, groups_of, namespace_of
 from pai_install.site.model import Site
@@ -61,6 +63,10 @@ class _Checker:
     def _scheduling(self) -> Scheduling | None:
         return scheduling_of(self.site)
 
+    @property
+    def _rules(self) -> QuotaRules:
+        return backend_of(self._scheduling.backend).rules if self._scheduling is not None else QuotaRules()
+
     @cached_property
     def _groups(self) -> tuple[PlacedGroup, ...]:
         return groups_of(self.site.services)
@@ -77,7 +83,7 @@ class _Checker:
         if wrong:
             return
         priority = job.priority or (cluster.usual if cluster is not None else "test")
-        capacity = Capacity(self.site, self._scheduling, cluster, borrows=priority == "oppo")
+        capacity = Capacity(self.site, self._scheduling, cluster, priority == "oppo", self._rules)
         wishes = [
             Ask(
                 role.name,
@@ -100,7 +106,7 @@ class _Checker:
             yield from wrong
             if wrong or self._scheduling is None:
                 continue
-            capacity = Capacity(self.site, self._scheduling, cluster, borrows=True)
+            capacity = Capacity(self.site, self._scheduling, cluster, borrows=True, rules=self._rules)
             wishes = [
                 Ask(role.name, role.instances, sum(role.devices.values()), role.cpu_millis, role.memory_bytes, None)
                 for role in job.roles

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 from pai_install.documents.document import Document, Entries, Items, Text
 from pai_install.documents.problem import YamlPath, short
-from pai_install.jobs.defaulting import asks_hived
 from pai_install.jobs.kubernetes import Companion, Native, NativeJob
 from pai_install.jobs.place import JobPlace
 from pai_install.scheduling.admission import vendors
 from pai_install.scheduling.amounts import devices_of
 from pai_install.scheduling.job_kinds import template_ways
+from pai_install.scheduling.job_queue import asks_hived
 from pai_install.scheduling.pod_limits import CAPABILITIES, VOLUMES
 
 _CONTAINERS = ("containers", "initContainers")

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from pai_install.jobs.admission import refuse
-from pai_install.jobs.defaulting import contradictions, native_objects
 from pai_install.jobs.kubernetes import Native
 from pai_install.jobs.place import JobPlace
 from pai_install.jobs.read import read_job_text
+from pai_install.schedulers.admission import refuse
+from pai_install.schedulers.defaulting import contradictions, native_objects
 from pai_install.scheduling.model import Backend
 from tests.unit.jobs.examples import somewhere
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pai_install.jobs.check import check_job
+from pai_install.schedulers.job_check import check_job
 from tests.unit.jobs.sites import GROUPS, STORAGES, research
 from tests.unit.jobs.test_read import JOBSET, KUBEFLOW, POD, V2, read
 from tests.unit.scheduling.test_read import VALID

@@ -1,0 +1,75 @@
+"""What a scheduler back end has to provide. One package each implements it; `registry.py` lists them. Pure."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from pai_install.jobs.kubernetes import NativeJob
+from pai_install.jobs.model import Job
+from pai_install.jobs.place import JobPlace
+from pai_install.kube.objects import JsonObject
+from pai_install.schedulers.job_fields import JobField
+from pai_install.schedulers.job_inventory import KeptJob
+from pai_install.schedulers.self_test.driver import SelfTestDriver
+from pai_install.scheduling.model import Backend, Scheduling
+from pai_install.scheduling.quota_rules import QuotaRules
+from pai_install.scheduling.usage.model import Seen
+
+Object = dict[str, Any]
+# kind of objects, as kubectl names it -> the objects
+Answers = Mapping[str, Iterable[JsonObject]]
+
+
+@dataclass(frozen=True, slots=True)
+class Desired:
+    """The desired state of a site's virtual clusters.
+
+    objects: of Kubernetes, in the order in which they are created. node_labels: machine -> labels. role_variables:
+    machine -> variables of roles, for a scheduler that runs outside Kubernetes. unsupported: a sentence for each
+    property of the site that this scheduler cannot keep.
+    """
+
+    objects: tuple[Object, ...] = ()
+    node_labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    role_variables: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    unsupported: tuple[str, ...] = ()
+
+
+class SchedulerBackend(ABC):
+    """One batch scheduler.
+
+    name: value of the key `scheduler.type` in a site. addons: that it needs, in the order of installation.
+    usage_resources, inventory_resources: kinds of objects that `usage` and `kept_jobs` read, in all namespaces.
+    status_resource: kind of the objects with the reason of a pending job; empty: none.
+    """
+
+    name: ClassVar[Backend]
+    rules: ClassVar[QuotaRules]
+    addons: ClassVar[tuple[str, ...]]
+    usage_resources: ClassVar[tuple[str, ...]]
+    inventory_resources: ClassVar[tuple[str, ...]]
+    status_resource: ClassVar[str] = ""
+    self_test: ClassVar[SelfTestDriver]
+
+    @abstractmethod
+    def desired(self, scheduling: Scheduling) -> Desired:
+        """What the site's virtual clusters need."""
+
+    @abstractmethod
+    def job_objects(self, job: Job, place: JobPlace) -> Iterator[Object]:
+        """A job's own object, then those that go with it. Raises PaiError for what the scheduler cannot do."""
+
+    @abstractmethod
+    def queue_fields(self, job: NativeJob, place: JobPlace) -> Iterator[JobField]:
+        """Fields that put a job written as a Kubernetes object into its queue."""
+
+    @abstractmethod
+    def usage(self, scheduling: Scheduling, answers: Answers) -> Seen:
+        """What jobs use. answers: the objects of each of `usage_resources`."""
+
+    @abstractmethod
+    def kept_jobs(self, answers: Answers, devices: Collection[str]) -> Iterator[KeptJob]:
+        """Jobs that must end before the scheduler can be removed. answers: of each of `inventory_resources`."""

@@ -1,0 +1,82 @@
+"""How jobs name their queue and priority: the marks of every scheduler, for readers of jobs. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+
+from pai_install.kube.objects import JsonObject, child, number, text, words
+from pai_install.scheduling.job_kinds import JobKind
+from pai_install.scheduling.model import PRIORITIES
+from pai_install.scheduling.usage.amounts import asked_by_pod
+
+# Kueue: labels of the job
+QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
+PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
+# Volcano: an annotation of pods that are in no Volcano Job
+QUEUE_NOTE = "scheduling.volcano.sh/queue-name"
+# HiveD: the scheduler that pods name, the resource that they ask for, and the annotation with the rest
+HIVED_SCHEDULER = "hivedscheduler-ds-"
+HIVED_MARKER = "hivedscheduler.microsoft.com/pod-scheduling-enable"
+HIVED_SPEC = "hivedscheduler.microsoft.com/pod-scheduling-spec"
+# of the two names of a key the second is OpenPAI's, from before HiveD knew other devices
+_CELL_NUMBERS = ("leafCellNumber", "gpuNumber")
+_CELL_TYPES = ("leafCellType", "gpuType")
+
+
+@dataclass(frozen=True, slots=True)
+class JobQueue:
+    """Queue and priority that a job names; empty where it names none. number: the priority as HiveD is given it."""
+
+    cluster: str
+    priority: str
+    number: int | None = None
+
+
+def queue_of(item: JsonObject, kind: JobKind) -> JobQueue:
+    """From the job or its first pod; the annotation of HiveD takes precedence."""
+    labels, spec = words(child(item, "metadata").get("labels")), child(item, "spec")
+    template: JsonObject = next((part.template for part in kind.parts(item)), {})
+    policy, pod = child(spec, "runPolicy", "schedulingPolicy"), child(template, "spec")
+    cells = hived_spec(template)
+    scheduler = text(pod.get("schedulerName"))
+    of_hived = scheduler.removeprefix(HIVED_SCHEDULER) if scheduler.startswith(HIVED_SCHEDULER) else ""
+    queue = text(child(item, *kind.queue[:-1]).get(kind.queue[-1])) if kind.queue else ""
+    note = words(child(template, "metadata").get("annotations")).get(QUEUE_NOTE, "")
+    cluster = text(cells.get("virtualCluster")) or of_hived or labels.get(QUEUE_LABEL, "") or queue or note
+    value = number(cells.get("priority"))
+    names = (spec.get("priorityClassName"), policy.get("priorityClass"), pod.get("priorityClassName"))
+    class_name = next(filter(None, map(text, names)), "")
+    of_value = next((name for name, it in PRIORITIES.items() if it == value), "")
+    return JobQueue(cluster, of_value or labels.get(PRIORITY_LABEL) or class_name, value)
+
+
+def hived_spec(pod: JsonObject) -> JsonObject:
+    """The content of HiveD's annotation of a pod or template; empty where it has none that can be read."""
+    try:
+        found = YAML(typ="safe", pure=True).load(text(child(pod, "metadata", "annotations").get(HIVED_SPEC)))
+    except YAMLError:
+        return {}
+    return found if isinstance(found, Mapping) else {}
+
+
+def asks_hived(content: JsonObject, way: Sequence[str | int]) -> bool:
+    """Whether HiveD places the pods of the template at `way`; it places none without devices."""
+    template: Any = content
+    for key in way:
+        template = template[key]
+    return HIVED_MARKER in asked_by_pod(child(template, "spec"))
+
+
+def cells_of(spec: JsonObject) -> int:
+    """Leaf cells that HiveD's annotation asks for."""
+    return max(0, next((it for key in _CELL_NUMBERS if (it := number(spec.get(key))) is not None), 0))
+
+
+def cell_type_of(spec: JsonObject) -> str:
+    """The leaf cell type that HiveD's annotation asks for, empty for any."""
+    return next((it for key in _CELL_TYPES if (it := text(spec.get(key)))), "")
