@@ -36,4 +36,4 @@ def test_pods_say_what_they_use() -> None:
         SeenJob("research", "vision/gang", waits=False, units={"devices": 4}, priority=10),
         SeenJob("research", "vision/c", waits=False, units={"devices": 3}, priority=-1),
     )
-    assert SeenJob("lab", "vision/e", waits=True, units={"devices": 1}) in seen.jobs
+    assert SeenJob("lab", "vision/e", waits=True, units={"devices": 1}, priority=1) in seen.jobs
