@@ -23,7 +23,7 @@ from pai_install.system.files import private_folder, write_secret
 CHECK = "site-state"
 SECRET = Ref("secret", "pai-install-site", "kube-system")
 # files of the state folder that nothing can make again
-KEPT = ("registry.json", "storages.json", "generations.json")
+KEPT = ("registry.json", "storages.json")
 
 
 def keep_state(state: StateFolder, cluster: ClusterClient) -> tuple[Finding, ...]:

@@ -82,11 +82,6 @@ class StateFolder:
         return self.path / "journal.jsonl"
 
     @property
-    def generations(self) -> Path:
-        """How far rotations have come, machine by machine."""
-        return self.path / "generations.json"
-
-    @property
     def registry(self) -> Path:
         """What the registry cache and the machines know each other by; holds keys and passwords."""
         return self.path / "registry.json"

@@ -19,7 +19,7 @@ from pai_install.run.support.masks import Masks
 
 SITE_FILES = ("layout.yaml", "config.yaml", "services-configuration.yaml")
 _RUN_FILES = ("report.md", "report.json", "plan.json", "preflight.json", "events.jsonl", "ansible.log")
-_STATE_FILES = ("journal.jsonl", "proof.json", "generations.json")
+_STATE_FILES = ("journal.jsonl", "proof.json")
 _RUNS = 5
 _LARGEST_FILE = 2_000_000
 
