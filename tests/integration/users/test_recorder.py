@@ -253,7 +253,7 @@ def test_a_pod_that_a_lost_machine_keeps_is_let_go_and_no_other(users: Users, re
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "g1"}}
     assert users.admin.create(node) == ""
     try:
-        for status, message in (("True", ""), ("Unknown", "let go of, as nothing is heard of g1")):
+        for status, message in (("True", ""), ("Unknown", "deleted, because node g1 is lost")):
             ready_now = {"status": {"conditions": [{"type": "Ready", "status": status}]}}
             users.admin.ask("PATCH", "/api/v1/nodes/g1/status", ready_now, MERGE)
             recorder.lost_pods.see(going)

@@ -16,7 +16,7 @@ from typing import Any, Callable
 from urllib.parse import quote, urlencode, urlsplit
 
 from pai_install.agents.common.http import Endpoint, HttpError
-from pai_install.agents.common.values import InvalidJsonError, Json, child, parse_object, text
+from pai_install.agents.common.values import InvalidJsonError, Json, LargeJsonError, child, parse_object, text
 
 JSON, MERGE, STRATEGIC = "application/json", "application/merge-patch+json", "application/strategic-merge-patch+json"
 # of one response; a page that is larger is requested in smaller pages
@@ -89,10 +89,10 @@ class Client:
         place = f"{method} {path.partition('?')[0]}"
         with self._open(method, path, body, kind, accept=accept) as response:
             content = response.read(_MAX_RESPONSE + 1)
-        if len(content) > _MAX_RESPONSE:
-            raise LargeResponseError(f"{place}: the answer is too large")
         try:
             return parse_object(content, max_size=_MAX_RESPONSE)
+        except LargeJsonError as error:
+            raise LargeResponseError(f"{place}: {error}") from error
         except InvalidJsonError as error:
             raise ApiError(f"{place}: {error}") from error
 

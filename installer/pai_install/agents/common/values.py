@@ -20,44 +20,59 @@ Json = Mapping[str, Any]
 MAX_DEPTH = 48
 # JSON inside of a string, such as an annotation
 MAX_TEXT = 256 * 1024
-_MAX_VALUES = 1_000_000
+MAX_VALUES = 1_000_000
 _MAX_DIGITS = 18
+_BLANK = re.compile(r"[ \t\n\r]*")
 _TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.DOTALL)
 
 
 class InvalidJsonError(ValueError):
-    """A text is not JSON, or is too large. The message does not repeat the text."""
+    """A text is not JSON. The message does not repeat the text."""
 
 
-def parse(content: bytes | str, *, max_size: int = MAX_TEXT, max_depth: int = MAX_DEPTH) -> Any:
-    """The value of a JSON text. Containers below max_depth are empty; numbers that are not finite are None.
+class LargeJsonError(InvalidJsonError):
+    """A text is larger than the limits allow."""
+
+
+def parse_all(
+    content: bytes | str, *, max_size: int = MAX_TEXT, max_depth: int = MAX_DEPTH, max_values: int = MAX_VALUES
+) -> list[Any]:
+    """The values of JSON texts in a row. Containers below max_depth are empty; numbers that are not finite are None.
 
     max_size: bytes or characters. Raises InvalidJsonError.
     """
     if len(content) > max_size:
-        raise InvalidJsonError(f"it has {len(content)} bytes, at most {max_size} are allowed")
+        raise LargeJsonError(f"it has {len(content)} bytes, at most {max_size} are allowed")
     try:
         text = content.decode() if isinstance(content, bytes) else content
         try:
-            value = _load(text)
+            values = _load(text)
         except RecursionError:
-            value = _load(_flattened(text, max_depth))
+            values = _load(_flattened(text, max_depth))
     except ValueError as error:
         raise InvalidJsonError("it is not JSON") from error
-    _prune(value, max_depth)
-    return value
+    _prune(values, max_depth + 1, max_values)
+    return values
 
 
-def parse_object(content: bytes | str, *, max_size: int = MAX_TEXT, max_depth: int = MAX_DEPTH) -> Json:
-    """The object of a JSON text, with the limits of `parse`. Raises InvalidJsonError."""
-    value = parse(content, max_size=max_size, max_depth=max_depth)
+def parse(
+    content: bytes | str, *, max_size: int = MAX_TEXT, max_depth: int = MAX_DEPTH, max_values: int = MAX_VALUES
+) -> Any:
+    """The value of one JSON text, with the limits of `parse_all`. Raises InvalidJsonError."""
+    values = parse_all(content, max_size=max_size, max_depth=max_depth, max_values=max_values)
+    if len(values) != 1:
+        raise InvalidJsonError("it is not one JSON text")
+    return values[0]
+
+
+def parse_object(
+    content: bytes | str, *, max_size: int = MAX_TEXT, max_depth: int = MAX_DEPTH, max_values: int = MAX_VALUES
+) -> Json:
+    """The object of a JSON text, with the limits of `parse_all`. Raises InvalidJsonError."""
+    value = parse(content, max_size=max_size, max_depth=max_depth, max_values=max_values)
     if not isinstance(value, dict):
         raise InvalidJsonError("it is not a JSON object")
     return value
-
-
-def _load(text: str) -> Any:
-    return json.loads(text, parse_int=_integer, parse_float=_float, parse_constant=lambda _: None)
 
 
 def _integer(digits: str) -> int | None:
@@ -67,6 +82,19 @@ def _integer(digits: str) -> int | None:
 def _float(digits: str) -> float | None:
     value = float(digits)
     return value if math.isfinite(value) else None
+
+
+_DECODER = json.JSONDecoder(parse_int=_integer, parse_float=_float, parse_constant=lambda _: None)
+
+
+def _load(text: str) -> list[Any]:
+    values = []
+    place = _BLANK.match(text).end()  # type: ignore[union-attr]
+    while place < len(text):
+        value, place = _DECODER.raw_decode(text, place)
+        place = _BLANK.match(text, place).end()  # type: ignore[union-attr]
+        values.append(value)
+    return values
 
 
 def _flattened(text: str, max_depth: int) -> str:
@@ -86,13 +114,14 @@ def _flattened(text: str, max_depth: int) -> str:
     return "".join((*kept, text[start:]))
 
 
-def _prune(value: Any, max_depth: int) -> None:
-    """Empties the containers below max_depth in place. Raises InvalidJsonError for too many values."""
-    level, count = [value] if isinstance(value, (dict, list)) else [], 0
+def _prune(values: list[Any], max_depth: int, max_values: int) -> None:
+    """Empties the containers below max_depth in place. Raises LargeJsonError for too many values."""
+    level: list[Any] = [values]
+    count = 0
     for _ in range(max_depth):
         count += sum(map(len, level))
-        if count > _MAX_VALUES:
-            raise InvalidJsonError(f"it has more than {_MAX_VALUES} values")
+        if count > max_values:
+            raise LargeJsonError(f"it has more than {max_values} values")
         below = (entry for node in level for entry in (node.values() if isinstance(node, dict) else node))
         level = [entry for entry in below if isinstance(entry, (dict, list))]
     for node in level:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from pai_install.agents.common.http import Response
-from pai_install.agents.common.values import InvalidJsonError, parse
+from pai_install.agents.common.values import InvalidJsonError, child, meta, parse
 
 Verdict = Literal["placed", "preempt", "wait", "uninformed", "error"]
 # HiveD's words, pkg/scheduler/scheduler.go: filterRoutine, generalScheduleAdmissionCheck
@@ -104,14 +104,14 @@ def gangs(answer: Response) -> tuple[Gang, ...]:
     items = _object(answer.body).get("items") or []
     if not isinstance(items, list):
         raise RefusedError("items is not a list")
-    return tuple(_gang(_mapping(item, "an item")) for item in items)
+    return tuple(_gang(item) for item in items)
 
 
-def _gang(item: Mapping[str, Any]) -> Gang:
-    status = _mapping(item.get("status"), "status")
-    placement = _mapping(status.get("physicalPlacement") or {}, "physicalPlacement")
-    pods = frozenset(_uid(uid) for uid in status.get("allocatedPods") or ())
-    return Gang(str(_mapping(item.get("metadata"), "metadata").get("name", "")), pods, frozenset(placement))
+def _gang(item: Any) -> Gang:
+    """Without the pods that have no UID."""
+    pods = child(item, "status").get("allocatedPods")
+    uids = (uid for uid in pods if isinstance(uid, str) and _UID.fullmatch(uid)) if isinstance(pods, list) else ()
+    return Gang(meta(item, "name"), frozenset(uids), frozenset(child(item, "status", "physicalPlacement")))
 
 
 def _victim_uids(entry: object) -> list[str]:

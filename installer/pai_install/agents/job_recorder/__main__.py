@@ -9,8 +9,9 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
@@ -18,7 +19,7 @@ from urllib.parse import quote
 from pai_install.agents.common.api import MERGE, ApiError, Client, object_path, with_token
 from pai_install.agents.common.lease import DURATION_S, RENEW_S, Lease
 from pai_install.agents.common.log import Log
-from pai_install.agents.common.values import Json, child, meta, rows
+from pai_install.agents.common.values import Json, child, meta, rows, text
 from pai_install.agents.job_recorder import settings
 from pai_install.agents.job_recorder.actions import Actor
 from pai_install.agents.job_recorder.idle import Idle
@@ -26,7 +27,7 @@ from pai_install.agents.job_recorder.lost_pods import LostPods, Release, is_lost
 from pai_install.agents.job_recorder.records import LOGS, RECORD, STATE, logs_map, name_of, read_record, state_map
 from pai_install.agents.job_recorder.settings import Settings
 from pai_install.agents.job_recorder.store import AT_ONCE, PODS, Action, Drop, Read, Store, WriteLogs, WriteState
-from pai_install.agents.job_recorder.watch import Changed, Event, Listed, Watcher
+from pai_install.agents.job_recorder.watch import Event, Listed, Watcher
 
 CONFIGURATION = Path("/etc/pai-install/job-recorder.json")
 LEASE = "pai-job-recorder"
@@ -65,9 +66,13 @@ class Recorder:
         for namespace in sorted(self.settings.rules.namespaces):
             logs = {meta(item, "name"): child(item, "data") for item in self._maps(namespace, LOGS)}
             for item in self._maps(namespace, STATE):
-                if (record := read_record(item)) is not None:
+                record = read_record(item)
+                if record is None:
+                    self.warn(f"cannot read record {namespace}/{meta(item, 'name')}")
+                    continue
+                with self._guarded(item):
                     lines = logs.get(f"{name_of(record.job)}.{LOGS}", {})
-                    self.store.recall(record, {str(pod): str(tail) for pod, tail in lines.items()}, now)
+                    self.store.recall(record, {pod: text(tail) for pod, tail in lines.items()}, now)
 
     def _maps(self, namespace: str, kind: str) -> list[Json]:
         pages = self.client.pages(_maps_path(namespace), {"labelSelector": f"{RECORD}={kind}"})
@@ -97,26 +102,39 @@ class Recorder:
         if isinstance(event, LogRead):
             self.store.log_read(event.action, event.lines, now)
         elif isinstance(event, Listed):
-            self.idle.listed(event.resource, event.items)
+            uids = {meta(item, "uid") for item in event.items}
+            for item in event.items:
+                self._see(event.resource, item, now)
+            self.store.retain(event.resource, uids, now)
+            self.idle.retain(event.resource, uids)
             if event.resource == PODS:
-                self.store.pods_listed(event.items, now)
-                self.lost_pods.listed(event.items)
-            else:
-                self.store.jobs_listed(event.resource, event.items, now)
+                self.lost_pods.retain(uids)
+        elif event.deleted:
+            self._forget(event.resource, event.item, now)
         else:
-            self._change(event, now)
+            self._see(event.resource, event.item, now)
 
-    def _change(self, event: Changed, now: float) -> None:
-        is_pod, item = event.resource == PODS, event.item
-        if event.deleted:
-            (self.store.pod_gone if is_pod else self.store.job_gone)(item, now)
+    def _see(self, resource: str, item: Json, now: float) -> None:
+        """Takes the state of one object. An object that cannot be processed affects no other object."""
+        with self._guarded(item):
+            if resource == PODS:
+                self.lost_pods.see(item)
+            self.idle.see(resource, item)
+            (self.store.see_pod if resource == PODS else self.store.see_job)(item, now)
+
+    def _forget(self, resource: str, item: Json, now: float) -> None:
+        with self._guarded(item):
             self.lost_pods.gone(item)
             self.idle.gone(item)
-        else:
-            (self.store.see_pod if is_pod else self.store.see_job)(item, now)
-            self.idle.see(event.resource, item)
-            if is_pod:
-                self.lost_pods.see(item)
+            (self.store.pod_gone if resource == PODS else self.store.job_gone)(item, now)
+
+    @contextmanager
+    def _guarded(self, item: Json) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            name = f"{item.get('kind')} {meta(item, 'namespace')}/{meta(item, 'name')}"
+            self.warn(f"cannot process {name}: {type(error).__name__}: {error}")
 
     def _run(self, action: Action, now: Callable[[], float]) -> None:
         if isinstance(action, Read):

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Callable, Union
 
 from pai_install.agents.common.utilization import Quiet, Utilization, idle, unused
-from pai_install.agents.common.values import Json, child, meta, text
+from pai_install.agents.common.values import Json, child, meta, parse_object, text
 from pai_install.agents.job_recorder import objects
 from pai_install.agents.job_recorder.gpu_pods import GpuPod, gpu_pod
 from pai_install.agents.job_recorder.limits import Evidence, Limit, Verdict, Warned, verdict
@@ -21,6 +21,8 @@ WARNED = "pai-install/warned"
 _NOTEBOOK, _CLUSTER = "pai-install/notebook", "pai-install/virtual-cluster"
 # between two looks at a job
 LOOK_S = 15
+# characters of a warning
+_MAX_NOTE = 4000
 _GRAVITY = {"list": 0, "warn": 1, "preemptible": 2, "stop": 3}
 _MEANS = {"stop": "stopped", "preemptible": "made preemptible"}
 
@@ -100,15 +102,11 @@ class Idle:
         self._jobs.pop(meta(item, "uid"), None)
         self._pods.pop(meta(item, "uid"), None)
 
-    def listed(self, resource: str, items: Iterable[Json]) -> None:
-        """All of a kind; those that are not among them are gone."""
-        items = list(items)
-        there = {meta(item, "uid") for item in items}
-        self._jobs = {uid: job for uid, job in self._jobs.items() if job.resource != resource or uid in there}
+    def retain(self, resource: str, uids: Container[str]) -> None:
+        """Jobs and pods of a kind with other UIDs were deleted."""
+        self._jobs = {uid: job for uid, job in self._jobs.items() if job.resource != resource or uid in uids}
         if resource == "pods":
-            self._pods = {uid: pod for uid, pod in self._pods.items() if uid in there}
-        for item in items:
-            self.see(resource, item)
+            self._pods = {uid: pod for uid, pod in self._pods.items() if uid in uids}
 
     def due(self, now: float) -> list[Action]:
         """What to do now. It is asked for again until it was seen to be done."""
@@ -163,12 +161,12 @@ def _job(resource: str, item: Json, key: tuple[str, ...]) -> Job:
 
 def _warned(note: str) -> Warned | None:
     try:
-        found = json.loads(note)
-        done = found["done"] is True
-        if found["then"] not in _GRAVITY:
+        found = parse_object(note, max_size=_MAX_NOTE, max_depth=2)
+        then = text(found["then"])
+        if then not in _GRAVITY:
             return None
-        return Warned(str(found["what"]), str(found["then"]), float(found["at"]), float(found["grace"]), done)
-    except (ValueError, TypeError, KeyError):
+        return Warned(text(found["what"]), then, float(found["at"]), float(found["grace"]), found["done"] is True)
+    except (ValueError, TypeError, KeyError, OverflowError):
         return None
 
 

@@ -7,7 +7,7 @@ removed, Kubernetes' own garbage collector sets the pod to Failed and deletes it
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container
 from dataclasses import dataclass, replace
 
 from pai_install.agents.common.values import Json, child, meta, rows, seconds, text
@@ -52,13 +52,9 @@ class LostPods:
         """A pod that was deleted."""
         self._due.pop(meta(pod, "uid"), None)
 
-    def listed(self, pods: Iterable[Json]) -> None:
-        """All pods; those that are not among them are gone."""
-        pods = list(pods)
-        for uid in self._due.keys() - {meta(pod, "uid") for pod in pods}:
-            del self._due[uid]
-        for pod in pods:
-            self.see(pod)
+    def retain(self, uids: Container[str]) -> None:
+        """Pods with other UIDs were deleted."""
+        self._due = {uid: due for uid, due in self._due.items() if uid in uids}
 
     def due(self, now: float) -> list[Release]:
         """Pods whose node is to be looked at now, and again after a while."""

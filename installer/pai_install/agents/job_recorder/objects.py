@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
-from pai_install.agents.common.values import Json, child, meta, rows, text
+from pai_install.agents.common.values import Json, child, meta, number, rows, text
 
 # label of a job's owner; users cannot set it to another user
 USER = "pai-install/user"
@@ -30,8 +30,9 @@ MARKS = (
     ("batch", "batch.kubernetes.io/job-name", "", ("batch.kubernetes.io/job-completion-index",)),
 )
 STOPPED_BY, STOPPED_WHY = "pai-install/stopped-by", "pai-install/stopped-why"
-# of a message, of a whole status, and of what an object asks for
-_MOST_TEXT, _MOST_STATUS, _MOST_SPEC = 400, 32 * 1024, 32 * 1024
+# characters of a message, of a status, of a specification, and of labels or annotations; number of conditions
+_MOST_TEXT, _MOST_STATUS, _MOST_SPEC, _MOST_WORDS, _MOST_ROWS = 400, 32 * 1024, 32 * 1024, 16 * 1024, 20
+T = TypeVar("T")
 ENDED_PHASES = ("Succeeded", "Failed")
 # of a spec: what says how many pods there are, of which roles, devices and queues
 _OUTLINE = frozenset(
@@ -86,7 +87,7 @@ def kept_job(job: Json) -> dict[str, Any]:
     """Its names and marks, the outline of what it asks for, and its status."""
     outline = _outline(child(job, "spec"))
     spec = outline if len(json.dumps(outline)) <= _MOST_SPEC else {}
-    what = {"apiVersion": text(job.get("apiVersion")), "kind": text(job.get("kind"))}
+    what = {"apiVersion": _name(job.get("apiVersion")), "kind": _name(job.get("kind"))}
     if is_pod(job):
         pod = kept_pod(job)
         return {**what, **pod, "spec": {**spec, **pod["spec"]}}
@@ -95,9 +96,30 @@ def kept_job(job: Json) -> dict[str, Any]:
 
 def _metadata(item: Json) -> dict[str, Any]:
     metadata = child(item, "metadata")
-    notes = {name: word for name, word in child(metadata, "annotations").items() if name.startswith(_OURS)}
-    kept = {name: metadata[name] for name in ("name", "namespace", "uid", "creationTimestamp") if name in metadata}
-    return {**kept, "labels": dict(child(metadata, "labels")), "annotations": notes}
+    kept = {
+        name: _name(metadata[name]) for name in ("name", "namespace", "uid", "creationTimestamp") if name in metadata
+    }
+    notes = {name: note for name, note in child(metadata, "annotations").items() if name.startswith(_OURS)}
+    return {**kept, "labels": _words(child(metadata, "labels")), "annotations": _words(notes)}
+
+
+def _name(value: Any) -> str:
+    return text(value)[:_MOST_TEXT]
+
+
+def _words(value: Json) -> dict[str, str]:
+    return fitting({name: text(word) for name, word in value.items()}, _MOST_WORDS)
+
+
+def fitting(entries: Mapping[str, T], max_bytes: int) -> dict[str, T]:
+    """The first entries that have at most max_bytes together; larger ones are left out."""
+    kept: dict[str, T] = {}
+    for name, entry in entries.items():
+        size = len(name) + len(entry.encode() if isinstance(entry, str) else json.dumps(entry)) + 8
+        if size <= max_bytes:
+            max_bytes -= size
+            kept[name] = entry
+    return kept
 
 
 def _outline(value: Any, *, all_of: bool = False) -> Any:
@@ -113,37 +135,39 @@ def _outline(value: Any, *, all_of: bool = False) -> Any:
 
 
 def _status(status: Json) -> Json:
-    """All of it but for one that is enormous: of that the words that say how it ended."""
+    """The whole status, or of a large one the part that tells how the job ended."""
     if len(json.dumps(status)) <= _MOST_STATUS:
         return status
-    conditions = [_short(row) for row in rows(status.get("conditions"))][-20:]
-    rest = {name: value for name, value in status.items() if isinstance(value, (str, int))}
-    return {**rest, "state": child(status, "state"), "conditions": conditions}
+    conditions = [_short(row) for row in rows(status.get("conditions"))][-_MOST_ROWS:]
+    return {**_short(status), "state": _short(child(status, "state")), "conditions": conditions}
 
 
 def kept_pod(pod: Json) -> dict[str, Any]:
-    """Its names, its machine, and how its containers stand, the job's own first."""
+    """Its names, its node, and the state of its containers, the job's own first."""
     status, own = child(pod, "status"), container_of(pod)
     words = {name: status[name] for name in ("phase", "reason", "message", "startTime") if name in status}
     false = [_short(row) for row in rows(status.get("conditions")) if row.get("status") == "False"]
     containers = [
-        {"name": text(row.get("name")), "restartCount": row.get("restartCount", 0), "state": _state(row)}
+        {"name": _name(row.get("name")), "restartCount": number(row.get("restartCount")) or 0, "state": _state(row)}
         for row in rows(status.get("containerStatuses"))
     ]
     containers.sort(key=lambda row: row["name"] != own)
     return {
         "metadata": _metadata(pod),
-        "spec": {"nodeName": text(child(pod, "spec").get("nodeName"))},
-        "status": {**_short(words), "conditions": false, "containerStatuses": containers},
+        "spec": {"nodeName": _name(child(pod, "spec").get("nodeName"))},
+        "status": {**_short(words), "conditions": false[:_MOST_ROWS], "containerStatuses": containers[:_MOST_ROWS]},
     }
 
 
 def _state(container: Json) -> Json:
-    return {name: _short(child(state)) for name, state in child(container, "state").items()}
+    states = child(container, "state")
+    return {name: _short(child(states, name)) for name in ("waiting", "running", "terminated") if name in states}
 
 
 def _short(row: Json) -> dict[str, Any]:
-    return {name: value[:_MOST_TEXT] if isinstance(value, str) else value for name, value in row.items()}
+    """The strings and numbers of a row; long strings are cut."""
+    short = {name: text(value)[:_MOST_TEXT] if isinstance(value, str) else value for name, value in row.items()}
+    return fitting({name: value for name, value in short.items() if isinstance(value, (str, int, float))}, _MOST_WORDS)
 
 
 def pod_key(pod: Json) -> str:
@@ -152,8 +176,8 @@ def pod_key(pod: Json) -> str:
     for _, mark, role, numbers in MARKS:
         found = [text(labels.get(name)) for name in numbers]
         if text(labels.get(mark)) and found[-1]:
-            return "/".join((text(labels.get(role)), *found))
-    return meta(pod, "name")
+            return _name("/".join((text(labels.get(role)), *found)))
+    return _name(meta(pod, "name"))
 
 
 def container_of(pod: Json) -> str:

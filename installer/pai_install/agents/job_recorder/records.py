@@ -7,14 +7,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pai_install.agents.common.values import Json, child, meta, text
+from pai_install.agents.common.values import InvalidJsonError, Json, child, meta, number, parse_object, text
+from pai_install.agents.job_recorder.objects import fitting
 
 # on the ConfigMaps: state or logs, and whose record it is. No user may write one that has the first.
 RECORD, JOB = "pai-install/record", "pai-install/job"
 STATE, LOGS = "state", "logs"
 VERSION = 1
 # ConfigMaps have 1 MiB at most
-_MOST_BYTES = 768 * 1024
+_MOST_BYTES, _MAX_RECORD = 768 * 1024, 1024 * 1024
 _DAY_S = 86400
 
 
@@ -55,30 +56,14 @@ def state_map(record: Record) -> dict[str, Any]:
     """The ConfigMap that says how it stood. Of a job with too many pods the record has those that fit."""
     removed = record.removed
     said = None if removed is None else {"at": removed.at, "by": removed.by, "why": removed.why}
-    pods = _fitting(record.pods)
+    pods = fitting(record.pods, _MOST_BYTES)
     body = {"version": VERSION, "job": record.job, "pods": pods, "left_out": len(record.pods) - len(pods)}
     return _config_map(record.job, STATE, {"record": json.dumps({**body, "removed": said}, separators=(",", ":"))})
 
 
-def _fitting(pods: Mapping[str, Json]) -> dict[str, Json]:
-    left, kept = _MOST_BYTES, {}
-    for place, pod in pods.items():
-        left -= len(json.dumps(pod)) + len(place) + 8
-        if left < 0:
-            break
-        kept[place] = pod
-    return kept
-
-
 def logs_map(job: Json, logs: Mapping[str, str]) -> dict[str, Any]:
     """The ConfigMap of last lines. logs: pod -> its last lines."""
-    left, kept = _MOST_BYTES, {}
-    for pod, lines in logs.items():
-        left -= len(lines.encode()) + len(pod) + 8
-        if left < 0:
-            break
-        kept[pod] = lines
-    return _config_map(job, LOGS, kept)
+    return _config_map(job, LOGS, fitting(logs, _MOST_BYTES))
 
 
 def _config_map(job: Json, what: str, data: Mapping[str, str]) -> dict[str, Any]:
@@ -93,14 +78,21 @@ def _config_map(job: Json, what: str, data: Mapping[str, str]) -> dict[str, Any]
 def read_record(item: Json) -> Record | None:
     """The record in a ConfigMap; None where there is none that this version reads."""
     try:
-        found = json.loads(text(child(item, "data").get("record")))
-        if found["version"] != VERSION or not meta(found["job"], "uid"):
-            return None
-        said = found.get("removed")
-        removed = None if said is None else Removed(float(said["at"]), str(said["by"]), str(said["why"]))
-        return Record(found["job"], dict(found["pods"]), removed)
-    except (ValueError, TypeError, KeyError, AttributeError):
+        found = parse_object(text(child(item, "data").get("record")), max_size=_MAX_RECORD)
+    except InvalidJsonError:
         return None
+    job, pods, removed = child(found, "job"), child(found, "pods"), found.get("removed")
+    # the record of another namespace or job is forged
+    own = (meta(job, "namespace"), name_of(job)) == (meta(item, "namespace"), meta(item, "name"))
+    if number(found.get("version")) != VERSION or not meta(job, "uid") or not own:
+        return None
+    places = {place: pod for place, pod in pods.items() if isinstance(pod, Mapping)}
+    return Record(job, places, None if removed is None else _removed(child(removed)))
+
+
+def _removed(value: Json) -> Removed:
+    at = value.get("at")
+    return Removed(float(at) if isinstance(at, (int, float)) else 0, text(value.get("by")), text(value.get("why")))
 
 
 def outdated(records: Iterable[Record], keep_days: float, most: int, now: float) -> Iterator[Record]:

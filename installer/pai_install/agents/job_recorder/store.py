@@ -6,7 +6,7 @@ It keeps the last state of each job and pod, also after they were deleted.
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Union
 
@@ -186,14 +186,6 @@ class Store:
             if one.uid == meta(item, "uid") and one.removed is None:
                 _remove(one, now)
 
-    def jobs_listed(self, resource: str, items: Iterable[Json], now: float) -> None:
-        """All jobs of a kind, GROUP/RESOURCE; those that are not among them are gone."""
-        there = set()
-        for item in items:
-            there.add(meta(item, "uid"))
-            self.see_job(item, now)
-        self._without(resource, there, now)
-
     def see_pod(self, item: Json, now: float) -> None:
         """A pod as it is now."""
         if objects.is_job(item):
@@ -226,16 +218,13 @@ class Store:
         if objects.is_job(item):
             self.job_gone(item, now)
 
-    def pods_listed(self, items: Iterable[Json], now: float) -> None:
-        """All pods of jobs; those that are not among them are gone."""
-        there = set()
-        for item in items:
-            there.add(meta(item, "uid"))
-            self.see_pod(item, now)
+    def retain(self, resource: str, uids: Container[str], now: float) -> None:
+        """Jobs and pods of a kind with other UIDs were deleted. resource: GROUP/RESOURCE, or PODS."""
         for one in self._all():
-            for uid in one.live.keys() - there:
-                del one.live[uid]
-        self._without(PODS, there, now)
+            if resource == PODS:
+                one.live = {uid: live for uid, live in one.live.items() if uid in uids}
+            if one.job is not None and one.removed is None and _resource(one.job) == resource and one.uid not in uids:
+                _remove(one, now)
 
     # what was done
 
@@ -317,12 +306,6 @@ class Store:
 
     def _all(self) -> Iterator[_Tracked]:
         return (one for slot in list(self._jobs.values()) for one in slot)
-
-    def _without(self, resource: str, there: Container[str], now: float) -> None:
-        """Jobs of a kind whose UIDs are not among these are gone."""
-        for one in self._all():
-            if one.job is not None and one.removed is None and _resource(one.job) == resource and one.uid not in there:
-                _remove(one, now)
 
     def _key(self, item: Json) -> _Key | None:
         namespace, owner = meta(item, "namespace"), objects.owner_of(item)

@@ -154,3 +154,9 @@ def _refused_at_most(read: Any) -> None:
         read()
     except RefusedError:
         return
+
+
+def test_malformed_gang_hides_no_other() -> None:
+    good = {"metadata": {"name": "a"}, "status": {"allocatedPods": ["uid-1", 7], "physicalPlacement": {"g1": [0]}}}
+    found = gangs(Response(200, encoded({"items": [1, {"status": {"allocatedPods": 1}}, good]})))
+    assert [gang for gang in found if gang.pods] == [Gang("a", frozenset({"uid-1"}), frozenset({"g1"}))]

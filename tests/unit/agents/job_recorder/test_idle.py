@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from typing import Any
 
 import pytest
@@ -42,10 +43,17 @@ def measured(index: int, conditions: list[Object], **more: Any) -> Object:
     return made
 
 
+def listed(seen: Idle, resource: str, items: Collection[Object]) -> None:
+    """All objects of a kind, as the recorder takes them."""
+    for item in items:
+        seen.see(resource, item)
+    seen.retain(resource, {item["metadata"]["uid"] for item in items})
+
+
 def due(item: Object, *pods: Object, limits: Any = LIMITS, now: float = NOW) -> list[Action]:
     seen = Idle(frozenset({"vision"}), limits)
-    seen.listed("batch/jobs", [item])
-    seen.listed("pods", pods)
+    listed(seen, "batch/jobs", [item])
+    listed(seen, "pods", pods)
     return seen.due(now)
 
 
@@ -206,10 +214,10 @@ def test_it_looks_every_quarter_of_a_minute_and_forgets_what_is_gone() -> None:
     seen.gone(held)
     assert seen.due(NOW + 40) == []
     seen.see("pods", held)
-    seen.listed("pods", [])
+    listed(seen, "pods", [])
     assert seen.due(NOW + 60) == []
     seen.see("pods", held)
-    seen.listed("batch/jobs", [])
+    listed(seen, "batch/jobs", [])
     assert seen.due(NOW + 80) == []
 
 

@@ -38,7 +38,7 @@ def test_a_pod_that_ended_keeps_its_end(phase: str, *, ended: bool) -> None:
 def test_pods_that_are_gone_or_of_no_group_or_on_no_machine_are_not_looked_at() -> None:
     found = lost(pod(0, going=True), pod(1, going=True))
     found.gone(pod(0, going=True))
-    found.listed([])
+    found.retain(())
     assert found.due(OVERDUE_S) == []
     elsewhere, unplaced = pod(0, going=True), pod(1, going=True)
     elsewhere["metadata"]["namespace"] = "kube-system"
@@ -47,8 +47,8 @@ def test_pods_that_are_gone_or_of_no_group_or_on_no_machine_are_not_looked_at() 
 
 
 def test_what_is_listed_after_a_restart_is_known_again() -> None:
-    found = lost()
-    found.listed([pod(0, going=True)])
+    found = lost(pod(0, going=True))
+    found.retain({"pod-0"})
     assert [release.pod for release in found.due(OVERDUE_S)] == ["train-0-0"]
 
 

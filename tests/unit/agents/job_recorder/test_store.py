@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -27,6 +27,13 @@ from tests.unit.agents.job_recorder.objects import Object, complete, job, pod
 
 RULES = Rules(7, 3, 100, frozenset({"vision"}), frozenset({"batch/jobs", "pods"}))
 DAY_S = 86400
+
+
+def listed(clock: Clock, resource: str, items: Collection[Object]) -> None:
+    """All objects of a kind, as the recorder takes them."""
+    for item in items:
+        (clock.memory.see_pod if resource == "pods" else clock.memory.see_job)(item, clock.now)
+    clock.memory.retain(resource, {item["metadata"]["uid"] for item in items}, clock.now)
 
 
 class Clock:
@@ -254,9 +261,9 @@ def test_what_was_missed_is_seen_in_the_next_list() -> None:
     clock = Clock()
     clock.see(job("stays", "stays"), job(), pod(0))
     clock.later(WRITE_S, train_0_0="begun")
-    clock.memory.jobs_listed("kubeflow.org/tfjobs", (), clock.now)
-    clock.memory.jobs_listed("batch/jobs", [job("stays", "stays")], clock.now)
-    clock.memory.pods_listed((), clock.now)
+    listed(clock, "kubeflow.org/tfjobs", ())
+    listed(clock, "batch/jobs", [job("stays", "stays")])
+    listed(clock, "pods", ())
     clock.later(WRITE_S)
     gone = {record.uid: record.removed is not None for record in clock.states}
     assert gone == {"stays": False, "job-1": True}
@@ -265,8 +272,8 @@ def test_what_was_missed_is_seen_in_the_next_list() -> None:
 def test_a_kind_that_the_api_server_knows_again_has_its_jobs_again() -> None:
     clock = Clock()
     clock.see(job())
-    clock.memory.jobs_listed("batch/jobs", (), clock.now)
-    clock.memory.jobs_listed("batch/jobs", [job()], clock.now)
+    listed(clock, "batch/jobs", ())
+    listed(clock, "batch/jobs", [job()])
     clock.later(WRITE_S)
     assert clock.last.removed is None
 
@@ -283,8 +290,8 @@ def test_one_that_is_started_again_goes_on_where_it_was() -> None:
     first.see(job(), pod(0, phase="Succeeded", code=0), pod(1))
     first.later(WRITE_S, train_0_0="done", train_1_1="begun")
     again = recalled([first.last], {"train-0-0": "done", "train-1-1": "begun"})
-    again.memory.jobs_listed("batch/jobs", [job()], again.now)
-    again.memory.pods_listed([pod(0, phase="Succeeded", code=0), pod(1)], again.now)
+    listed(again, "batch/jobs", [job()])
+    listed(again, "pods", [pod(0, phase="Succeeded", code=0), pod(1)])
     again.later(1, train_1_1="begun")
     assert [read.pod for read in again.reads] == ["train-1-1"], "what had ended is not read again"
     assert not again.states
@@ -299,8 +306,8 @@ def test_one_that_missed_the_end_says_that_it_is_gone() -> None:
     first.see(job(), pod(0))
     first.later(WRITE_S, train_0_0="begun")
     again = recalled([first.last], {"train-0-0": "begun"})
-    again.memory.jobs_listed("batch/jobs", (), again.now)
-    again.memory.pods_listed((), again.now)
+    listed(again, "batch/jobs", ())
+    listed(again, "pods", ())
     again.later(WRITE_S)
     assert again.last.removed is not None
     assert machines(again.last) == {"/0": "g1"}
