@@ -314,7 +314,7 @@ def test_what_is_refused_is_taken_back(kueue: Cluster) -> None:
         divided(kueue, devices=3, product=OWN)
         report, done = vc_apply(kueue)
         assert done.returncode == 6, done.stderr
-        assert "the last that worked are back" in done.stderr
+        assert "restored" in done.stderr
         assert "three is no number" in json.dumps(report["runs"][0])
         assert report["runs"][1]["ok"]
         assert quotas(kueue) == good

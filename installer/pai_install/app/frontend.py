@@ -11,6 +11,7 @@ from pai_install.preflight.report import PreflightReport
 from pai_install.report.diffs import FileChange
 from pai_install.report.model import Outcome
 from pai_install.report.notices import Notice, Observer
+from pai_install.report.virtual_clusters_plan import ClustersChange
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,13 @@ class ChangesReady:
 
 
 @dataclass(frozen=True, slots=True)
+class ClustersChangeReady:
+    """The change of virtual clusters that is about to be applied."""
+
+    change: ClustersChange
+
+
+@dataclass(frozen=True, slots=True)
 class RunEnded:
     """The result of a run. report: its HTML page; None for a preview."""
 
@@ -63,7 +71,17 @@ class LogLine:
     text: str
 
 
-Event = Message | FileDifference | PlanReady | PreflightReady | ChangesReady | RunEnded | LogLine | Notice
+Event = (
+    Message
+    | FileDifference
+    | PlanReady
+    | PreflightReady
+    | ChangesReady
+    | ClustersChangeReady
+    | RunEnded
+    | LogLine
+    | Notice
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,6 +73,11 @@ def checking(model: type[BaseModel] | None = None, *options: Decorator) -> Decor
     return _verb(model, options, lambda _words: {"yes": True}, finish, enduring=True)
 
 
+def no_format(verb: Callable[..., Any]) -> Callable[..., Any]:
+    """For a verb without --format."""
+    return verb
+
+
 def environment_of(context: click.Context) -> Environment:
     """The environment of the command line: the product's, or the one that `main.run` was given."""
     chosen = context.find_root().obj
@@ -122,7 +127,7 @@ def _verb(
 ) -> Decorator:
     """Adds the options of the model, --site, and --format, and opens the application around the verb.
 
-    enduring: the work goes on when nobody reads the output any longer.
+    enduring: the work goes on when nobody reads the output any longer. formats: its --format.
     """
 
     def decorate(verb: Callable[..., int]) -> Callable[..., int]:

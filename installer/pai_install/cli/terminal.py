@@ -13,6 +13,7 @@ import click
 
 from pai_install.app.frontend import (
     ChangesReady,
+    ClustersChangeReady,
     Event,
     FileDifference,
     LogLine,
@@ -32,6 +33,7 @@ from pai_install.report.model import Outcome
 from pai_install.report.notices import Observer
 from pai_install.report.planned import plan_summary, plan_text
 from pai_install.report.schemas import RUNS_SCHEMA_VERSION
+from pai_install.report.virtual_clusters_plan import plan_text as change_text
 
 
 class Terminal:
@@ -68,6 +70,8 @@ class Terminal:
                 click.echo(_preflight(report), err=True)
             case ChangesReady(changes=changes):
                 click.echo(changes_text(changes), nl=False, err=self.as_json)
+            case ClustersChangeReady(change=change):
+                click.echo(change_text(change), nl=False, err=self.as_json)
             case RunEnded():
                 self._show_run(event)
             case _:

@@ -1,89 +1,133 @@
-"""`pai-install vc`: virtual clusters, who is guaranteed what, and the way from HiveD's block to them and back."""
+"""`pai-install vc`: virtual clusters, their use, and changes of both."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import BinaryIO
 
 import click
 
-from pai_install.cli._shared.environment import pass_environment
-from pai_install.cli._shared.site_edit import Editing
-from pai_install.cli._shared.tell import tell_result
-from pai_install.cli._shared.vc_apply import apply
-from pai_install.cli._shared.vc_known import known_cluster, scheduling_at
-from pai_install.cli._shared.vc_migrate import migrate_clusters
-from pai_install.cli._shared.vc_plan import plan
-from pai_install.cli._shared.vc_simulate import simulate
-from pai_install.cli._shared.vc_usage import unmet_now, usage
-from pai_install.cli.options import format_option, group_site_option, site_option
+from pai_install.app.context import App, RunOptions
+from pai_install.app.virtual_cluster_changes import (
+    ApplyVirtualClusters,
+    MigrateVirtualClusters,
+    apply_virtual_clusters,
+    migrate_virtual_clusters,
+)
+from pai_install.app.virtual_clusters import (
+    SimulateJob,
+    VirtualClusterName,
+    VirtualClusterUsage,
+    list_virtual_clusters,
+    plan_virtual_clusters,
+    show_virtual_cluster,
+    simulate_job,
+    usage_of_virtual_clusters,
+)
+from pai_install.cli.command import acting, no_format, reading
+from pai_install.cli.options import group_site_option
+from pai_install.cli.terminal import Terminal
 from pai_install.errors import ExitCode
 from pai_install.report.virtual_cluster import virtual_cluster_data, virtual_cluster_text
 from pai_install.report.virtual_clusters import virtual_clusters_data, virtual_clusters_text
-from pai_install.run.environment import Environment
-from pai_install.schedulers.compile import remarks as not_kept
-from pai_install.scheduling.model import BACKENDS, Backend
-from pai_install.scheduling.read import remarks_of, scheduling_of
-from pai_install.site.load import load_site
+from pai_install.report.virtual_clusters_plan import plan_data, plan_text
+from pai_install.report.virtual_clusters_simulation import simulation_data, simulation_text
+from pai_install.report.virtual_clusters_usage import usage_data, usage_text
 
 
 @click.group
 @group_site_option
 def command() -> None:
-    """Virtual clusters: who is guaranteed which machines, what is lent and borrowed, and who may submit."""
+    """Show, simulate, and change virtual clusters."""
 
 
 @command.command(name="list")
-@site_option
-@format_option
-@pass_environment
-def list_command(*, site_dir: Path, output_format: str, environment: Environment) -> int:
-    """List the site's virtual clusters, what its machines have, and which guarantees these cannot meet now.
+@reading()
+def list_command(*, app: App, terminal: Terminal) -> int:
+    """List the virtual clusters, the capacity of their nodes, and guarantees that cannot be met now.
 
-    A guarantee of which machines are absent is shown as missing. The cluster, where the site has one that answers, is
-    asked for its nodes: those that are cordoned, not Ready, not there, or offer less than layout.yaml says.
+    If the site has a cluster that answers, cordoned, missing, and smaller nodes count as well.
     """
-    site = load_site(site_dir).site
-    scheduling = scheduling_of(site)
-    unmet = unmet_now(environment, site, site_dir, scheduling) if scheduling is not None else None
-    said = remarks_of(site), not_kept(scheduling) if scheduling is not None else (), unmet
-    tell_result(output_format, virtual_clusters_data(scheduling, *said), virtual_clusters_text(scheduling, *said))
+    found = list_virtual_clusters(app)
+    values = found.scheduling, found.remarks, found.limits, found.unmet
+    terminal.show(virtual_clusters_data(*values), virtual_clusters_text(*values))
     return ExitCode.OK
 
 
 @command.command()
-@site_option
-@click.argument("name", metavar="NAME")
-@format_option
-def show(*, site_dir: Path, name: str, output_format: str) -> int:
-    """Show a virtual cluster: its guarantees, pinned machines, groups and priorities; asks no machine."""
-    scheduling = scheduling_at(load_site(site_dir).site)
-    known_cluster(scheduling, name)
-    tell_result(output_format, virtual_cluster_data(scheduling, name), virtual_cluster_text(scheduling, name))
+@reading(VirtualClusterName)
+def show(*, app: App, terminal: Terminal, request: VirtualClusterName) -> int:
+    """Show the guarantees, pinned machines, groups, and priorities of a virtual cluster.
+
+    Reads the site only.
+    """
+    values = show_virtual_cluster(app, request), request.name
+    terminal.show(virtual_cluster_data(*values), virtual_cluster_text(*values))
     return ExitCode.OK
 
 
 @command.command()
-@site_option
-@click.option(
-    "--to",
-    "target",
-    type=click.Choice(BACKENDS),
-    default="kueue",
-    show_default=True,
-    help="What is to keep them; hived: as HiveD's block, without the sections.",
-)
-@click.option("--write", is_flag=True, help="Edit services-configuration.yaml; without, the text is printed.")
-@pass_environment
-def migrate(*, site_dir: Path, target: Backend, write: bool, environment: Environment) -> int:
-    """Write virtual clusters another way: HiveD's block as the sections scheduler and virtual-clusters, and back.
+@reading(VirtualClusterUsage)
+def usage(*, app: App, terminal: Terminal, request: VirtualClusterUsage) -> int:
+    """Show used, lent, and borrowed quota and waiting jobs of one or all virtual clusters.
 
-    Prints the YAML, or edits the file, where all else stays as it is, comments too. HiveD's block stays beside the
-    sections, without effect, until you remove it. What cannot be said the other way is named. No machine is asked.
+    Guarantees that cannot be met now are listed with the nodes that are missing. Exit code 5 when no control plane
+    answers, 6 when the API refuses.
     """
-    return migrate_clusters(Editing(site_dir, environment), target, write=write)
+    values = *usage_of_virtual_clusters(app, request), request.name
+    terminal.show(usage_data(*values), usage_text(*values))
+    return ExitCode.OK
 
 
-command.add_command(usage)
-command.add_command(plan)
-command.add_command(simulate)
-command.add_command(apply)
+@command.command()
+@reading()
+def plan(*, app: App, terminal: Terminal) -> int:
+    """Show how the next apply changes virtual clusters, and the affected jobs.
+
+    Compares the site with the virtual clusters that the cluster was given last. Changes nothing. Exit code 5 when no
+    control plane answers, 6 when the API refuses.
+    """
+    change = plan_virtual_clusters(app)
+    terminal.show(plan_data(change), plan_text(change))
+    return ExitCode.OK
+
+
+@command.command()
+@reading(SimulateJob, click.argument("job", metavar="JOB.yaml", type=click.File("rb")))
+def simulate(*, app: App, terminal: Terminal, request: SimulateJob, job: BinaryIO) -> int:
+    """Check a job against the quotas before you submit it.
+
+    The answer is one of: the job fits the guarantee, would borrow, needs preemption, must wait for quota, can never
+    run, or is refused. It counts quota and not places on machines, so exit code 0 does not mean that the job starts.
+    JOB.yaml holds one JobSet, batch Job, Volcano Job, Pod, TFJob or PyTorchJob; - reads standard input. Only the
+    Kubernetes API is queried. Exit code 5 if no control plane answers, 6 if the API refuses.
+    """
+    scheduling, answer = simulate_job(app, request, getattr(job, "name", "-"), job.read())
+    terminal.show(simulation_data(scheduling, answer), simulation_text(answer))
+    return ExitCode.OK
+
+
+@command.command()
+@acting(ApplyVirtualClusters, several=True)
+def apply(*, app: App, run: RunOptions, request: ApplyVirtualClusters) -> int:
+    """Apply the site's virtual clusters, and nothing else.
+
+    The changes and the affected jobs are shown first, as with `vc plan`. A virtual cluster that has jobs is removed
+    only with --force. If the scheduler rejects the virtual clusters, the last good ones are restored, and the command
+    fails. HiveD's bridge restores them itself.
+
+    Run `apply` first if their nodes, groups, or scheduler changed. Run the same command again after an interruption.
+    """
+    return apply_virtual_clusters(app, request, run)
+
+
+@command.command()
+@reading(MigrateVirtualClusters, formats=no_format)
+def migrate(*, app: App, request: MigrateVirtualClusters) -> int:
+    """Rewrite virtual clusters: HiveD's block as the sections scheduler and virtual-clusters, or back.
+
+    Prints the YAML, or edits the file and keeps all else, comments included. HiveD's block stays beside the sections,
+    without effect, until you remove it. Values without a counterpart are listed. Reads the site only.
+    """
+    migration = migrate_virtual_clusters(app, request)
+    click.echo(migration.text, nl=False)
+    return migration.exit_code

@@ -229,7 +229,7 @@ def test_migrate_writes_nothing_that_would_say_something_else(tmp_path: Path, ca
     folder = site(tmp_path, VALID + GROUPS)
     (folder / "config.yaml").write_text((folder / "config.yaml").read_text() + "enable_hived_scheduler: false\n")
     assert run(["vc", "migrate", "--site", str(folder), "--to", "hived", "--write"]) == ExitCode.PREFLIGHT_FAILED
-    assert "nothing was written" in capsys.readouterr().err
+    assert "virtual-clusters-not-editable" in capsys.readouterr().err
     assert (folder / SERVICES).read_text() == VALID + GROUPS
 
 
@@ -331,7 +331,7 @@ def test_simulate(tmp_path: Path, capsys: Any, in_world: Any, monkeypatch: pytes
     assert run(["vc", "simulate", str(job), "--site", folder]) == ExitCode.OK
     shown = capsys.readouterr().out
     assert shown.startswith("admins/train (research, priority test): 1 pod\nfits the guarantee\n")
-    monkeypatch.setattr("sys.stdin", io.StringIO(JOB))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(JOB.encode())))
     words = ["vc", "simulate", "-", "--vc", "default", "--priority", "crit", "--site", folder, "--format", "json"]
     assert run(words) == ExitCode.OK
     report = json.loads(capsys.readouterr().out)

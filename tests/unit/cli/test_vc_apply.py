@@ -6,7 +6,7 @@ import json
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import jsonschema  # type: ignore[import-untyped]
 import pytest
@@ -174,12 +174,18 @@ def site(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def machines(site: Path, in_world: Any, monkeypatch: pytest.MonkeyPatch) -> Machines:
-    """The site's virtual clusters are there, and so are its nodes."""
+def world(in_world: Any) -> World:
     api = Kueue()
     for name in ("one", "two"):
         api.objects[Ref("node", name)] = {"kind": "Node", "metadata": {"name": name, "labels": {}}, "spec": {}}
-    world: World = in_world(World(api=api))
+    made: World = in_world(World(api=api))
+    return made
+
+
+@pytest.fixture
+def machines(site: Path, world: World, monkeypatch: pytest.MonkeyPatch) -> Machines:
+    """The site's virtual clusters are there, and so are its nodes."""
+    api = cast("Kueue", world.api)
     made = Machines(script=world.script, site=site, api=api)
     world.ansible = made
     made.addons()
@@ -227,6 +233,27 @@ def test_what_changes_is_said_first_then_done_and_asked(site: Path, machines: Ma
     assert played(machines) == []
 
 
+def sessions(world: World) -> int:
+    """How often Ansible was opened."""
+    return sum("accept_new" in entry for entry in world.asked)
+
+
+def observations(machines: Machines) -> int:
+    return sum(request.playbook == "observe.yml" for request in machines.requests)
+
+
+@pytest.mark.parametrize("dislikes", [set(), {"12"}])
+def test_one_session_serves_all_runs_of_the_command(
+    site: Path, machines: Machines, world: World, dislikes: set[str]
+) -> None:
+    """Change and verification, or change and rollback."""
+    machines.api.dislikes = dislikes
+    say(site, services(4, 12))
+    assert vc_apply(site) == (ExitCode.VERIFICATION_FAILED if dislikes else ExitCode.OK)
+    assert sessions(world) == 1
+    assert observations(machines) == (1 if dislikes else 2)
+
+
 def test_check_only_shows(site: Path, machines: Machines, capsys: Any) -> None:
     say(site, services(16))
     machines.api.objects |= {Ref("workload", "w", "vision"): workload("product", "train", 1, admitted=True)}
@@ -254,9 +281,8 @@ def test_a_virtual_cluster_with_jobs_goes_only_by_force(site: Path, machines: Ma
     say(site, services(16))
     assert vc_apply(site) == ExitCode.PREFLIGHT_FAILED
     error = capsys.readouterr().err
-    assert "1 of the jobs would lose their virtual cluster" in error
-    assert "product is to go: vision/train runs" in error
-    assert "wait for these jobs or end them, or add --force" in error
+    assert "virtual-cluster-has-jobs" in error
+    assert "vision/train" in error
     assert played(machines) == []
     assert vc_apply(site, "--force") == ExitCode.OK
     assert "product" not in machines.queues()
@@ -268,7 +294,7 @@ def test_a_group_that_may_submit_no_longer_keeps_its_queue_while_it_has_jobs(
     machines.api.objects |= {Ref("workload", "w", "vision"): workload("research", "train", 1, admitted=True)}
     say(site, services(8, 8, ", groups: [nlp]"))
     assert vc_apply(site) == ExitCode.PREFLIGHT_FAILED
-    assert "research leaves namespace vision: vision/train runs" in capsys.readouterr().err
+    assert "vision/train" in capsys.readouterr().err
     say(site, services(8, 8, ", groups: [vision]"))
     assert vc_apply(site) == ExitCode.OK
 
@@ -284,7 +310,6 @@ def test_what_is_not_taken_is_taken_back(site: Path, machines: Machines, capsys:
     said = capsys.readouterr()
     assert machines.queues() == queues
     assert machines.kept() == good
-    assert "the scheduler did not take these virtual clusters; the last that worked are back" in said.err
     assert ("clusterqueue/product is not active: a flavor is missing" in said.out) is (how == "dislikes")
     assert note(site) is None
     assert vc_apply(site) == code, "the files still say so"
@@ -308,7 +333,6 @@ def test_the_first_ones_cannot_be_taken_back(site: Path, machines: Machines, cap
     machines.api.objects = {ref: it for ref, it in machines.api.objects.items() if ref.kind == "node"}
     machines.api.dislikes = {"8"}
     assert vc_apply(site) == ExitCode.VERIFICATION_FAILED
-    assert "there are no earlier ones to restore" in capsys.readouterr().err
     assert machines.kept() == divided(site)
 
 
@@ -338,7 +362,6 @@ def test_a_cut_run_that_had_brought_all_is_asked_again(site: Path, machines: Mac
     assert vc_apply(site) == ExitCode.VERIFICATION_FAILED
     assert machines.kept() == good
     assert played(machines) == []
-    assert "restoring those with which it last came up" in capsys.readouterr().err
 
 
 def test_what_was_applied_otherwise_since_is_what_worked(site: Path, machines: Machines) -> None:
@@ -358,7 +381,7 @@ def test_what_was_applied_otherwise_since_is_what_worked(site: Path, machines: M
 def test_another_scheduler_is_none_of_its_business(site: Path, machines: Machines, capsys: Any) -> None:
     say(site, services(8, 8).replace("kueue", "volcano"))
     assert vc_apply(site) == ExitCode.PREFLIGHT_FAILED
-    assert "the cluster has the scheduler kueue, the site names volcano" in capsys.readouterr().err
+    assert "scheduler-differs-from-cluster" in capsys.readouterr().err
     say(site, GROUPS)
     assert vc_apply(site) == ExitCode.USAGE
     assert played(machines) == []

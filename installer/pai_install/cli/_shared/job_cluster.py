@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from pai_install.cli._shared.vc_known import scheduling_at
+from pai_install.app.virtual_clusters import require_scheduling
 from pai_install.cluster.client import ApiError, ClusterClient, Select
 from pai_install.documents.validate import did_you_mean
 from pai_install.errors import ExitCode, PaiError
@@ -151,7 +151,7 @@ def _ambiguous(name: str, found: Sequence[JobState]) -> PaiError:
 def jobs_of(site_dir: Path, environment: Environment) -> Iterator[JobsOfSite]:
     """The jobs of a site, whose virtual clusters they need."""
     site = load_site(site_dir).site
-    scheduling = scheduling_at(site)
+    scheduling = require_scheduling(site)
     with environment.cluster(site, state_of(site_dir), accept_new=False) as client:
         yield JobsOfSite(site, scheduling, client)
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import click
 
+from pai_install.app.virtual_clusters import last_applied
 from pai_install.cli._shared.act import How, SiteRequest, act, acting_options, require_answer
 from pai_install.cli._shared.environment import pass_environment
 from pai_install.cli._shared.tell import say
-from pai_install.cli._shared.vc_plan import read_kept
 from pai_install.cli.options import site_option
 from pai_install.cluster.client import ClusterClient
 from pai_install.errors import ExitCode, PaiError
@@ -76,7 +76,7 @@ def _require_sections(site: Site, to: Backend, site_dir: Path) -> None:
 
 def scheduler_before(cluster: ClusterClient, site: Site) -> Backend:
     """What the cluster was given last; where it keeps no word of that, what the site's file says. None is default."""
-    kept = read_kept(cluster)
+    kept = last_applied(cluster)
     return kept.backend if kept is not None else scheduler_of(site) or "default"
 
 

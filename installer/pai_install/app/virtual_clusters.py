@@ -1,0 +1,179 @@
+"""Use cases of virtual clusters that read: the site's, their use, a change, and a simulation of a job."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from pai_install.app.context import App
+from pai_install.cluster.client import ApiError, ClusterClient, NoClusterError, Select
+from pai_install.documents.validate import did_you_mean
+from pai_install.errors import ExitCode, PaiError
+from pai_install.kube.model import Ref
+from pai_install.report.virtual_clusters import NONE
+from pai_install.report.virtual_clusters_plan import ClustersChange, clusters_change
+from pai_install.schedulers.compile import remarks as scheduler_limits
+from pai_install.schedulers.last_applied import KEPT, KEPT_IN, kept_of
+from pai_install.schedulers.registry import backend_of
+from pai_install.schedulers.simulation import Simulation, simulate
+from pai_install.schedulers.usage import NODES, Usage, kinds_of, usage_of
+from pai_install.scheduling.job_request import JobRequest, JobRequestError, read_job_request
+from pai_install.scheduling.model import Priority, Scheduling, VirtualCluster
+from pai_install.scheduling.read import remarks_of, scheduling_of
+from pai_install.scheduling.usage.health import Unmet, unmet
+from pai_install.site.model import Site
+from pai_install.site.workers import workers_of
+from pai_install.system.parameters import Parameter
+
+
+def require_scheduling(site: Site) -> Scheduling:
+    """The division of the site's workers. Raises PaiError for a site without virtual clusters."""
+    scheduling = scheduling_of(site)
+    if scheduling is None:
+        message, _, place = NONE.partition(": ")
+        raise PaiError(message, code="virtual-clusters-missing", remedy=place.strip(), exit_code=ExitCode.USAGE)
+    return scheduling
+
+
+def require_cluster(scheduling: Scheduling, name: str) -> VirtualCluster:
+    """The virtual cluster `name`. Raises PaiError for an unknown name."""
+    names = [cluster.name for cluster in scheduling.clusters]
+    if name not in names:
+        raise PaiError(
+            f"{name} is no virtual cluster of this site",
+            code="unknown-virtual-cluster",
+            remedy=did_you_mean(name, names),
+            exit_code=ExitCode.USAGE,
+        )
+    return scheduling.cluster(name)
+
+
+@dataclass(frozen=True, slots=True)
+class VirtualClusters:
+    """The virtual clusters of a site; scheduling is None without any.
+
+    remarks: parts of HiveD's block without a counterpart. limits: what the scheduler does not enforce.
+    unmet: guarantees that the nodes cannot meet now; None where the cluster was not asked.
+    """
+
+    scheduling: Scheduling | None
+    remarks: tuple[str, ...]
+    limits: tuple[str, ...]
+    unmet: tuple[Unmet, ...] | None
+
+
+def list_virtual_clusters(app: App) -> VirtualClusters:
+    """The virtual clusters of the site. Asks the cluster for its nodes, if the site has one that answers."""
+    scheduling = scheduling_of(app.site)
+    if scheduling is None:
+        return VirtualClusters(None, remarks_of(app.site), (), None)
+    return VirtualClusters(scheduling, remarks_of(app.site), scheduler_limits(scheduling), _unmet(app, scheduling))
+
+
+def _unmet(app: App, scheduling: Scheduling) -> tuple[Unmet, ...] | None:
+    if not app.state.known_hosts.exists():  # no machine was reached yet
+        return None
+    try:
+        (nodes,) = app.cluster.list(Select((NODES,)))
+    except (NoClusterError, ApiError) as error:
+        app.say(f"what machines offer now is not known: {error.message}")
+        return None
+    return unmet(scheduling, nodes, absent_of(app.site))
+
+
+class VirtualClusterName(BaseModel):
+    """Names one virtual cluster."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    name: Annotated[str, Parameter(positional=True, metavar="NAME")]
+
+
+def show_virtual_cluster(app: App, request: VirtualClusterName) -> Scheduling:
+    """The division of the site's workers, which has the virtual cluster. Asks no machine."""
+    scheduling = require_scheduling(app.site)
+    require_cluster(scheduling, request.name)
+    return scheduling
+
+
+class VirtualClusterUsage(BaseModel):
+    """Selects virtual clusters: one, or all."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    name: Annotated[str, Parameter(positional=True, metavar="[NAME]")] = ""
+
+
+def usage_of_virtual_clusters(app: App, request: VirtualClusterUsage) -> tuple[Scheduling, Usage]:
+    """The current use of all virtual clusters. Raises PaiError for an unknown name, NoClusterError, and ApiError."""
+    scheduling = require_scheduling(app.site)
+    if request.name:
+        require_cluster(scheduling, request.name)
+    return scheduling, read_usage(app.cluster, app.site, scheduling)
+
+
+def read_usage(cluster: ClusterClient, site: Site, scheduling: Scheduling) -> Usage:
+    """The use of virtual clusters in the cluster. Raises NoClusterError and ApiError."""
+    answers = cluster.list(*(Select((kind,)) for kind in kinds_of(scheduling.backend)))
+    return usage_of(scheduling, answers, absent_of(site))
+
+
+def absent_of(site: Site) -> dict[str, tuple[str, ...]]:
+    """SKU -> machines that the layout marks as absent."""
+    return {sku: one.absent for sku, one in workers_of(site).items()}
+
+
+def plan_virtual_clusters(app: App) -> ClustersChange:
+    """The difference between the site and the cluster. Raises NoClusterError and ApiError."""
+    return change_of(app, last_applied(app.cluster))
+
+
+def last_applied(cluster: ClusterClient) -> Scheduling | None:
+    """The virtual clusters that the cluster was given last; None for none. Raises NoClusterError and ApiError."""
+    (found,) = cluster.get([Ref("configmap", KEPT, KEPT_IN)])
+    return kept_of(found)
+
+
+def change_of(app: App, before: Scheduling | None) -> ClustersChange:
+    """The difference between `before` and the site, with the jobs that it affects."""
+    usage = read_usage(app.cluster, app.site, before) if before is not None else None
+    return clusters_change(before, scheduling_of(app.site), usage)
+
+
+class SimulateJob(BaseModel):
+    """Options of a simulation."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    cluster: Annotated[str, Parameter("--vc", "NAME")] = Field(
+        default="", description="Virtual cluster to simulate the job in."
+    )
+    priority: Priority | None = Field(default=None, description="Priority to simulate the job with.")
+
+
+def simulate_job(app: App, request: SimulateJob, file: str, content: bytes) -> tuple[Scheduling, Simulation]:
+    """The answer for a job. file: the name of its file, for messages.
+
+    Raises PaiError for a file that is not one job, NoClusterError, and ApiError.
+    """
+    scheduling = require_scheduling(app.site)
+    if request.cluster:
+        require_cluster(scheduling, request.cluster)
+    job = _job_request(request, file, content)
+    usage = read_usage(app.cluster, app.site, scheduling)
+    return scheduling, simulate(app.site, scheduling, backend_of(scheduling.backend).rules, usage, job)
+
+
+def _job_request(request: SimulateJob, file: str, content: bytes) -> JobRequest:
+    """The job with the options applied."""
+    try:
+        job = read_job_request(content.decode())
+    except (JobRequestError, UnicodeDecodeError) as error:
+        raise PaiError(
+            f"cannot read {file}: {error}",
+            code="job-not-simulated",
+            remedy="pass one JobSet, batch Job, Volcano Job or Pod, as kubectl would create it",
+            exit_code=ExitCode.USAGE,
+        ) from error
+    queue = replace(job.queue, cluster=request.cluster) if request.cluster else job.queue
+    queue = replace(queue, priority=request.priority, number=None) if request.priority else queue
+    return replace(job, queue=queue)
