@@ -21,6 +21,7 @@ from pai_install.jobs.state import JobState
 from pai_install.kube.model import Ref
 from pai_install.kube.objects import JsonObject
 from pai_install.schedulers.jobs import objects_of
+from tests.errors import raises
 from tests.unit.cli.stub_environment import World, run
 from tests.unit.cli.test_vc import site
 from tests.unit.cluster.fake import FakeCluster
@@ -419,6 +420,6 @@ def test_a_job_without_its_secrets_is_taken_back(world: World) -> None:
             return super().create(objects)
 
     world.api = Half()
-    with pytest.raises(ApiError):
+    with raises("api-request-refused", kind=ApiError):
         made(world)
     assert not world.api.objects

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from pai_install.cluster.drain import blocking, moves, to_evict, unmanaged
-from pai_install.errors import PaiError
 from pai_install.kube.model import Pod
 from pai_install.kube.workloads import PodDisruptionBudget
 from pai_install.plan.model import ClusterCall
 from pai_install.run import cluster_calls
+from tests.errors import raises
 from tests.unit.cluster.fake import FakeCluster
 
 
@@ -83,7 +83,7 @@ def test_drain_evicts_what_must_go_and_leaves_other_nodes_alone() -> None:
 def test_protected_pod_is_named_with_the_servers_words_when_the_time_is_over() -> None:
     cluster = FakeCluster.of(pod("web"), pod("train", "Job"))
     cluster.protected.add("web")
-    with pytest.raises(PaiError, match="2 pods are still on one") as caught:
+    with raises("pods-not-drained", "2") as caught:
         drain(cluster)
     assert "pod/web in ml: it would violate the pod's disruption budget" in caught.value.details
     assert {ref.name for ref in cluster.objects} == {"web"}
@@ -92,7 +92,7 @@ def test_protected_pod_is_named_with_the_servers_words_when_the_time_is_over() -
 def test_force_removes_protected_and_unmanaged_pods_and_nothing_else_does() -> None:
     cluster = FakeCluster.of(pod("web"), pod("alone", ""))
     cluster.protected.add("web")
-    with pytest.raises(PaiError) as caught:
+    with raises("pods-not-drained") as caught:
         drain(cluster, timeout_s=60)
     assert caught.value.details == "pod/alone in ml: no controller would start the pod again"
     assert not any(verb in ("delete", "evict") for verb, _ in cluster.calls)

@@ -13,6 +13,7 @@ from pai_install.cluster.kubectl import KubectlClient
 from pai_install.cluster.transport import Answer, Call
 from pai_install.errors import PaiError
 from pai_install.kube.model import Ref
+from tests.errors import raises
 
 from .recordings import items
 from .scripted import ScriptedTransport, said
@@ -138,7 +139,7 @@ def test_wait_says_whether_it_came(answer: Any, came: bool) -> None:
 
 def test_wait_that_is_refused_is_an_error() -> None:
     door, _ = client(said(rc=1, err='Error from server (Forbidden): pods is forbidden: User "x"'))
-    with pytest.raises(ApiError, match="Forbidden") as error:
+    with raises("api-request-refused", kind=ApiError) as error:
         door.wait([POD], "delete", 1)
     assert error.value.reason == "Forbidden"
 
@@ -165,7 +166,7 @@ def test_exec_gives_the_commands_own_end() -> None:
 )
 def test_exec_that_does_not_start_is_an_error(answer: Any, reason: str) -> None:
     door, _ = client(answer)
-    with pytest.raises(ApiError) as error:
+    with raises("api-request-refused", kind=ApiError) as error:
         door.exec(POD, ["true"])
     assert error.value.reason == reason
     assert "master" in error.value.message
@@ -226,7 +227,7 @@ def test_evictions_in_one_trip_each_with_its_outcome() -> None:
 
 def test_an_eviction_that_is_refused_otherwise_is_an_error() -> None:
     door, _ = client(said(rc=1, err="Error from server (Forbidden): no"))
-    with pytest.raises(ApiError, match="Forbidden"):
+    with raises("api-request-refused", kind=ApiError):
         door.evict([POD])
 
 
@@ -241,7 +242,7 @@ def test_an_eviction_that_is_refused_otherwise_is_an_error() -> None:
 )  # fmt: skip
 def test_a_refusal_says_what_the_server_said_where_and_what_to_do(stderr: str, reason: str) -> None:
     door, _ = client(said(rc=1, err=stderr))
-    with pytest.raises(ApiError, match="failed on master") as error:
+    with raises("api-request-refused", kind=ApiError) as error:
         door.patch([Patch(NODE, {})])
     assert (error.value.reason, error.value.details) == (reason, stderr)
     assert bool(error.value.remedy) is bool(reason)
@@ -271,7 +272,7 @@ def test_fewer_answers_than_questions_are_an_error() -> None:
         def run(self, calls: Any) -> Any:
             return transport.run(calls[:1])
 
-    with pytest.raises(PaiError, match="1 of 2"):
+    with raises("kubectl-answers-incomplete", "1", "2"):
         KubectlClient(Short([])).list(Select(("nodes",)), Select(("pods",)))
 
 

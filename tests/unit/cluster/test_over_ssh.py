@@ -19,8 +19,9 @@ from pai_install.cluster import remote
 from pai_install.cluster.client import ApiError, NoClusterError
 from pai_install.cluster.over_ssh import SshTransport, ssh_options, sudo_words
 from pai_install.cluster.transport import Call
-from pai_install.errors import ExitCode, PaiError
+from pai_install.errors import ExitCode
 from pai_install.site.model import Machine, Ssh
+from tests.errors import raises
 
 SECRET = "planted;secret"
 READ = Call(("get", "nodes"), reads=True, timeout_s=5)
@@ -165,7 +166,7 @@ def test_the_next_control_plane_is_asked_and_then_first(transport: Make, program
 
 
 def test_without_any_every_reason_is_told(transport: Make) -> None:
-    with pytest.raises(NoClusterError) as error:
+    with raises("no-control-plane-answers", kind=NoClusterError) as error:
         transport(one="down", two="refused").run([READ])
     assert "No route to host" in error.value.down["one"]
     assert "was refused" in error.value.down["two"]
@@ -179,7 +180,7 @@ def test_what_another_program_prints_before_does_not_matter(transport: Make) -> 
 @pytest.mark.parametrize("how", ["lost", "garbage"])
 def test_a_lost_answer_is_asked_again_elsewhere_only_when_nothing_was_changed(transport: Make, how: str) -> None:
     assert transport(one=how, two="up").run([READ]).host == "two"
-    with pytest.raises(PaiError, match="connection to one was lost"):
+    with raises("connection-lost"):
         transport(one=how, two="up").run([READ, WRITE])
 
 
@@ -218,7 +219,7 @@ def test_bytes_that_are_no_text_are_replaced(transport: Make) -> None:
 
 def test_a_machine_without_kubectl_is_no_control_plane_yet(transport: Make, programs: Path) -> None:
     (programs / "kubectl").unlink()
-    with pytest.raises(NoClusterError) as error:
+    with raises("no-control-plane-answers", kind=NoClusterError) as error:
         transport(one="up").run([WRITE])
     assert "kubectl is not installed" in error.value.down["one"]
 
@@ -235,10 +236,10 @@ def test_lines_come_as_they_are_printed_and_the_program_there_ends_with_us(trans
 
 
 def test_a_stream_that_is_refused_is_an_error(transport: Make) -> None:
-    with pytest.raises(ApiError, match="Forbidden") as error:
+    with raises("api-request-refused", kind=ApiError) as error:
         list(transport(one="up").lines(Call(("fail",), reads=True)))
     assert error.value.reason == "Forbidden"
-    with pytest.raises(NoClusterError):
+    with raises("no-control-plane-answers", kind=NoClusterError):
         list(transport(one="refused").lines(READ))
 
 
@@ -269,7 +270,7 @@ def test_sudo_that_asks_for_no_password_does_not_hand_it_on(transport: Make, pro
 
 
 def test_a_wrong_password_is_told(transport: Make) -> None:
-    with pytest.raises(NoClusterError) as error:
+    with raises("no-control-plane-answers", kind=NoClusterError) as error:
         transport(machine("one", user="pai", password="wrong"), one="up").run([WRITE])
     assert error.value.down == {"one": "sudo: 1 incorrect password attempt"}
 

@@ -10,7 +10,7 @@ from pai_install.components.catalogue import CBuild, DebBuild, GoBuild, GoToolch
 from pai_install.components.progress import silent
 from pai_install.components.source import BuildContext
 from pai_install.components.store import Store
-from pai_install.errors import PaiError
+from tests.errors import raises
 
 TOOLCHAIN = GoToolchain(version="1.0", toolchain={})
 
@@ -131,7 +131,7 @@ def test_a_failed_build_shows_the_last_lines_of_go(
 ) -> None:
     fake_program(tmp_path / "bin", "go", FAKE_GO, monkeypatch)
     monkeypatch.setenv("GO_EXIT", "1")
-    with pytest.raises(PaiError, match="failed with exit status 1") as failed:
+    with raises("program-failed", "1") as failed:
         build_go(go_build(), "3.6.8", wrapper, TOOLCHAIN, context, out)
     assert "package/249" in failed.value.details
 
@@ -203,5 +203,5 @@ def test_a_debian_package_without_the_program_is_an_error(
     monkeypatch.setattr("pai_install.components.build.fetch_packages", lambda *_: [])
     monkeypatch.setattr("pai_install.components.build.unpack", lambda *_: None)
     build = DebBuild(kind="deb", package="busybox-static", member="bin/busybox", program="busybox", disk_mb=1)
-    with pytest.raises(PaiError, match="busybox-static does not contain bin/busybox"):
+    with raises("deb-member-missing", "busybox-static", "bin/busybox"):
         take_deb(build, context, out)

@@ -22,6 +22,7 @@ from pai_install.components.catalogue import (
 )
 from pai_install.components.model import SourceName
 from pai_install.errors import ExitCode, PaiError
+from tests.errors import raises
 
 CATALOGUE = load_catalogue()
 NAMES = list(CATALOGUE.components)
@@ -125,7 +126,7 @@ def test_every_set_is_complete_in_every_family(minor: str, family: Family) -> No
 
 def test_what_no_source_of_modules_has_is_asked_for_in_vain() -> None:
     assert {name for name, component in CATALOGUE.components.items() if component.build is None} == ONLY_IMAGES
-    with pytest.raises(PaiError, match="modules lacks blob-csi-driver, livenessprobe") as refused:
+    with raises("components-not-in-source", "blob-csi-driver") as refused:
         resolve(CATALOGUE, "", "modules", {"kubernetes", "livenessprobe", "blob-csi-driver"})
     assert refused.value.exit_code is ExitCode.SITE_INVALID
     picks = resolve(CATALOGUE, "", "mirror", {"livenessprobe"}).picks

@@ -15,7 +15,7 @@ import pytest
 from pai_install.components import download as module
 from pai_install.components.download import digest_of, download, fetch_bytes
 from pai_install.components.progress import silent
-from pai_install.errors import PaiError
+from tests.errors import raises
 
 if TYPE_CHECKING:
     from .conftest import WebServer
@@ -38,7 +38,7 @@ def test_a_file_arrives_verified_and_whole(web: WebServer, tmp_path: Path) -> No
 
 def test_a_changed_file_is_refused_and_not_kept(web: WebServer, tmp_path: Path) -> None:
     web.pages["/kubeadm"] = BODY[:-1] + b"!"
-    with pytest.raises(PaiError) as refused:
+    with raises("download-checksum-mismatch") as refused:
         download(f"{web.url}/kubeadm", tmp_path / "kubeadm", SUM, silent)
     assert SUM in refused.value.message
     assert hashlib.sha256(web.pages["/kubeadm"]).hexdigest() in refused.value.message
@@ -89,33 +89,33 @@ def test_giving_up_keeps_what_came(web: WebServer, tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(module, "ATTEMPTS", 1)
     web.pages["/kubeadm"] = BODY
     web.cut["/kubeadm"] = 1 << 20
-    with pytest.raises(PaiError, match="broke off") as stopped:
+    with raises("download-retries-exhausted") as stopped:
         download(f"{web.url}/kubeadm", tmp_path / "kubeadm", SUM, silent)
     assert "continues where it stopped" in stopped.value.remedy
     assert (tmp_path / "kubeadm.part").stat().st_size == 1 << 20
 
 
 def test_a_missing_page_names_the_address(web: WebServer, tmp_path: Path) -> None:
-    with pytest.raises(PaiError, match=r"/kubeadm: the server answered 404"):
+    with raises("download-refused", "/kubeadm", "404"):
         download(f"{web.url}/kubeadm", tmp_path / "kubeadm", SUM, silent)
 
 
 def test_an_unreachable_server_is_an_error_one_can_act_on(tmp_path: Path) -> None:
-    with pytest.raises(PaiError, match="cannot be reached") as failed:
+    with raises("server-unreachable") as failed:
         download("http://127.0.0.1:1/x", tmp_path / "x", SUM, silent)
     assert "proxy" in failed.value.remedy
 
 
 @pytest.mark.parametrize("url", ["ftp://host/x", "/etc/passwd", "javascript:1", "file:///etc/passwd"])
 def test_other_schemes_are_refused(url: str) -> None:
-    with pytest.raises(PaiError, match="not a URL"):
+    with raises("download-url-invalid", "URL"):
         fetch_bytes(url)
 
 
 def test_a_document_longer_than_allowed_is_refused(web: WebServer) -> None:
     web.pages["/long"] = b"x" * 11
     assert fetch_bytes(f"{web.url}/long", limit=11) == b"x" * 11
-    with pytest.raises(PaiError, match="longer than 10 bytes"):
+    with raises("download-too-long", "10"):
         fetch_bytes(f"{web.url}/long", limit=10)
 
 
@@ -141,14 +141,14 @@ def test_digest_of_is_the_registry_form() -> None:
 
 def test_a_download_without_end_is_refused_and_not_kept(web: WebServer, tmp_path: Path) -> None:
     web.pages["/kubeadm"] = BODY
-    with pytest.raises(PaiError, match="longer than 10 bytes"):
+    with raises("download-too-long", "10"):
         download(f"{web.url}/kubeadm", tmp_path / "kubeadm", SUM, silent, limit=10)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_download_that_says_it_has_no_end_is_refused_before_it_comes(tmp_path: Path) -> None:
     head = "HTTP/1.1 200 OK\r\nContent-Length: 1125899906842624\r\n\r\n"
-    with told(head) as url, pytest.raises(PaiError, match="longer than"):
+    with told(head) as url, raises("download-too-long"):
         download(url, tmp_path / "x", SUM, silent)
     assert list(tmp_path.iterdir()) == []
 
@@ -156,9 +156,9 @@ def test_a_download_that_says_it_has_no_end_is_refused_before_it_comes(tmp_path:
 def test_a_download_of_a_byte_a_second_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "HEAD_START_S", 0.3)
     with told("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n", drip=True) as url:
-        with pytest.raises(PaiError, match="slower than"):
+        with raises("download-retries-exhausted"):
             download(url, tmp_path / "x", SUM, silent)
-        with pytest.raises(PaiError, match="slower than"):
+        with raises("download-interrupted"):
             fetch_bytes(url)
 
 

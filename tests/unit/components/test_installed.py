@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from pai_install.components.catalogue import load_catalogue, resolve
 from pai_install.components.model import ComponentSet, FileArtifact, ImageArtifact
-from pai_install.errors import ExitCode, PaiError
+from pai_install.errors import ExitCode
+from tests.errors import raises
 
 
 def test_an_older_minor_version_stays_with_what_belongs_to_it() -> None:
@@ -29,7 +28,7 @@ def test_nothing_installed_changes_nothing() -> None:
 
 
 def test_a_version_that_the_catalogue_lacks_is_an_error_that_names_the_way_out() -> None:
-    with pytest.raises(PaiError, match=r"lacks containerd 2\.0\.1, which the machines run") as caught:
+    with raises("installed-components-not-in-source", "2.0.1") as caught:
         resolve(load_catalogue(), installed={"kubernetes": "1.36.3", "containerd": "2.0.1"})
     assert caught.value.exit_code is ExitCode.PREFLIGHT_FAILED
     assert "pai-install upgrade" in caught.value.remedy

@@ -16,6 +16,7 @@ from pai_install.components.model import Architecture, ComponentSet, PinnedCompo
 from pai_install.components.upstream import Releases
 from pai_install.errors import PaiError
 from pai_install.preflight.source import first_bytes
+from tests.errors import raises
 from tests.internet.content import Content, make
 from tests.internet.network import Internet, connected
 from tests.internet.servers import MIRROR_HOST, TOKEN_LASTS, Servers
@@ -80,9 +81,7 @@ def test_everything_comes_from_a_mirror_with_a_login_and_an_authority_of_its_own
 
 
 def test_what_upstream_lacks_for_arm64_is_refused_with_its_reason() -> None:
-    with pytest.raises(
-        PaiError, match=r"lacks for arm64: hivedscheduler 0\.3\.4 \(its makers publish an image for amd64"
-    ):
+    with raises("components-not-for-architecture", "arm64", "0.3.4", "amd64"):
         resolve(REAL, "1.36", "upstream", {"hivedscheduler", "kubernetes"}, (), architecture="arm64")
     resolve(REAL, "1.36", "upstream", {"hivedscheduler"}, ("hivedscheduler",), architecture="arm64")
     resolve(REAL, "1.36", "upstream", {"hivedscheduler"}, (), architecture="amd64")
@@ -117,7 +116,7 @@ def test_docker_hubs_limit_is_said(
 ) -> None:
     internet.servers.busy["registry-1.docker.io"] = 1000
     internet.servers.retry_after = retry_after
-    with pytest.raises(PaiError) as caught:
+    with raises("server-rate-limit") as caught:
         pull(made[0], tmp_path / "cache")
     words = "Docker Hub limits anonymous pulls per address, and all behind one NAT are one address"
     assert caught.value.message.endswith(words + when)
@@ -139,7 +138,7 @@ def test_another_manifest_below_the_tag_is_never_taken(
         with pytest.raises(PaiError, match=f"pause:3.10.2: the registry sent sha256:.*, pinned is {digest}"):
             pull(catalogue, tmp_path / "exchanged", pick)
         patch.delitem(content.manifests, (repository, digest))
-        with pytest.raises(PaiError, match="404"):
+        with raises("download-refused", "404"):
             pull(catalogue, tmp_path / "gone", pick)
     assert content.manifests[repository, digest] == true
     assert internet.refused == set()

@@ -9,7 +9,7 @@ from pai_install.components.catalogue import load_catalogue
 from pai_install.components.fetch import open_source
 from pai_install.components.model import PinnedComponent
 from pai_install.components.requirements import PROBES, check_disk, missing
-from pai_install.errors import PaiError
+from tests.errors import raises
 
 
 def test_only_what_is_missing_is_named_once_and_sorted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -33,6 +33,6 @@ def test_enough_disk_passes_also_for_a_folder_to_be_made(tmp_path: Path) -> None
 
 
 def test_too_little_disk_names_need_and_rest(tmp_path: Path) -> None:
-    with pytest.raises(PaiError, match=r"need 1048576\.0 GiB free below .*, but only \d+\.\d GiB are free") as refused:
+    with raises("disk-space-low", "1048576.0") as refused:
         check_disk(tmp_path, 1 << 30)
     assert "XDG_CACHE_HOME" in refused.value.remedy

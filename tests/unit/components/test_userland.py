@@ -8,7 +8,7 @@ import pytest
 from pai_install.components.image import LayerEntry, write_archive
 from pai_install.components.progress import silent
 from pai_install.components.userland import base_nodes, fetch_packages, own_nodes, userland_nodes
-from pai_install.errors import PaiError
+from tests.errors import raises
 
 # Stands for apt-get: writes down how it was called, fails as often as told, then "downloads" a package.
 FAKE_APT = """#!/bin/sh
@@ -67,7 +67,7 @@ def test_lists_are_fetched_when_the_box_has_none(calls: Path, tmp_path: Path) ->
 
 def test_packages_that_cannot_be_had_are_named_with_apts_words(calls: Path, tmp_path: Path) -> None:
     (tmp_path / "failures").write_text("9")
-    with pytest.raises(PaiError, match="cannot fetch nftables") as failed:
+    with raises("apt-download-failed") as failed:
         fetch_packages(["nftables"], tmp_path / "work", silent)
     assert "Unable to locate package" in failed.value.details
     assert len(calls.read_text().splitlines()) == 3

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from pai_install.engine.base import EventKind, RunRequest
 from pai_install.engine.replay import ReplayEngine, load_stream
-from pai_install.errors import PaiError
 from pai_install.plan.model import Inventory
+from tests.errors import raises
 
 STREAMS = Path(__file__).parent / "streams"
 EMPTY = Inventory({}, {}, {})
@@ -30,6 +28,6 @@ def test_without_a_limit_every_host_is_replayed() -> None:
 def test_requests_are_remembered_and_unknown_playbooks_refused() -> None:
     engine = ReplayEngine({})
     request = RunRequest("missing.yml", EMPTY)
-    with pytest.raises(PaiError, match=r"missing\.yml"):
+    with raises("recording-missing", "missing.yml"):
         list(engine.run(request))
     assert engine.requests == [request]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from pai_install.checks.finding import Finding
 from pai_install.checks.verdict import Verdict
-from pai_install.errors import ExitCode, PaiError
+from pai_install.errors import ExitCode
 from pai_install.health.gate import passed
+from tests.errors import raises
 
 
 def test_warnings_pass() -> None:
@@ -17,7 +16,7 @@ def test_warnings_pass() -> None:
 
 def test_each_failure_is_named() -> None:
     findings = (Finding("gpu-lost", Verdict.FAIL, "one", "GPU 3 is lost"), Finding("health", Verdict.PASS, "two", "ok"))
-    with pytest.raises(PaiError, match="one came back unhealthy") as caught:
+    with raises("machine-unhealthy-after-change") as caught:
         passed(findings)
     assert caught.value.details == "one: GPU 3 is lost [gpu-lost]"
     assert caught.value.exit_code is ExitCode.VERIFICATION_FAILED

@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
-from pai_install.errors import ExitCode, PaiError
+from pai_install.errors import ExitCode
 from pai_install.lab import archive
 from pai_install.lab.apt import AptAccess, default_sources
 from pai_install.lab.archive import box_keyring, known_keys, no_way, unreachable
 from pai_install.lab.distribution import UBUNTU
 from pai_install.system.proc import Completed
+from tests.errors import raises
 
 NOBLE = AptAccess(default_sources("noble"), "", {}, {}, "noble")
 SAID = """W: Download is performed unsandboxed as root
@@ -64,7 +65,7 @@ def test_a_box_that_has_the_keys_fetches_none(tmp_path: Path, monkeypatch: pytes
 
 def test_keys_that_cannot_be_fetched_are_no_way_to_the_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archive, "run", lambda argv, **_options: Completed(tuple(map(str, argv)), 100, "", SAID))
-    with pytest.raises(PaiError, match="cannot reach Ubuntu's archive of noble: Failed to fetch"):
+    with raises("lab-archive-unreachable"):
         box_keyring(of_keyring(tmp_path / "none.gpg"), tmp_path / "keys")
 
 
@@ -139,5 +140,5 @@ def test_only_keys_that_are_known_count(tmp_path: Path, package: tuple[Path, lis
 @needs_gpg
 def test_a_package_without_a_known_key_is_refused(tmp_path: Path, package: tuple[Path, list[str]]) -> None:
     packed, fingerprints = package
-    with pytest.raises(PaiError, match="lacks a key that signs"):
+    with raises("lab-archive-keys-missing"):
         known_keys(replace(UBUNTU, fingerprints=(fingerprints[0], "A" * 40)), packed, tmp_path / "made")

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
-from pai_install.errors import ExitCode, PaiError
+from pai_install.errors import ExitCode
 from pai_install.lab import box
+from tests.errors import raises
 
 
 @pytest.fixture(autouse=True)
@@ -60,7 +61,7 @@ def test_settings_stay_while_a_lab_is_left(labs: Path) -> None:
 
 def test_one_command_at_a_time(labs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(box, "LOCK_TIMEOUT_S", 0.1)
-    with FileLock(labs / ".lock"), pytest.raises(PaiError, match="another lab command"), box.lab_lock():
+    with FileLock(labs / ".lock"), raises("lab-locked"), box.lab_lock():
         pytest.fail("entered")
 
 
@@ -73,7 +74,7 @@ def test_the_lock_is_free_again_after_a_failure() -> None:
 
 def test_root_is_asked_for_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    with pytest.raises(PaiError, match="root") as caught, box.lab_lock():
-        pytest.fail("entered")
+    with raises("lab-needs-root") as caught:
+        box.lab_lock().__enter__()
     assert caught.value.exit_code is ExitCode.PREFLIGHT_FAILED
     assert "sudo" in caught.value.remedy

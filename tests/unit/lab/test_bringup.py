@@ -16,6 +16,7 @@ from pai_install.lab.choice import Choice
 from pai_install.lab.names import lab_names
 from pai_install.lab.record import Kind, read_record
 from pai_install.lab.spec import LabMachine, LabSpec
+from tests.errors import raises
 
 Steps = list[str]
 
@@ -180,7 +181,7 @@ def test_one_machine_that_does_not_come_up_is_an_error(
 
 
 def test_a_site_that_is_no_lab_is_refused_before_anything(spec: LabSpec, steps: Steps) -> None:
-    with pytest.raises(PaiError):
+    with raises("lab-site-unfit"):
         bring_up(LabSpec((), "pai", spec.key_file, spec.state_dir))
     assert steps == []
 
@@ -230,7 +231,7 @@ def test_a_machine_that_is_there_keeps_its_suite_and_needs_no_image(spec: LabSpe
 def test_another_suite_for_a_machine_that_is_there_is_refused_before_anything(spec: LabSpec, steps: Steps) -> None:
     bring_up(spec)
     before = [step for step in steps if step != "requirements"]
-    with pytest.raises(PaiError, match="one is there already, and not of bookworm"):
+    with raises("lab-machine-exists-with-other-system"):
         bring_up(spec, Choice({"one": "bookworm"}))
     assert [step for step in steps if step != "requirements"] == before
 

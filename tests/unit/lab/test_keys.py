@@ -7,14 +7,13 @@ from dataclasses import replace
 from ipaddress import IPv4Address
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pai_install.errors import PaiError
 from pai_install.lab import keys
 from pai_install.lab.spec import LabMachine, LabSpec
 from pai_install.system.proc import run
+from tests.errors import raises
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIHlrLte8k2cpbvnyy//XJJuu12ToFTD7cLQRGZHT3/az"
 
@@ -35,7 +34,7 @@ def test_public_key_belongs_to_the_private_one(spec: LabSpec) -> None:
 
 def test_public_key_of_something_else_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "key").write_text("not a key")
-    with pytest.raises(PaiError, match="ssh-keygen"):
+    with raises("program-failed", "ssh-keygen"):
         keys.public_key(tmp_path / "key")
 
 

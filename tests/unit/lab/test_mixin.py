@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
-from pai_install.errors import ExitCode, PaiError
+from pai_install.errors import ExitCode
 from pai_install.lab import mixin
 from pai_install.lab.mixin import FOLDER, as_resource, mix_in, mixins, mixins_of, script
 from pai_install.lab.record import LabRecord
 from pai_install.lab.spec import LabSpec
 from pai_install.system.proc import Completed
+from tests.errors import raises
 
 DOCS = Path(__file__).parents[3] / "docs"
 
@@ -52,7 +53,7 @@ def test_it_runs_as_root_through_the_labs_key(spec: LabSpec, stand_in: Callable[
 def test_a_mix_in_that_cannot_be_had_says_why_in_its_own_words(spec: LabSpec, monkeypatch: pytest.MonkeyPatch) -> None:
     said = "first this\nthe kernel has no such thing\n"
     monkeypatch.setattr(mixin, "run", lambda *_words, **_options: Completed((), 1, "", said))
-    with pytest.raises(PaiError, match="one cannot have the mix-in unified-cgroups: the kernel has no such") as caught:
+    with raises("lab-mixin-impossible", "mix-in", "unified-cgroups") as caught:
         mix_in(spec, spec.machines[0], "unified-cgroups")
     assert caught.value.exit_code is ExitCode.PREFLIGHT_FAILED
     assert caught.value.details == "first this"

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from pai_install.errors import PaiError
 from pai_install.lab import names, plan
 from pai_install.lab.cgroups import Hierarchy
 from pai_install.lab.names import lab_names
 from pai_install.lab.plan import open_ledger, planned_resources
 from pai_install.lab.record import Kind, Resource, read_record
 from pai_install.lab.spec import LabSpec
+from tests.errors import raises
 
 TREES = (Hierarchy(Path("/sys/fs/cgroup/memory"), unified=False),)
 
@@ -69,13 +69,13 @@ def test_a_machine_that_left_the_site_stays_in_the_record(spec: LabSpec) -> None
 
 def test_another_sites_subnet_is_refused(spec: LabSpec) -> None:
     open_ledger(spec)
-    with pytest.raises(PaiError, match=r"172\.30\.79\.0/24 belongs to the lab of"):
+    with raises("lab-subnet-of-deleted-site", "172.30.79.0/24"):
         open_ledger(replace(spec, state_dir=spec.state_dir / "other"))
 
 
 def test_the_subnet_of_a_site_that_is_gone_is_refused_with_the_way_out(spec: LabSpec, tmp_path: Path) -> None:
     open_ledger(replace(spec, state_dir=tmp_path / "gone" / ".pai"))
-    with pytest.raises(PaiError, match="that folder is gone") as refused:
+    with raises("lab-subnet-of-deleted-site") as refused:
         open_ledger(spec)
     assert refused.value.remedy == "run lab down: it removes labs whose site folder is gone, too"
 
@@ -84,7 +84,7 @@ def test_names_that_somebody_else_uses_are_refused_and_nothing_is_written(
     spec: LabSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(plan, "exists", lambda resource: resource.kind is Kind.BRIDGE)
-    with pytest.raises(PaiError, match="pb-ac1e4f00"):
+    with raises("lab-names-taken", "pb-ac1e4f00"):
         open_ledger(spec)
     assert not lab_names(spec).folder.exists()
 

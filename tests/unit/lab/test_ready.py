@@ -17,6 +17,7 @@ from pai_install.lab import names, ready
 from pai_install.lab.names import machine_names
 from pai_install.lab.ready import greets, wait_ready
 from pai_install.lab.spec import LabMachine, LabSpec
+from tests.errors import raises
 
 
 class Server:
@@ -82,7 +83,7 @@ def test_a_machine_that_never_answers_is_named_with_the_end_of_its_console(spec:
     console.write_text("x" * 9000 + "Failed to mount cgroup")
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    with pytest.raises(PaiError, match="one did not come up: sshd") as caught:
+    with raises("lab-machine-not-up") as caught:
         wait_ready(spec, local(port), timeout_s=0.2)
     assert caught.value.details.endswith("Failed to mount cgroup")
     assert len(caught.value.details) < 4000
@@ -90,7 +91,7 @@ def test_a_machine_that_never_answers_is_named_with_the_end_of_its_console(spec:
 
 def test_a_machine_that_stays_in_its_boot_is_named_with_its_state(spec: LabSpec, sshd: Server, stand_in: Any) -> None:
     stand_in(ready).answer("ssh", 1, "maintenance\n")
-    with pytest.raises(PaiError, match="maintenance"):
+    with raises("lab-machine-not-up"):
         wait_ready(spec, local(sshd.port), timeout_s=0.3)
 
 

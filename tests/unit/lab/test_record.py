@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pai_install.errors import ExitCode, PaiError
+from pai_install.errors import ExitCode
 from pai_install.lab.record import Kind, LabRecord, Ledger, Resource, read_record
+from tests.errors import raises
 
 RESOURCES = st.builds(Resource, st.sampled_from(list(Kind)), st.text(), st.text())
 
@@ -47,7 +48,7 @@ def test_no_file_is_no_record(tmp_path: Path) -> None:
 def test_a_file_that_is_no_record_is_named(tmp_path: Path, text: str) -> None:
     path = tmp_path / "lab.json"
     path.write_text(text)
-    with pytest.raises(PaiError, match=r"lab\.json"):
+    with raises("lab-record-invalid", "lab.json"):
         read_record(path)
 
 
@@ -56,7 +57,7 @@ def test_somebody_elses_file_asks_for_root(tmp_path: Path, monkeypatch: pytest.M
         raise PermissionError
 
     monkeypatch.setattr(Path, "read_text", denied)
-    with pytest.raises(PaiError, match="root") as caught:
+    with raises("lab-record-of-root") as caught:
         read_record(tmp_path / "lab.json")
     assert caught.value.exit_code is ExitCode.PREFLIGHT_FAILED
 

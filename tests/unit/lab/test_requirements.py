@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pai_install.errors import ExitCode, PaiError
+from pai_install.errors import ExitCode
 from pai_install.lab import requirements
 from pai_install.lab.requirements import (
     CAPABILITIES,
@@ -23,6 +23,7 @@ from pai_install.lab.requirements import (
 )
 from pai_install.lab.spec import LabSpec
 from pai_install.system import packages
+from tests.errors import raises
 
 GOOD = BoxFacts(
     is_root=True,
@@ -114,7 +115,7 @@ def test_packages_are_installed_after_a_yes(spec: LabSpec, box: Any) -> None:
 
 
 def test_nothing_is_installed_after_a_no(spec: LabSpec, box: Any) -> None:
-    with pytest.raises(PaiError, match="nftables") as caught:
+    with raises("lab-packages-missing") as caught:
         ensure_requirements(spec, confirm=lambda _question: False, progress=lambda _line: None)
     assert caught.value.exit_code is ExitCode.PREFLIGHT_FAILED
     assert "apt-get install nftables" in caught.value.remedy
@@ -127,7 +128,7 @@ def test_nobody_is_asked_on_a_box_that_can_never_run_it(
     monkeypatch.setattr(
         requirements, "observe_box", lambda: replace(GOOD, missing_commands=("nft",), has_cgroups=False)
     )
-    with pytest.raises(PaiError, match="cannot run the lab") as caught:
+    with raises("lab-requirements-missing") as caught:
         ensure_requirements(spec, confirm=lambda _question: pytest.fail("asked"), progress=lambda _line: None)
     assert "control groups" in caught.value.details
     assert caught.value.exit_code is ExitCode.PREFLIGHT_FAILED

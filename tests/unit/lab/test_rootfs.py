@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from pai_install.errors import PaiError
 from pai_install.lab import disk, keys, rootfs
 from pai_install.lab.entry import Entry
 from pai_install.lab.names import MachineNames, machine_names
 from pai_install.lab.rootfs import account, machine_entries, resolver_text
 from pai_install.lab.spec import LabMachine, LabSpec
+from tests.errors import raises
 
 PASSWD = "root:x:0:0:root:/root:/bin/bash\npai:x:{uid}:{gid}::/home/pai:/bin/bash\n"
 
@@ -130,7 +130,7 @@ def test_a_new_key_replaces_the_lost_one(spec: LabSpec, machine: LabMachine, nam
 
 def test_a_machine_whose_user_was_deleted_is_named(spec: LabSpec, machine: LabMachine, names: MachineNames) -> None:
     (names.root / "etc/passwd").write_text("root:x:0:0:root:/root:/bin/bash\n")
-    with pytest.raises(PaiError, match="one has no user pai"):
+    with raises("lab-user-missing"):
         rootfs.authorize(spec, machine)
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from pai_install.errors import PaiError
 from pai_install.lab import image, suite
 from pai_install.lab.apt import AptAccess
 from pai_install.lab.distribution import SUITES
 from pai_install.lab.suite import base_path, ensure_base, is_of, missing_in
+from tests.errors import raises
 
 PROGRAMS = ("usr/lib/systemd/systemd", "usr/sbin/sshd", "usr/bin/sudo", "usr/bin/python3")
 
@@ -73,7 +73,7 @@ def test_what_tells_machines_apart_is_not_taken_over(tmp_path: Path) -> None:
 
 
 def test_a_system_that_cannot_start_is_refused_with_what_it_lacks(tmp_path: Path, cache: Path) -> None:
-    with pytest.raises(PaiError, match="it has no openssh-server, python3"):
+    with raises("lab-suite-without-systemd", "openssh-server", "python3"):
         ensure_base(packed(tmp_path, "usr/lib/systemd/systemd", "usr/bin/sudo"), lambda _line: None)
     assert [path for path in cache.glob("base-*") if not path.name.endswith(".partial")] == []
 

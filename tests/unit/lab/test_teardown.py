@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pai_install.errors import PaiError
 from pai_install.lab import box, disk, keys, machine, network, teardown
 from pai_install.lab.record import Kind, LabRecord, Ledger, Resource
 from pai_install.lab.spec import LabSpec
 from pai_install.lab.teardown import down, down_site, labs_of, removal_order, remove_all
+from tests.errors import raises
 
 RESOURCES = st.lists(st.builds(Resource, st.sampled_from(list(Kind)), st.text(max_size=3)))
 
@@ -137,7 +137,7 @@ def test_one_thing_that_stays_does_not_keep_the_others_and_the_record_remains(
     monkeypatch.setitem(teardown.REMOVERS, Kind.FOLDER, lambda _resource: False)
     bare.answer("ip link delete", 2)
     ledger = written(labs, full_record(labs, spec))
-    with pytest.raises(PaiError, match="not completely removed") as caught:
+    with raises("lab-not-removed") as caught:
         remove_all(ledger, lambda _line: None)
     assert "bridge pb" in caught.value.details
     assert bare.matching("ip netns delete ns")
@@ -177,7 +177,7 @@ def test_processes_that_do_not_end_stop_the_removal(
         raise TimeoutError("processes [5] do not end")
 
     monkeypatch.setattr(machine, "kill", stuck)
-    with pytest.raises(PaiError, match=r"\[5\]"):
+    with raises("lab-processes-not-ended", "5"):
         remove_all(written(labs, full_record(labs, spec)), lambda _line: None)
     assert (labs / "172-30-79-0/lab.json").exists()
 
@@ -229,7 +229,7 @@ def test_a_record_of_another_version_stops_only_its_own_lab(labs: Path, spec: La
             assert [record.lab for _, record in labs_of(spec.state_dir)] == ["172-30-3-0"]
             assert down(spec) == (f"folder {labs}/172-30-3-0",)
         else:
-            with pytest.raises(PaiError, match="hologram"):
+            with raises("lab-record-invalid"):
                 down(spec)
 
 

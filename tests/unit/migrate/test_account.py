@@ -18,10 +18,10 @@ from pai_install.documents.document import Document, Items, Text
 from pai_install.documents.parse import parse_document
 from pai_install.documents.problem import YamlPath, dotted
 from pai_install.documents.reader import read_document
-from pai_install.errors import PaiError
 from pai_install.migrate import Migration, migrate
 from pai_install.migrate.account import Book, Fate
 from pai_install.site import SiteInvalid, load_site
+from tests.errors import raises
 
 V0 = """\
 machine-sku:
@@ -177,7 +177,7 @@ def test_a_setting_given_twice_becomes_a_comment(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("wrong", ["  - {[a]: b}\n", "  - {a: !x b}\n", "  - {<<: text}\n"])
 def test_what_is_wrong_with_an_old_layout_is_told_at_its_place(tmp_path: Path, wrong: str) -> None:
-    with pytest.raises(SiteInvalid) as caught:
+    with raises("site-invalid", kind=SiteInvalid) as caught:
         migrated(tmp_path, layout_yaml=V0 + wrong)
     assert [problem.line for problem in caught.value.problems] == [6]
 
@@ -293,12 +293,12 @@ def test_lists_are_regular_files_of_a_size(tmp_path: Path) -> None:
     old = written(tmp_path, LISTS)
     (old / "worker.csv").unlink()
     os.mkfifo(old / "worker.csv")
-    with pytest.raises(SiteInvalid, match="an error") as caught:
+    with raises("site-invalid", kind=SiteInvalid) as caught:
         migrate(old, tmp_path / "new")
     assert "is not a file" in caught.value.details
     (old / "worker.csv").unlink()
     (old / "worker.csv").symlink_to("/dev/zero")
-    with pytest.raises(SiteInvalid):
+    with raises("site-invalid", kind=SiteInvalid):
         migrate(old, tmp_path / "new")
 
 
@@ -332,7 +332,7 @@ def test_services_under_their_other_name(tmp_path: Path) -> None:
 def test_the_folder_below_is_named(tmp_path: Path) -> None:
     (tmp_path / "cluster-cfg").mkdir()
     (tmp_path / "cluster-cfg" / "layout.yaml").write_text(V0)
-    with pytest.raises(PaiError) as caught:
+    with raises("migrate-no-old-site") as caught:
         migrate(tmp_path, tmp_path / "new")
     assert caught.value.remedy == f"{tmp_path / 'cluster-cfg'} may be one"
 

@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 from pai_install.cli.main import run
-from pai_install.errors import ExitCode, PaiError
+from pai_install.errors import ExitCode
 from pai_install.migrate import migrate
 from pai_install.migrate.account import Fate
 from pai_install.migrate.emit import scalar
 from pai_install.migrate.model import kept_masters, why_no_control_plane
 from pai_install.site import SiteInvalid, load_site
+from tests.errors import raises
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "site" / "migrate"
 CASES = sorted(path.parent for path in GOLDEN.glob("*/old"))
@@ -78,7 +79,7 @@ def test_text_survives_being_written(tmp_path: Path, text: str) -> None:
 
 def test_nothing_is_overwritten(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("mine")
-    with pytest.raises(PaiError, match=r"config\.yaml") as caught:
+    with raises("new-site-exists", "config.yaml") as caught:
         migrate(GOLDEN / "lists" / "old", tmp_path)
     assert caught.value.exit_code is ExitCode.USAGE
     assert [path.name for path in tmp_path.iterdir()] == ["config.yaml"]
@@ -96,12 +97,12 @@ def test_files_with_passwords_are_the_owners_only(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_an_old_site(tmp_path: Path) -> None:
-    with pytest.raises(PaiError, match="holds no old site"):
+    with raises("migrate-no-old-site"):
         migrate(tmp_path, tmp_path / "new")
 
 
 def test_a_current_site_is_left_alone(tmp_path: Path) -> None:
-    with pytest.raises(PaiError, match="current form already"):
+    with raises("migrate-already-current"):
         migrate(GOLDEN / "lists" / "new", tmp_path / "new")
 
 
@@ -109,7 +110,7 @@ def test_lines_that_name_no_machine_are_placed(tmp_path: Path) -> None:
     (tmp_path / "master.csv").write_text("m1,10.0.0.1\nm2\n")
     (tmp_path / "worker.csv").write_bytes(b"\xff\xfe")
     (tmp_path / "config").write_text("user: [x\n")
-    with pytest.raises(SiteInvalid) as caught:
+    with raises("site-invalid", kind=SiteInvalid) as caught:
         migrate(tmp_path, tmp_path / "new")
     assert [(Path(p.file).name, p.line, p.code) for p in caught.value.problems] == [
         ("master.csv", 2, "site.csv"),
@@ -123,7 +124,7 @@ def test_lines_that_name_no_machine_are_placed(tmp_path: Path) -> None:
 )
 def test_old_layouts_that_are_none(tmp_path: Path, content: str) -> None:
     (tmp_path / "cluster-configuration.yaml").write_text(content)
-    with pytest.raises(SiteInvalid):
+    with raises("site-invalid", kind=SiteInvalid):
         migrate(tmp_path, tmp_path / "new")
 
 
@@ -163,7 +164,7 @@ def test_a_list_saved_as_utf16_is_told_with_the_way_out(tmp_path: Path) -> None:
     (tmp_path / "master.csv").write_text("m1,10.0.0.1\n", encoding="utf-16")
     (tmp_path / "worker.csv").write_text("w1,10.0.0.2\n")
     (tmp_path / "config").write_text("user: x\n")
-    with pytest.raises(SiteInvalid) as caught:
+    with raises("site-invalid", kind=SiteInvalid) as caught:
         migrate(tmp_path, tmp_path / "new")
     (problem,) = caught.value.problems
     assert problem.message == "is not UTF-8 text (byte 0xff)"
@@ -175,7 +176,7 @@ def test_no_master_makes_no_site(tmp_path: Path, masters: str) -> None:
     (tmp_path / "master.csv").write_text(masters)
     (tmp_path / "worker.csv").write_text("w1,10.0.0.2\n")
     (tmp_path / "config").write_text("user: x\n")
-    with pytest.raises(SiteInvalid, match="the site has an error") as caught:
+    with raises("site-invalid", kind=SiteInvalid) as caught:
         migrate(tmp_path, tmp_path / "new")
     assert "master.csv:1:1: names no machine" in caught.value.details
     assert not (tmp_path / "new").exists()

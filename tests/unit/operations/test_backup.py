@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from pai_install.errors import ExitCode, PaiError
+from pai_install.errors import ExitCode
 from pai_install.operations.backup import Backup
 from pai_install.operations.restore import Restore
 from pai_install.plan.model import Inventory, LocalWork, Plan, Playbook
 from pai_install.plan.observation import Observation
 from pai_install.plan.observed import Membership, Observed
 from pai_install.site import Site
+from tests.errors import raises
 from tests.unit.operations.test_certs_renew import THREE
 from tests.unit.plan.conftest import converged
 
@@ -52,14 +53,14 @@ def test_one_step_there_and_one_here(site: Site, inventory: Inventory) -> None:
 
 def test_a_file_that_is_there_is_not_replaced(site: Site, tmp_path: Path) -> None:
     (tmp_path / "old").write_text("")
-    with pytest.raises(PaiError, match="is there already"):
+    with raises("backup-file-exists"):
         Backup(file=str(tmp_path / "old")).require(site)
     Backup(file=str(tmp_path / "new")).require(site)
     Backup().require(site)
 
 
 def test_without_a_control_plane_there_is_no_backup(site: Site, inventory: Inventory) -> None:
-    with pytest.raises(PaiError) as caught:
+    with raises("control-plane-silent") as caught:
         Backup().plan(site, seen(site, inventory, "master"))
     assert caught.value.exit_code is ExitCode.UNREACHABLE
 
@@ -103,7 +104,7 @@ def test_the_others_leave_and_all_of_them_have_to_answer(
         "it joins a again",
     ]
     del machines["b"]
-    with pytest.raises(PaiError, match="b does not answer, and would go on serving what it has") as caught:
+    with raises("restore-control-planes-silent") as caught:
         restore().plan(three, Observation(inventory, machines))
     assert caught.value.exit_code is ExitCode.UNREACHABLE
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from pai_install.errors import ExitCode, PaiError
+from pai_install.errors import ExitCode
 from pai_install.operations.certs_renew import CertsRenew
 from pai_install.operations.install import Install
 from pai_install.operations.kubeconfig import missing_kubeconfig
@@ -16,6 +16,7 @@ from pai_install.plan.model import Inventory, Plan, Playbook
 from pai_install.plan.observation import Observation
 from pai_install.plan.observed import Certificate, ClusterFacts, Membership, Observed
 from pai_install.site import Site
+from tests.errors import raises
 from tests.unit.plan.conftest import converged
 
 NOW = 1_800_000_000.0
@@ -109,7 +110,7 @@ def test_the_dev_box_alone_may_need_it(three: Site, box: float | None, why: str)
 
 
 def test_without_a_cluster_there_is_nothing_to_renew(site: Site) -> None:
-    with pytest.raises(PaiError) as caught:
+    with raises("control-plane-silent") as caught:
         CertsRenew().plan(site, seen(Observed(hostname="master"), box=None))
     assert caught.value.exit_code == ExitCode.USAGE
     assert CertsRenew().plan(site, seen(box=None)).empty  # no machine answered: that is what the run reports

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pai_install.components.model import ComponentSet
-from pai_install.errors import PaiError
 from pai_install.operations.install import Install
 from pai_install.operations.node_add import NodeAdd
 from pai_install.parts.registry import make_context
@@ -20,6 +19,7 @@ from pai_install.plan.model import Inventory, Plan
 from pai_install.plan.observation import Observation
 from pai_install.plan.observed import Membership, Observed, RoleRecord
 from pai_install.site import Site
+from tests.errors import raises
 from tests.unit.cluster.fake import FakeCluster
 from tests.unit.operations.test_node_remove import node
 from tests.unit.plan.conftest import LAYOUT, ROLES, converged
@@ -124,7 +124,7 @@ def test_beside_a_control_plane_that_does_not_answer_a_worker_joins_alone(site: 
 
 
 def test_strange_names_are_refused(site: Site) -> None:
-    with pytest.raises(PaiError, match="worker9"):
+    with raises("limit-unknown-machine", "worker9"):
         NodeAdd(nodes=("worker9",)).require(site)
 
 

@@ -15,6 +15,7 @@ from pai_install.operations.node_reboot import NodeReboot
 from pai_install.plan.model import ClusterCalls, Inventory, LocalWork, Plan, Playbook
 from pai_install.plan.observation import Observation
 from pai_install.site import Site
+from tests.errors import raises
 from tests.unit.cluster.fake import FakeCluster
 from tests.unit.cluster.test_drain import pod
 from tests.unit.operations.test_node_remove import node
@@ -96,7 +97,7 @@ def test_an_interrupted_command_goes_on_with_what_is_left(six: Site) -> None:
 
 
 def test_jobs_are_named_and_refused_without_force(six: Site) -> None:
-    with pytest.raises(PaiError, match="jobs run there") as caught:
+    with raises("node-runs-jobs") as caught:
         planned(six, pod("train", "Job", node="w1"))
     assert caught.value.details == "w1: stops Job ml/job-a, 1 running"
     assert planned(six, pod("train", "Job", node="w1"), force=True).steps

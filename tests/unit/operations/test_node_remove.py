@@ -18,6 +18,7 @@ from pai_install.plan.model import ClusterCalls, Inventory, LocalWork, Plan, Pla
 from pai_install.plan.observation import Observation
 from pai_install.plan.observed import Membership, Observed, RoleRecord
 from pai_install.site import Site
+from tests.errors import raises
 from tests.unit.cluster.fake import FakeCluster
 from tests.unit.cluster.test_drain import budget, pod
 from tests.unit.plan.conftest import LAYOUT
@@ -110,7 +111,7 @@ def test_those_that_were_removed_earlier_stay_refused(removal: Removal) -> None:
 
 def test_jobs_are_named_and_refused(removal: Removal) -> None:
     objects = (node("worker1"), pod("train-0", "Job", node="worker1", gpus=8), pod("front", node="worker1"))
-    with pytest.raises(PaiError, match="jobs run on 1 machine") as caught:
+    with raises("machines-run-jobs", "1") as caught:
         removal.plan(*objects)
     assert caught.value.details == "worker1: stops Job ml/job-a, 1 running on 8 GPUs"
     assert caught.value.exit_code is ExitCode.PREFLIGHT_FAILED
@@ -158,7 +159,7 @@ def test_nobody_says_that_a_dead_machine_is_clean(removal: Removal) -> None:
 
 
 def test_a_machine_that_is_alive_is_not_removed_as_dead(removal: Removal) -> None:
-    with pytest.raises(PaiError, match="worker1: the node is ready"):
+    with raises("node-not-dead", "worker1"):
         removal.plan(node("worker1"), operation=removal.operation(dead=True), seen=None)
 
 
@@ -183,7 +184,7 @@ def test_nothing_is_done_without_the_control_plane(removal: Removal) -> None:
     operation = removal.operation()
     answers = FakeCluster.of().list(*operation.queries)
     lost = Observation(Inventory({}, {}, {}), {}, {"master": "off"}, answers=answers)
-    with pytest.raises(PaiError, match="master, through which the cluster is changed, does not answer: off"):
+    with raises("leader-unreachable"):
         operation.plan(removal.site, lost)
 
 

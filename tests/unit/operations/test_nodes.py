@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from pai_install.errors import ExitCode, PaiError
+from pai_install.errors import ExitCode
 from pai_install.kube.labels import CORDONED_BY_HEALTH, CORDONED_BY_REBOOT, CORDONED_BY_UPGRADE
 from pai_install.operations.node_cordon import NodeCordon
 from pai_install.operations.node_drain import NodeDrain
@@ -16,6 +16,7 @@ from pai_install.operations.operation import Operation
 from pai_install.plan.model import ClusterCalls, Inventory, Plan
 from pai_install.plan.observation import Observation
 from pai_install.site import Site
+from tests.errors import raises
 from tests.unit.cluster.fake import FakeCluster
 from tests.unit.cluster.test_drain import budget, pod
 
@@ -64,7 +65,7 @@ def test_node_that_health_took_out_becomes_a_persons(site: Site) -> None:
 
 
 def test_unknown_node_is_refused_and_the_likely_one_named(site: Site) -> None:
-    with pytest.raises(PaiError, match="no node 'gpu-7'") as caught:
+    with raises("unknown-node", "gpu-7") as caught:
         planned(NodeCordon(nodes=("gpu-7",)), site, CLUSTER)
     assert caught.value.remedy == "did you mean gpu-07? the nodes are gpu-07, gpu-08, master"
     assert caught.value.exit_code is ExitCode.USAGE
@@ -121,7 +122,7 @@ def test_drain_names_the_budget_that_holds_a_pod(site: Site) -> None:
 
 def test_drain_refuses_pods_that_nothing_starts_again(site: Site) -> None:
     objects = (node("gpu-07"), pod("alone", "", node="gpu-07"))
-    with pytest.raises(PaiError, match="no controller would start 1 of the pods again") as caught:
+    with raises("pods-without-controller", "1") as caught:
         drained(site, *objects)
     assert caught.value.details == "pod/alone in ml on gpu-07"
     assert caught.value.exit_code is ExitCode.PREFLIGHT_FAILED
@@ -132,5 +133,5 @@ def test_drain_refuses_pods_that_nothing_starts_again(site: Site) -> None:
 def test_empty_cordoned_node_is_nothing_to_drain(site: Site) -> None:
     plan = drained(site, node("gpu-07", cordoned=True), pod("agent", "DaemonSet", node="gpu-07"))
     assert (plan.empty, plan.nothing) == (True, "gpu-07: out of scheduling, and nothing to move")
-    with pytest.raises(PaiError, match="no node 'gpu-07'"):
+    with raises("unknown-node", "gpu-07"):
         drained(site, node("gpu-08"))

@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from pai_install.errors import ExitCode, PaiError
+from pai_install.errors import ExitCode
 from pai_install.operations.scheduler_test import SchedulerTest
 from pai_install.plan.model import Inventory, LocalWork, Plan
 from pai_install.plan.observation import Observation
 from pai_install.schedulers.last_applied import kept_of
 from pai_install.site import Site, load_site
+from tests.errors import raises
 from tests.unit.site.sites import LAYOUT, write_site
 
 WORKERS = "".join(
@@ -75,7 +76,7 @@ def test_two_workers_hold_the_pods_of_the_sites_scheduler(site: Site) -> None:
 )
 def test_workers_that_take_no_pods_are_left_out(site: Site, away: dict[str, Any]) -> None:
     assert arguments(plan(site, (away, node("w2"))))["machines"] == ["w2"]
-    with pytest.raises(PaiError, match="no worker is Ready and takes pods") as caught:
+    with raises("no-ready-worker") as caught:
         plan(site, (away, node("m1"), node("stranger")))
     assert caught.value.exit_code == ExitCode.VERIFICATION_FAILED
 
@@ -100,7 +101,7 @@ def test_stopping_the_scheduler_is_told_before(site: Site) -> None:
 
 def test_a_site_without_a_scheduler_is_told(tmp_path: Path) -> None:
     site = load_site(write_site(tmp_path)).site
-    with pytest.raises(PaiError, match="has chosen no scheduler") as caught:
+    with raises("scheduler-not-configured") as caught:
         SchedulerTest().require(site)
     assert (caught.value.exit_code, "--backend" in caught.value.remedy) == (ExitCode.USAGE, True)
     SchedulerTest(backend="default").require(site)
@@ -124,5 +125,5 @@ def test_hived_is_tried_in_the_sites_own_virtual_clusters(tmp_path: Path, site: 
     assert kept is not None
     assert (kept.backend, [one.name for one in kept.clusters]) == ("hived", ["default"])
     assert found.steps[0].hosts[0].reasons == ("asked for; pods run in an idle virtual cluster",)
-    with pytest.raises(PaiError, match="this site's scheduler is not hived"):
+    with raises("scheduler-test-virtual-clusters-without-hived"):
         SchedulerTest(backend="hived").require(site)

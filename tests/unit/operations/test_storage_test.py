@@ -13,6 +13,7 @@ from pai_install.operations.storage_test import StorageTest
 from pai_install.plan.model import Inventory, Playbook, Step
 from pai_install.plan.observation import Observation
 from pai_install.site import Site, load_site
+from tests.errors import raises
 from tests.unit.site.sites import write_site
 
 NOTHING = Observation(Inventory({}, {}, {}), {})
@@ -98,7 +99,7 @@ def test_what_cannot_be_tried_is_refused_before_a_machine_is_asked(site: Site, w
 
 
 def test_a_site_without_storages_is_told(tmp_path: Path) -> None:
-    with pytest.raises(PaiError, match="this site has no storages"):
+    with raises("site-without-storages"):
         StorageTest().require(load_site(write_site(tmp_path)).site)
 
 

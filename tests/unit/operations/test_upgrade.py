@@ -20,6 +20,7 @@ from pai_install.plan.model import ClusterCalls, Inventory, LocalWork, Plan, Pla
 from pai_install.plan.observation import ApiUse, Observation
 from pai_install.plan.observed import Observed
 from pai_install.site import Site
+from tests.errors import raises
 from tests.unit.cluster.test_drain import pod
 from tests.unit.operations.test_nodes import node
 from tests.unit.plan.conftest import CONFIG, ROLES, converged
@@ -176,7 +177,7 @@ def test_images_that_kubeadm_asks_for_are_there_before(
 
 def test_what_is_new_in_pai_install_comes_with_apply(site: Site, inventory: Inventory, context: Context) -> None:
     other = build_inventory(context, {**dict.fromkeys(ROLES, "1"), "control_plane": "2"})
-    with pytest.raises(PaiError, match="master: another version of pai-install made the control plane") as caught:
+    with raises("upgrade-not-applied", "pai-install") as caught:
         Upgrade().plan(site, observation(other, seen_at(inventory, "1.36.3")))
     assert "run pai-install apply first" in caught.value.remedy
 
@@ -184,7 +185,7 @@ def test_what_is_new_in_pai_install_comes_with_apply(site: Site, inventory: Inve
 def test_apis_in_use_that_go_away_stop_it_by_name(site: Site, inventory: Inventory, newer: Inventory) -> None:
     use = ApiUse("example.io", "v1beta1", "widgets", "1.36", ("default/mine: written by kubectl",))
     seen = observation(newer, seen_at(inventory, "1.35.4"), deprecated=(use,))
-    with pytest.raises(PaiError, match=r"1 API is in use that Kubernetes 1\.36\.3 no longer has") as caught:
+    with raises("upgrade-apis-removed", "1", "API", "1.36.3") as caught:
         Upgrade().plan(site, seen)
     assert "widgets of example.io/v1beta1: gone in 1.36" in caught.value.details
     assert "default/mine: written by kubectl" in caught.value.details
@@ -209,7 +210,7 @@ def test_a_deprecated_api_that_no_version_removes_is_no_warning(site: Site, newe
 def test_pods_that_nothing_starts_again_stop_it(site: Site, inventory: Inventory, newer: Inventory) -> None:
     bare = pod("mine", "", node="worker1")
     seen = observation(newer, seen_at(inventory, "1.35.4"), answers=(tuple(map(node, NODES)), (bare,)))
-    with pytest.raises(PaiError, match="no controller would start 1 of the pods again"):
+    with raises("pods-without-controller", "1"):
         Upgrade().plan(site, seen)
 
 
@@ -233,20 +234,20 @@ def test_older_programs_than_the_machines_have_are_refused(site: Site, inventory
     machines["worker1"] = machines["worker1"].model_copy(
         update={"programs": {"containerd": "9.0", "kubelet": "1.35.4"}}
     )
-    with pytest.raises(PaiError, match=r"containerd 9\.0 on worker1, 1\.0 here"):
+    with raises("upgrade-components-newer", "9.0", "worker1", "1.0"):
         Upgrade().plan(site, observation(newer, machines))
 
 
 def test_every_control_plane_must_answer(site: Site, inventory: Inventory, newer: Inventory) -> None:
     machines = seen_at(inventory, "1.35.4", "worker1", "worker2")
-    with pytest.raises(PaiError, match="every control plane must answer") as caught:
+    with raises("upgrade-control-planes-incomplete") as caught:
         Upgrade().plan(site, observation(newer, machines, unreachable={"master": "no route"}))
     assert caught.value.exit_code is ExitCode.UNREACHABLE
 
 
 def test_the_file_and_the_option_must_agree(make_site: Callable[..., Site]) -> None:
     site = make_site(config=CONFIG + 'kubernetes_version: "1.35"\n')
-    with pytest.raises(PaiError, match=r"kubernetes_version: 1\.35") as caught:
+    with raises("upgrade-version-differs-from-site", "kubernetes_version", "1.35") as caught:
         Upgrade(to="1.36.3").require(site)
     assert caught.value.exit_code is ExitCode.USAGE
     require_target(site, "1.35.4")
@@ -257,12 +258,12 @@ def test_the_file_and_the_option_must_agree(make_site: Callable[..., Site]) -> N
 
 @pytest.mark.parametrize("version", ["9.99", "1.36.99", "soon"])
 def test_an_unknown_version_is_refused_before_machines_are_observed(version: str, site: Site) -> None:
-    with pytest.raises(PaiError) as caught:
+    with raises("kubernetes-version-not-in-source") as caught:
         Upgrade(to=version).require(site)
     assert caught.value.exit_code is ExitCode.USAGE
     assert "1.36" in caught.value.remedy
 
 
 def test_a_width_that_is_none_is_refused_before_anything_is_asked(site: Site) -> None:
-    with pytest.raises(PaiError, match="neither a number of machines nor a percentage"):
+    with raises("max-unavailable-invalid"):
         Upgrade(max_unavailable="half").require(site)

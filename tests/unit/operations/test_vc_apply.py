@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pai_install.components.model import ComponentSet
-from pai_install.errors import ExitCode, PaiError
+from pai_install.errors import ExitCode
 from pai_install.operations.vc_apply import VcApply, VcRestore
 from pai_install.parts.compiled import COMPILED
 from pai_install.parts.registry import PARTS, make_context
@@ -23,6 +23,7 @@ from pai_install.schedulers.compile import labels_of
 from pai_install.schedulers.last_applied import kept_of
 from pai_install.scheduling.model import BACKENDS
 from pai_install.site import Site
+from tests.errors import raises
 from tests.unit.plan.conftest import LAYOUT, ROLES, converged
 from tests.virtual_clusters import cluster, gpus, share
 from tests.virtual_clusters import site as divided
@@ -124,7 +125,7 @@ def test_other_add_ons_and_later_phases_are_left_to_apply(inventory_of: Any) -> 
     ],
 )
 def test_what_they_stand_on_comes_first_by_apply(inventory_of: Any, after: str, change: Any, said: str) -> None:
-    with pytest.raises(PaiError, match="virtual clusters alone cannot be applied") as caught:
+    with raises("scheduler-not-applied") as caught:
         planned(inventory_of, SERVICES, after, change)
     assert said in caught.value.details
     assert (caught.value.remedy, caught.value.exit_code) == ("pai-install apply", ExitCode.PREFLIGHT_FAILED)
@@ -135,7 +136,7 @@ def test_labels_are_not_set_where_the_objects_cannot_follow(inventory_of: Any) -
         del seen["master"]
         return {"master": "no route to host"}
 
-    with pytest.raises(PaiError, match="master, through which add-ons are applied, does not answer") as caught:
+    with raises("leader-unreachable", "add-ons") as caught:
         planned(inventory_of, SERVICES, PINNED, lose)
     assert caught.value.exit_code == ExitCode.UNREACHABLE
 

@@ -13,6 +13,7 @@ from pai_install.parts.registry import ADDONS, images, make_context, needed_comp
 from pai_install.site import Site, SiteInvalid
 from pai_install.site.services.storages import DRIVERS
 from tests.addons import ROOT, addon_action
+from tests.errors import raises
 from tests.unit.plan.conftest import CONFIG, LAYOUT
 
 MakeSite = Callable[..., Site]
@@ -58,7 +59,7 @@ def test_a_site_with_drivers_of_its_own_is_left_alone(make_site: MakeSite) -> No
 
 
 def test_modules_cannot_have_them_and_the_storage_is_named(make_site: MakeSite) -> None:
-    with pytest.raises(SiteInvalid) as refused:
+    with raises("site-invalid", kind=SiteInvalid) as refused:
         make_site(config=CONFIG + "component_source: modules\n", services=services(NFS, SMB))
     (error,) = (problem for problem in refused.value.problems if problem.is_error)
     assert (Path(error.file).name, error.line, error.path) == ("services-configuration.yaml", 3, "storages[1].type")

@@ -15,6 +15,7 @@ from pai_install.components.model import ComponentSet
 from pai_install.parts.registry import ADDONS, make_context, needed_components, part_named
 from pai_install.site import Site, SiteInvalid
 from tests.addons import ROOT, addon_action
+from tests.errors import raises
 from tests.unit.plan.conftest import CONFIG
 
 MakeSite = Callable[..., Site]
@@ -93,7 +94,7 @@ def test_the_provisioner_is_not_root_and_writes_no_object_of_others(
 
 def test_a_folder_of_docker_is_refused(make_site: MakeSite) -> None:
     services = "dynamic-volumes: {type: local-path, path: /mnt/docker/volumes}\n"
-    with pytest.raises(SiteInvalid) as refused:
+    with raises("site-invalid", kind=SiteInvalid) as refused:
         make_site(config=CONFIG, services=services)
     (error,) = (problem for problem in refused.value.problems if problem.is_error)
     assert "docker_data_root, /mnt/docker, lie in each other" in error.message

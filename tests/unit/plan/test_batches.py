@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pai_install.errors import ExitCode, PaiError
+from pai_install.errors import ExitCode
 from pai_install.plan.batches import batches, one_after_another, width
 from pai_install.report.model import HostStatus
+from tests.errors import raises
 from tests.unit.runs import Kit, done, event, phase
 
 NAMES = st.lists(st.text("abc123", min_size=1, max_size=4), max_size=40)
@@ -26,7 +27,7 @@ def test_width(text: str, total: int, expected: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "0", "-1", "101%", "0%", "1.5", "all", "1 %", "9999999"])
 def test_a_width_that_is_none(text: str) -> None:
-    with pytest.raises(PaiError, match="neither a number of machines nor a percentage") as caught:
+    with raises("max-unavailable-invalid") as caught:
         width(text, 10)
     assert caught.value.exit_code is ExitCode.USAGE
 

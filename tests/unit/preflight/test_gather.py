@@ -17,6 +17,7 @@ from pai_install.errors import ExitCode, PaiError
 from pai_install.preflight.gather import gather, preflight_inventory
 from pai_install.preflight.run import run
 from pai_install.site import Site
+from tests.errors import raises
 from tests.unit.preflight.machines import CONFIG, NAMES, good, read_site
 from tests.unit.runs import ScriptedEngine, done, event
 
@@ -119,10 +120,10 @@ def test_run_with_a_limit_looks_at_the_control_plane_too(site: Site) -> None:
 
 def test_unknown_words_are_refused_before_any_machine_is_asked(site: Site) -> None:
     played = engine()
-    with pytest.raises(PaiError, match="worker9") as caught:
+    with raises("limit-unknown-machine", "worker9") as caught:
         run(played, site, hosts=["worker9"])
     assert caught.value.exit_code is ExitCode.USAGE
-    with pytest.raises(PaiError, match="nonsense"):
+    with raises("force-check-unknown"):
         run(played, site, forced=["nonsense"])
     assert played.requests == []
 

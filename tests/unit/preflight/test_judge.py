@@ -8,13 +8,14 @@ import pytest
 
 from pai_install.checks.runner import force, require_known
 from pai_install.checks.verdict import Verdict
-from pai_install.errors import ExitCode, PaiError
+from pai_install.errors import ExitCode
 from pai_install.preflight.catalogue import CATALOGUE
 from pai_install.preflight.contact import CONTACT_CHECKS, no_contact
 from pai_install.preflight.evidence import PreflightEvidence, parse_evidence
 from pai_install.preflight.judge import judge
 from pai_install.preflight.rules import CHECKS
 from pai_install.site import Site
+from tests.errors import raises
 from tests.unit.preflight.machines import (
     CONFIG,
     DRIVER,
@@ -134,7 +135,7 @@ def test_forcing_leaves_everything_else(site: Site) -> None:
 
 def test_only_known_checks_can_be_forced() -> None:
     require_known(["swap", "reachable"], CATALOGUE)
-    with pytest.raises(PaiError, match="nonsense") as caught:
+    with raises("force-check-unknown") as caught:
         require_known(["swap", "nonsense"], CATALOGUE)
     assert caught.value.exit_code is ExitCode.USAGE
     assert "swap" in caught.value.remedy

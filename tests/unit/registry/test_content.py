@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from pai_install.errors import PaiError
 from pai_install.registry.content import (
     Content,
     content_of,
@@ -17,6 +16,7 @@ from pai_install.registry.content import (
     with_content,
 )
 from pai_install.registry.model import Cache
+from tests.errors import raises
 from tests.unit.registry.test_compile import ON, compiled
 from tests.unit.site.sites import CONFIG
 
@@ -61,5 +61,5 @@ def test_a_cache_stays_where_it_is_until_it_is_moved(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("config", [ON, ON + ACCOUNT.replace("name: acc", "name: other")])
 def test_an_account_without_its_key_is_told(tmp_path: Path, config: str) -> None:
-    with pytest.raises(PaiError, match=r"config\.yaml does not have the key of that account"):
+    with raises("azure-key-missing", "config.yaml"):
         place_of(cache_of(tmp_path, config), IN_AZURE)

@@ -15,7 +15,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from pai_install.errors import PaiError
 from pai_install.registry.identity import (
     Identity,
     Serving,
@@ -34,6 +33,7 @@ from pai_install.registry.identity import (
     without_other_ports,
 )
 from pai_install.registry.model import ServedNames
+from tests.errors import raises
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 PORT = 30500
@@ -126,7 +126,7 @@ def test_no_secret_is_in_its_text() -> None:
 def test_a_file_that_is_none_of_ours_is_told_and_kept(tmp_path: Path, content: str) -> None:
     path = tmp_path / "registry.json"
     path.write_text(content)
-    with pytest.raises(PaiError, match=r"registry\.json cannot be used"):
+    with raises("registry-identity-unusable", "registry.json"):
         open_identity(path, NAMES, NOW)
     assert path.read_text() == content
 

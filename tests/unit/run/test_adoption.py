@@ -18,6 +18,7 @@ from pai_install.site import Site, load_site
 from pai_install.site.load import SERVICES
 from pai_install.storage.compile import grants_of
 from pai_install.storage.objects import secrets, volumes
+from tests.errors import raises
 from tests.unit.cli.stub_environment import write_site
 from tests.unit.cluster.fake import FakeCluster
 
@@ -106,5 +107,5 @@ def test_an_api_that_does_not_answer_stops_no_run(folder: Path) -> None:
 
     api.list = refuse  # type: ignore[method-assign,assignment]
     assert adopted(folder, api, observed())[0].rotations == {}
-    with pytest.raises(NoClusterError):
+    with raises("no-control-plane-answers", kind=NoClusterError):
         mounts(api, ["default"], "")

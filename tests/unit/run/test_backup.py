@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from pai_install.checks.verdict import Verdict
-from pai_install.errors import ExitCode, PaiError
+from pai_install.errors import ExitCode
 from pai_install.run.backup import BackupManifest, backup_worker, bring_back, pack, read_backup, take_machine
 from pai_install.run.state import StateFolder, open_state
 from pai_install.site.load import load_site
+from tests.errors import raises
 from tests.unit.cli.stub_environment import write_site
 
 
@@ -103,7 +104,7 @@ def test_a_damaged_one_is_refused(site: Path, machine: Path, tmp_path: Path) -> 
             content = io.BytesIO(bytes(entry.size)) if "layout" in entry.name else old.extractfile(entry)
             new.addfile(entry, content)
     for bad in (torn, other, site / "layout.yaml", tmp_path / "missing"):
-        with pytest.raises(PaiError, match="is no whole backup of pai-install") as caught:
+        with raises("backup-invalid", "pai-install") as caught:
             read_backup(bad)
         assert caught.value.exit_code == ExitCode.USAGE
 
@@ -112,7 +113,7 @@ def test_a_damaged_one_is_refused(site: Path, machine: Path, tmp_path: Path) -> 
 def test_one_that_was_cut_at_its_end_is_refused(site: Path, machine: Path, missing: int) -> None:
     file = made(site, machine)
     file.write_bytes(file.read_bytes()[:-missing])
-    with pytest.raises(PaiError, match="is no whole backup of pai-install"):
+    with raises("backup-invalid", "pai-install"):
         read_backup(file)
 
 
@@ -127,7 +128,7 @@ def test_the_worker_finishes_it_and_says_so(site: Path, machine: Path) -> None:
 
 def test_no_room_is_an_error_and_leaves_nothing(site: Path, machine: Path) -> None:
     work = backup_worker(load_site(site).site, StateFolder(site / ".pai"))
-    with pytest.raises(PaiError, match="cannot be written"):
+    with raises("backup-not-written"):
         work(
             ["master"],
             {"file": str(site / "none" / "b"), "machine": str(machine), "cluster": "c1", "of": "20270131T000000Z"},

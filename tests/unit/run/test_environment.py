@@ -17,6 +17,7 @@ from pai_install.run import environment
 from pai_install.run.environment import ProductEnvironment
 from pai_install.run.state import open_state, state_of
 from pai_install.site.load import load_site
+from tests.errors import raises
 from tests.unit.cli.stub_environment import write_site
 
 
@@ -52,7 +53,7 @@ def test_observation_before_components_asks_what_the_parts_want_to_know(site: An
 
 def test_bundle_needs_a_file(site: Any) -> None:
     settings = site.settings.model_copy(update={"component_source": "bundle"})
-    with pytest.raises(PaiError, match="bundle"):
+    with raises("bundle-path-missing"):
         environment.site_components(site.model_copy(update={"settings": settings}), print)
 
 
@@ -77,7 +78,7 @@ def test_password_that_is_not_there_is_told_before_anything_is_fetched(
     folder = write_site(tmp_path / "site")
     (folder / "config.yaml").write_text("user: admin\npassword: {env: PAI_TEST_UNSET}\n")
     monkeypatch.setattr("pai_install.components.fetch.fetch", lambda *_, **__: pytest.fail("components were fetched"))
-    with pytest.raises(PaiError, match="PAI_TEST_UNSET is not set"):
+    with raises("secret-unreadable", "PAI_TEST_UNSET"):
         ProductEnvironment().inventory(load_site(folder).site, state_of(folder), print)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pai_install.errors import ExitCode, PaiError
+from pai_install.errors import ExitCode
 from pai_install.run.layout_file import (
     edited_layout,
     forget_host_keys,
@@ -17,6 +17,7 @@ from pai_install.run.layout_file import (
     writing_worker,
 )
 from pai_install.run.state import open_state
+from tests.errors import raises
 from tests.unit.cli.stub_environment import LAYOUT, write_site
 
 
@@ -72,13 +73,13 @@ def test_a_file_that_no_command_can_edit_is_named(site: Path) -> None:
     (site / "layout.yaml").write_text(
         LAYOUT.replace("machine-type: cpu, pai-worker", "machine-type: cpu, absent: &x false, pai-worker", 1)
     )
-    with pytest.raises(PaiError, match=r"layout\.yaml:7: is written in a way that no command edits") as caught:
+    with raises("layout-not-editable", "layout.yaml:7") as caught:
         edited_layout(site, ("one",), "absent")
     assert caught.value.exit_code is ExitCode.PREFLIGHT_FAILED
 
 
 def test_a_site_that_would_be_invalid_is_refused_with_the_place(site: Path) -> None:
-    with pytest.raises(PaiError, match="the site would be invalid") as caught:
+    with raises("edited-site-invalid") as caught:
         site_with(site, edited_layout(site, ("one", "two"), "remove"))
     assert "no machine is a worker" in caught.value.details
     assert site_with(site, edited_layout(site, ("one",), "remove")).site.workers[0].hostname == "two"
@@ -86,7 +87,7 @@ def test_a_site_that_would_be_invalid_is_refused_with_the_place(site: Path) -> N
 
 def test_a_file_that_has_changed_meanwhile_is_not_written(site: Path) -> None:
     work = writing_worker(site)
-    with pytest.raises(PaiError, match="was changed while this command ran"):
+    with raises("layout-changed-meanwhile"):
         work((), {"before": "another text", "text": "new"})
     work((), {"before": LAYOUT, "text": LAYOUT + "# more\n"})
     assert read_layout(site).endswith("# more\n")

@@ -17,6 +17,7 @@ import pytest
 from pai_install.engine.processes import OwnerProcess
 from pai_install.errors import ExitCode, PaiError
 from pai_install.run.lock import holder, site_lock
+from tests.errors import raises
 
 HOLDER = """
 import sys, time
@@ -123,7 +124,7 @@ def test_card_of_another_container_counts_while_its_lock_is_held(tmp_path: Path)
 def test_lock_is_free_after_the_run_also_after_an_error(tmp_path: Path) -> None:
     lock = site_lock(tmp_path, "apply")
     lock.__enter__()
-    with pytest.raises(PaiError):
+    with raises("site-locked"):
         site_lock(tmp_path, "apply").__enter__()
     assert not lock.__exit__(ZeroDivisionError, ZeroDivisionError(), None)
     with site_lock(tmp_path, "apply"):
@@ -134,7 +135,7 @@ def test_lock_is_free_after_the_run_also_after_an_error(tmp_path: Path) -> None:
 def test_holder_on_another_machine_is_not_taken_over(tmp_path: Path) -> None:
     card = {"pid": 1, "user": "ops", "host": "elsewhere.example", "verb": "apply", "since": "2026-03-01T12:00:00"}
     (tmp_path / "lock.json").write_text(json.dumps(card))
-    with pytest.raises(PaiError, match=r"elsewhere\.example") as caught:
+    with raises("site-locked-from-other-machine", "elsewhere.example") as caught:
         site_lock(tmp_path, "apply").__enter__()
     assert str(tmp_path / "lock.json") in caught.value.remedy
     (tmp_path / "lock.json").unlink()

@@ -17,7 +17,7 @@ import pytest
 from pai_install.checks.finding import Finding
 from pai_install.checks.verdict import Verdict
 from pai_install.cluster.client import Select
-from pai_install.errors import ExitCode, PaiError
+from pai_install.errors import ExitCode
 from pai_install.plan.changes import RefusedChange
 from pai_install.plan.model import Inventory, LocalWork, Plan
 from pai_install.plan.observation import Observation
@@ -28,6 +28,7 @@ from pai_install.run.state import open_state
 from pai_install.run.workspace import Workspace
 from pai_install.site.model import Machine, Site
 from pai_install.site.selection import require_present, watched
+from tests.errors import raises
 from tests.unit.cli.stub_environment import World, write_site
 from tests.unit.cluster.fake import FakeCluster
 from tests.unit.report.outcomes import FINE, TROUBLED
@@ -198,7 +199,7 @@ def test_absent_machines_are_not_looked_at(site: Path, kit: Any) -> None:
     with session_of(site, world, kit) as session:
         prepare(session)
     assert world.ansible.requests[0].limit == ("master", "one")
-    with pytest.raises(PaiError, match="two"):
+    with raises("limit-unknown-machine"):
         session_of(site, world, kit, limit=("two",)).__enter__()
 
 

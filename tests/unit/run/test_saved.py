@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from pai_install.errors import ExitCode, PaiError
+from pai_install.errors import ExitCode
 from pai_install.report.diffs import FileChange
 from pai_install.report.planned import plan_data
 from pai_install.run.saved import read_plan
+from tests.errors import raises
 
 CHANGE = FileChange("base", "one", "Write", "+x", "d1")
 
@@ -20,13 +21,13 @@ CHANGE = FileChange("base", "one", "Write", "+x", "d1")
 def test_unmoved_plan_passes_and_a_moved_one_is_refused(kit: Any, tmp_path: Path) -> None:
     plan = kit.plan(kit.phase("base", "one"))
     saved = tmp_path / "plan.json"
-    with pytest.raises(PaiError, match=r"plan\.json is not a plan") as caught:
+    with raises("plan-file-invalid", "plan.json") as caught:
         read_plan(saved)
     assert caught.value.exit_code is ExitCode.USAGE
     saved.write_text(json.dumps(plan_data(plan)))
     assert not read_plan(saved).previewed
     read_plan(saved).require_unmoved(plan)
-    with pytest.raises(PaiError) as caught:
+    with raises("plan-file-outdated") as caught:
         read_plan(saved).require_unmoved(kit.plan())
     assert caught.value.exit_code is ExitCode.PREFLIGHT_FAILED
     assert caught.value.details == "base on one: no longer needed"
@@ -51,7 +52,7 @@ def test_other_changes_than_those_that_were_shown_are_refused(
     saved = read_plan(path)
     assert saved.previewed
     saved.require_same((CHANGE,))
-    with pytest.raises(PaiError) as caught:
+    with raises("plan-file-outdated") as caught:
         saved.require_same(now)
     assert (caught.value.details, caught.value.exit_code) == (sentence, ExitCode.PREFLIGHT_FAILED)
 
@@ -62,7 +63,7 @@ def test_plan_of_another_operation_or_other_arguments_is_refused(kit: Any, tmp_p
     path.write_text(json.dumps(plan_data(plan)))
     read_plan(path).require_unmoved(plan)
     for other in (replace(plan, operation="apply"), replace(plan, arguments={"nodes": ("two",)})):
-        with pytest.raises(PaiError, match=r"another command: node drain nodes=\['one'\]; this one is") as caught:
+        with raises("plan-file-of-other-command", "nodes=") as caught:
             read_plan(path).require_unmoved(other)
         assert caught.value.exit_code is ExitCode.USAGE
 
@@ -70,6 +71,6 @@ def test_plan_of_another_operation_or_other_arguments_is_refused(kit: Any, tmp_p
 def test_plan_of_another_release_is_refused_with_its_form(kit: Any, tmp_path: Path) -> None:
     path = tmp_path / "plan.json"
     path.write_text(json.dumps({**plan_data(kit.plan()), "schema_version": 99}))
-    with pytest.raises(PaiError, match="a plan of schema version 99; this release reads version 2") as caught:
+    with raises("plan-file-schema-version", "99", "2") as caught:
         read_plan(path)
     assert caught.value.exit_code is ExitCode.USAGE

@@ -13,6 +13,7 @@ from pai_install.errors import ExitCode, PaiError
 from pai_install.kube.model import Ref
 from pai_install.kube.objects import JsonObject
 from pai_install.run.scheduler_switch import END_S, end_jobs, jobs_in, scheduler_switch, scheduler_text
+from tests.errors import raises
 from tests.unit.cli.stub_environment import write_site
 from tests.unit.cluster.fake import FakeCluster
 from tests.unit.schedulers.test_job_inventory import workload
@@ -55,7 +56,7 @@ def site(tmp_path: Path) -> Path:
 
 def test_jobs_that_have_not_ended_are_refused_and_nothing_goes() -> None:
     cluster = Kueue.of(RUNS, ENDED)
-    with pytest.raises(PaiError, match="1 job of kueue has not ended") as caught:
+    with raises("scheduler-jobs-running", "1") as caught:
         end_jobs(cluster, "kueue", (), force=False)
     assert caught.value.details == "Job vision/a of virtual cluster research runs"
     assert caught.value.exit_code == ExitCode.PREFLIGHT_FAILED
@@ -94,7 +95,7 @@ def test_kinds_that_are_gone_have_no_jobs() -> None:
 
     assert jobs_in(Without(), "kueue", ()) == ()
     Without.reason = "Forbidden"
-    with pytest.raises(ApiError):
+    with raises("api-request-refused", kind=ApiError):
         jobs_in(Without(), "kueue", ())
 
 
@@ -103,7 +104,7 @@ def test_the_file_says_so_when_no_job_is_left_and_not_before(site: Path) -> None
     path = site / "services-configuration.yaml"
     path.write_text(SERVICES.replace("quota: []", "quota: [{sku: cpu, machines: 1}]"))
     before = path.read_text()
-    with pytest.raises(PaiError):
+    with raises("scheduler-jobs-running"):
         scheduler_switch(Kueue.of(RUNS), site)(("master",), arguments)
     assert path.read_text() == before
     work = scheduler_switch(Kueue(), site)
@@ -120,8 +121,8 @@ def test_a_file_without_the_section_gets_it(site: Path) -> None:
 
 
 def test_what_would_be_invalid_or_cannot_be_edited_is_told(site: Path) -> None:
-    with pytest.raises(PaiError, match="invalid with volcano") as caught:
+    with raises("edited-site-invalid") as caught:
         scheduler_text(site, SERVICES.replace("name: default", "name: Default!"), "volcano")
     assert caught.value.exit_code == ExitCode.SITE_INVALID
-    with pytest.raises(PaiError, match="no command edits"):
+    with raises("site-file-not-editable"):
         scheduler_text(site, "x: &kept {type: kueue}\nscheduler: *kept\n", "volcano")

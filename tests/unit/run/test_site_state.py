@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pai_install.cluster.client import NoClusterError
-from pai_install.errors import ExitCode, PaiError
+from pai_install.errors import ExitCode
 from pai_install.plan.model import Inventory
 from pai_install.plan.observation import Observation
 from pai_install.plan.observed import Membership, Observed, RoleRecord
@@ -19,6 +19,7 @@ from pai_install.run.site_state import SECRET, keep_state, take_over
 from pai_install.run.state import StateFolder
 from pai_install.site.load import load_site
 from pai_install.site.model import Site
+from tests.errors import raises
 from tests.unit.cli.stub_environment import write_site
 from tests.unit.cluster.fake import FakeCluster
 
@@ -125,7 +126,7 @@ def test_where_there_may_be_a_cluster_no_other_authority_is_made(
         {"one": Observed(hostname="one", roles={"base": RoleRecord()})},
         {"master": Observed(hostname="master", kubernetes=JOINED)},
     ):
-        with pytest.raises(PaiError, match="does not know the site's authority") as caught:
+        with raises("site-authority-unknown") as caught:
             take_over(site, seen(**machines), state, cluster, pytest.fail)
         assert caught.value.exit_code == ExitCode.UNREACHABLE
     assert not state.registry.exists()
@@ -143,7 +144,7 @@ def test_a_damaged_copy_is_refused(
     site: Site, state: StateFolder, data: dict[str, str], keeping: Callable[[dict[str, str]], FakeCluster]
 ) -> None:
     machines = seen(master=Observed(hostname="master", kubernetes=JOINED))
-    with pytest.raises(PaiError) as caught:
+    with raises("site-authority-unknown") as caught:
         take_over(site, machines, state, keeping(data), pytest.fail)
     assert caught.value.details == "the copy in the cluster is damaged"
 

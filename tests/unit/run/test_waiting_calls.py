@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from pai_install.cluster.client import NO_ANSWER, ApiError, NoClusterError
-from pai_install.errors import PaiError
 from pai_install.plan.model import ClusterCall, ClusterCalls
 from pai_install.report.console import LineProgress
 from pai_install.run.cluster_calls import make_call
 from pai_install.run.executor import Means, execute
+from tests.errors import raises
 from tests.unit.cluster.fake import FakeCluster
 from tests.unit.cluster.test_drain import budget, pod
 from tests.unit.operations.test_node_remove import node
@@ -37,7 +37,7 @@ def drain(cluster: FakeCluster, **how: Any) -> tuple[str, list[str]]:
 def test_a_drain_names_the_budget_that_holds_it() -> None:
     cluster = FakeCluster.of(node("one"), pod("front", labels={"app": "web"}), budget(0))
     cluster.protected.add("front")
-    with pytest.raises(PaiError) as caught:
+    with raises("pods-not-drained") as caught:
         drain(cluster)
     assert "held by PodDisruptionBudget ml/web: " in caught.value.details
     said: list[str] = []
@@ -57,7 +57,7 @@ def test_a_drain_names_the_budget_that_holds_it() -> None:
 
 def test_pods_that_nothing_starts_again_go_where_that_was_said() -> None:
     cluster = FakeCluster.of(node("one"), pod("alone", ""))
-    with pytest.raises(PaiError, match="1 pod is still on one"):
+    with raises("pods-not-drained", "1"):
         drain(cluster)
     assert drain(cluster, unmanaged=True, timeout_s=60)[0] == "1 pod evicted from one"
 
@@ -89,7 +89,7 @@ def test_a_log_says_what_a_step_waits_for(kit: Any) -> None:
 
 def test_jobs_that_do_not_end_are_named() -> None:
     cluster = FakeCluster.of(node("one"), pod("train", "Job"))
-    with pytest.raises(PaiError, match="jobs still run on one: ml/train") as caught:
+    with raises("jobs-not-ended", "ml/train") as caught:
         call(cluster, "await-jobs", timeout_s=0)
     assert "node uncordon" in caught.value.remedy
 
@@ -97,10 +97,10 @@ def test_jobs_that_do_not_end_are_named() -> None:
 def test_a_node_is_back_when_it_is_ready_after_another_boot() -> None:
     cluster = FakeCluster.of(node("one"))
     assert call(cluster, "await-node", timeout_s=0)[0] == "one is ready"
-    with pytest.raises(PaiError, match="one is not ready: said so"):
+    with raises("node-not-ready"):
         call(cluster, "await-node", timeout_s=0, boot="boot-1")
     assert call(cluster, "await-node", timeout_s=0, boot="boot-0")[0] == "one is ready"
-    with pytest.raises(PaiError, match="it is no node"):
+    with raises("node-not-ready"):
         call(FakeCluster(), "await-node", timeout_s=0)
 
 
@@ -109,7 +109,7 @@ def test_an_upgraded_node_is_back_when_its_kubelet_and_its_own_pods_are() -> Non
     item = node("one")
     item["status"]["nodeInfo"]["kubeletVersion"] = "v1.35.4"
     cluster = FakeCluster.of(item, pod("proxy", "DaemonSet", phase="Pending"), pod("front", phase="Pending"))
-    with pytest.raises(PaiError, match=r"one is not ready: its kubelet says version 1\.35\.4") as caught:
+    with raises("node-not-ready", "1.35.4") as caught:
         call(cluster, "await-node", timeout_s=0, version="1.36.3")
     assert "pod ml/proxy does not run: " in caught.value.details
     assert "front" not in caught.value.details
@@ -159,7 +159,7 @@ def test_one_that_waits_does_not_wait_for_a_refusal(monkeypatch: pytest.MonkeyPa
     cluster = FakeCluster.of(node("one"))
     refused = ApiError("x", reason="Forbidden")
     monkeypatch.setattr(cluster, "list", lambda *_given, **_how: (_ for _ in ()).throw(refused))
-    with pytest.raises(ApiError):
+    with raises("api-request-refused", kind=ApiError):
         call(cluster, "await-node", timeout_s=60)
 
 
@@ -171,6 +171,6 @@ def test_a_change_that_is_refused_is_made_once(monkeypatch: pytest.MonkeyPatch) 
         raise ApiError("kubectl apply failed on one", reason="Forbidden")
 
     monkeypatch.setattr(cluster, "apply", apply)
-    with pytest.raises(ApiError):
+    with raises("api-request-refused", kind=ApiError):
         call(cluster, "apply", objects=[], force=True)
     assert made == ["once"]

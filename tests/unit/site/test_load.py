@@ -12,6 +12,7 @@ from pai_install.errors import ExitCode
 from pai_install.site import Site, SiteInvalid, load_site
 from pai_install.site.load import read_site
 from pai_install.site_edit.annotate import annotate
+from tests.errors import raises
 from tests.unit.site.sites import CONFIG, LAYOUT, large_layout, write_site
 
 REPOSITORY = Path(__file__).parents[3]
@@ -96,7 +97,7 @@ def test_every_problem_of_every_file_at_once(tmp_path: Path) -> None:
         config=CONFIG + "docker_data_rot: /x\nkubernetes_version: 1.16\n",
         services="docker-cache: [1]\nwhatever: {}\n",
     )
-    with pytest.raises(SiteInvalid) as caught:
+    with raises("site-invalid", kind=SiteInvalid) as caught:
         load_site(tmp_path)
     assert [(Path(p.file).name, p.line, p.severity) for p in caught.value.problems] == [
         ("layout.yaml", 11, "error"),

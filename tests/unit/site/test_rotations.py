@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from pai_install.errors import PaiError
 from pai_install.site import load_site
 from pai_install.site.rotations import (
     OldGeneration,
@@ -17,6 +16,7 @@ from pai_install.site.rotations import (
     rotations_file,
     save_rotations,
 )
+from tests.errors import raises
 from tests.unit.site.sites import write_site
 
 SERVICES = """\
@@ -53,6 +53,6 @@ def test_a_site_without_it_was_never_rotated(tmp_path: Path) -> None:
 def test_a_file_of_another_kind_is_refused_without_its_content(tmp_path: Path, text: str) -> None:
     rotations_file(tmp_path).parent.mkdir()
     rotations_file(tmp_path).write_bytes(text.encode(errors="surrogateescape"))
-    with pytest.raises(PaiError, match="cannot be used") as caught:
+    with raises("rotations-file-invalid") as caught:
         read_rotations(tmp_path)
     assert "pl4nted" not in str(caught.value.details) + caught.value.message

@@ -8,10 +8,11 @@ import pytest
 from ansible.parsing.vault import VaultLib, VaultSecret
 from pydantic import SecretStr
 
-from pai_install.errors import ExitCode, PaiError
+from pai_install.errors import ExitCode
 from pai_install.site import load_site
 from pai_install.site.load import LoadedSite
 from pai_install.site.secret import MissingSecret, resolve_secret
+from tests.errors import raises
 from tests.unit.site.sites import LAYOUT, write_site
 
 PLANTED = "pl4nted-s3cret"
@@ -91,7 +92,7 @@ def test_what_cannot_be_had_is_a_warning_now_and_an_error_when_asked(
     monkeypatch.delenv("ANSIBLE_VAULT_PASSWORD_FILE", raising=False)
     loaded = with_password(tmp_path, written)
     assert codes(loaded) == ["site.secret-missing"]
-    with pytest.raises(PaiError) as caught:
+    with raises("secret-unreadable") as caught:
         value_of(loaded)
     assert remedy in caught.value.remedy
     assert caught.value.exit_code is ExitCode.SITE_INVALID

@@ -11,10 +11,10 @@ from typing import Any
 import filelock
 import pytest
 
-from pai_install.errors import PaiError
 from pai_install.system import packages
 from pai_install.system.packages import install
 from pai_install.system.proc import Completed
+from tests.errors import raises
 
 LOCKED = "E: Could not get lock /var/lib/apt/lists/lock. It is held by process 3010 (apt-get)"
 Apt = Callable[[Sequence[str]], Completed]
@@ -39,7 +39,7 @@ def ended(argv: Sequence[str], stderr: str = "") -> Completed:
 
 def test_installing_needs_root(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 1000)
-    with pytest.raises(PaiError, match="needs root") as refused:
+    with raises("packages-need-root") as refused:
         install(["gcc", "libseccomp-dev"])
     assert refused.value.remedy.endswith("apt-get install gcc libseccomp-dev")
 
@@ -97,7 +97,7 @@ def test_only_one_process_installs_at_a_time(box: Any) -> None:
 def test_somebody_who_never_ends_is_an_error_with_a_remedy(box: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packages, "_WAIT_S", 0)
     box(ended)
-    with filelock.FileLock(packages._LOCK), pytest.raises(PaiError, match="another pai-install") as refused:
+    with filelock.FileLock(packages._LOCK), raises("packages-locked", "pai-install") as refused:
         install(["gcc"])
     assert refused.value.remedy == "run this again when it has ended"
 

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from pai_install.errors import ExitCode, PaiError
+from pai_install.errors import ExitCode
 from pai_install.system.proc import run, spawn, stream
+from tests.errors import raises
 
 
 def shell(script: str) -> list[str]:
@@ -31,7 +32,7 @@ def test_the_program_runs_where_and_with_what_it_is_told(tmp_path: Path) -> None
 
 
 def test_a_failure_shows_the_command_and_its_last_lines() -> None:
-    with pytest.raises(PaiError, match="/bin/sh failed with exit status 3") as failed:
+    with raises("program-failed", "/bin/sh", "3") as failed:
         stream(shell("seq 100; exit 3"), lambda _: None)
     lines = failed.value.details.splitlines()
     assert lines[0] == "$ /bin/sh -c seq 100; exit 3"
@@ -44,7 +45,7 @@ def test_a_failure_shows_the_command_and_its_last_lines() -> None:
     ids=["run", "stream", "spawn"],
 )
 def test_a_missing_program_is_something_this_box_lacks(start: Callable[[list[str]], object]) -> None:
-    with pytest.raises(PaiError, match="no-such-program is not installed") as caught:
+    with raises("program-missing", "no-such-program") as caught:
         start(["no-such-program"])
     assert caught.value.exit_code is ExitCode.PREFLIGHT_FAILED
     assert caught.value.remedy

@@ -20,6 +20,7 @@ from pai_install.health.evidence import file as evidence_file
 from pai_install.health.evidence.document import CommandResult, parse_evidence
 from pai_install.health.judge.catalogues import load_catalogue, load_limits
 from pai_install.health.judge.evaluate import Knowledge, evaluate
+from tests.errors import raises
 
 DOCUMENT: dict[str, Any] = {
     "schema_version": 1,
@@ -49,7 +50,7 @@ def test_document_becomes_typed() -> None:
 
 @pytest.mark.parametrize("version", [None, 2, 0, "1"])
 def test_other_schemas_are_refused(version: object) -> None:
-    with pytest.raises(PaiError, match="schema_version") as error:
+    with raises("evidence-schema-version", "schema_version") as error:
         parse_evidence("m", {**DOCUMENT, "schema_version": version})
     assert error.value.exit_code is ExitCode.USAGE
 
@@ -68,7 +69,7 @@ def test_unpack_takes_plain_and_packed() -> None:
     "text", ["", "Traceback (most recent call last)", "{cut", "[]", base64.b64encode(b"x").decode()]
 )
 def test_unreadable_output_is_named(text: str) -> None:
-    with pytest.raises(PaiError, match="collector's output"):
+    with raises("collector-output-unreadable"):
         evidence_file.unpack(text)
 
 
@@ -112,7 +113,7 @@ def test_load_names_file_and_line(tmp_path: Path, content: str) -> None:
 def test_load_names_a_file_that_is_no_gzip(tmp_path: Path) -> None:
     path = tmp_path / "bad.gz"
     path.write_bytes(b"plain")
-    with pytest.raises(PaiError, match="cannot be read"):
+    with raises("evidence-unreadable"):
         list(evidence_file.load(path))
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from pai_install.errors import PaiError
 from pai_install.health.collect.collector import redact
 from pai_install.health.memory import store as store_module
 from pai_install.health.memory.snapshot import (
@@ -21,6 +20,7 @@ from pai_install.health.memory.snapshot import (
     with_current_uuids,
 )
 from pai_install.health.memory.store import KEPT, HealthStore
+from tests.errors import raises
 
 SNAPSHOT = Snapshot(
     time=100.0,
@@ -85,7 +85,7 @@ def test_baselines_of_other_machines_stay(tmp_path: Path) -> None:
 )
 def test_a_damaged_baseline_is_named(tmp_path: Path, content: str) -> None:
     (tmp_path / "baseline.json").write_text(content)
-    with pytest.raises(PaiError, match="damaged"):
+    with raises("baselines-damaged"):
         HealthStore(tmp_path).baselines()
 
 

@@ -9,13 +9,13 @@ import pytest
 
 from pai_install.checks.finding import Finding
 from pai_install.cluster.client import ApiError, ClusterClient
-from pai_install.errors import PaiError
 from pai_install.run.self_test.cleanup import REPLICAS
 from pai_install.run.self_test.runner import Theatre
 from pai_install.run.self_test.worker import findings
 from pai_install.schedulers.self_test.guarantees import PROMISES
 from pai_install.schedulers.self_test.objects import Cast
 from pai_install.schedulers.self_test.scenarios import Bounds, scenarios
+from tests.errors import raises
 from tests.unit.run.self_test.simulated import MACHINES, Behaviour, SimulatedCluster
 
 CAST = Cast("kueue", "run-1", "busybox@sha256:1", MACHINES)
@@ -120,7 +120,7 @@ def test_what_does_not_go_is_named_and_no_test_begins() -> None:
     cluster = SimulatedCluster(held="scheduler-self-test-old")
     left = {"name": "scheduler-self-test-old", "labels": {"pai-install/probe": "scheduler"}}
     cluster.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": left}], force=True)
-    with pytest.raises(PaiError, match="1 object of an earlier self-test cannot be removed") as caught:
+    with raises("self-test-leftovers", "1", "self-test") as caught:
         played(cluster, disruptive=False)
     assert caught.value.details == "namespaces/scheduler-self-test-old"
     assert cluster.gangs == {}
@@ -144,7 +144,7 @@ def test_a_namespace_of_someone_else_is_left_alone() -> None:
     cluster = SimulatedCluster()
     theirs = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "scheduler-self-test-gang"}}
     cluster.apply([theirs], force=True)
-    with pytest.raises(PaiError, match="scheduler-self-test-gang exists"):
+    with raises("api-request-refused", "scheduler-self-test-gang"):
         played(cluster, disruptive=False)
     assert list(cluster.objects.values()) == [theirs]
 
@@ -185,7 +185,7 @@ def test_looks_that_are_not_answered_are_made_again() -> None:
 
 
 def test_a_cluster_that_no_longer_answers_ends_the_test() -> None:
-    with pytest.raises(PaiError, match="no answer"):
+    with raises("api-request-refused"):
         played(SimulatedCluster(silent=1000))
 
 
@@ -207,6 +207,6 @@ class Strange(SimulatedCluster):
 
 
 def test_a_cluster_without_the_scheduler_is_told() -> None:
-    with pytest.raises(PaiError, match="does not know the scheduler's kinds") as caught:
+    with raises("scheduler-kinds-missing") as caught:
         played(Strange())
     assert "pai-install apply" in caught.value.remedy
