@@ -25,6 +25,7 @@ from pai_install.health.memory.store import HealthStore
 from pai_install.health.report import HealthReport, text
 from pai_install.site.load import load_site
 from pai_install.site.model import Site
+from tests.errors import raises
 from tests.unit.health.act.test_cordon import node
 from tests.unit.health.machines import NOW, Box, gpu_change, healthy
 from tests.unit.health.test_checkup import LAYOUT, answer, document
@@ -81,7 +82,7 @@ def test_it_is_taken_back(site: Site) -> None:
     checkup.acknowledge("gpu-01", "gpu-remap-failed", WORD)
     assert checkup.take_back("gpu-01", "gpu-remap-failed") == []
     assert looked(site, REMAP)[1].exit_code() is ExitCode.VERIFICATION_FAILED
-    with pytest.raises(PaiError, match="is not acknowledged"):
+    with raises("finding-not-acknowledged"):
         checkup.take_back("gpu-01", "gpu-remap-failed")
 
 
@@ -100,12 +101,12 @@ def test_another_fault_of_the_same_check_and_another_device_are_other_verdicts(s
 
 def test_only_what_was_seen_can_be_acknowledged(site: Site) -> None:
     checkup, _ = looked(site, healthy(2, "gpu-01"))
-    with pytest.raises(PaiError, match="nothing to acknowledge"):
+    with raises("finding-not-acknowledgeable"):
         checkup.acknowledge("gpu-01", "gpu-remap-failed", WORD)
-    with pytest.raises(PaiError, match="no machine nobody"):
+    with raises("health-unknown-machine"):
         checkup.acknowledge("nobody", "gpu-remap-failed", WORD)
     checkup, _ = looked(site, REMAP)
-    with pytest.raises(PaiError, match="nothing to acknowledge"):
+    with raises("finding-not-acknowledgeable"):
         checkup.acknowledge("gpu-01", "gpu-remap-failed", AcknowledgementText("ada", "x", NOW + 9, "0000:19:00.0"))
 
 
@@ -137,7 +138,7 @@ def test_it_lives_beside_the_history_and_only_its_owner_reads_it(site: Site) -> 
     path = site.directory / ".pai" / "health" / "acknowledged.json"
     assert path.stat().st_mode & 0o777 == 0o600
     path.write_text("{")
-    with pytest.raises(PaiError, match="is damaged"):
+    with raises("acknowledgements-damaged"):
         HealthStore(path.parent).acknowledgements()
 
 

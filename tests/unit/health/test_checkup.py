@@ -29,6 +29,7 @@ from pai_install.health.memory.store import HealthStore
 from pai_install.kube.model import Pod
 from pai_install.site.load import load_site
 from pai_install.site.model import Site
+from tests.errors import raises
 from tests.unit.cluster.fake import FakeCluster
 
 from .machines import NOW, Box, change, gpu_change, h100, healthy, uuid
@@ -131,7 +132,7 @@ def test_limit_asks_only_those_and_refuses_strangers(checkup: Make) -> None:
     machines, engine = checkup(answer("gpu-01", document(healthy(2, "gpu-01"))))
     assert [machine.name for machine in machines.run(HealthRequest(limit=("gpu-01",))).machines] == ["gpu-01"]
     assert engine.requests[0].limit == ("gpu-01",)
-    with pytest.raises(PaiError, match="not a present machine of this site: nobody"):
+    with raises("limit-unknown-machine"):
         machines.run(HealthRequest(limit=("nobody",)))
 
 
@@ -165,7 +166,7 @@ def test_saved_evidence_is_judged_again_without_machines_and_without_memory(chec
     assert len(engine.requests) == 1
     assert [item.verdict for item in again.of(Verdict.FAIL)] == [item.verdict for item in first.of(Verdict.FAIL)]
     assert len(HealthStore(site.directory / ".pai" / "health").history("gpu-02")) == 1
-    with pytest.raises(PaiError, match="no evidence of other") as error:
+    with raises("evidence-missing-for-machines") as error:
         machines.run(HealthRequest(source=path, limit=("other",)))
     assert error.value.details == "it holds gpu-02"
 
@@ -315,9 +316,9 @@ def test_redacted_uuids_of_a_pod_are_those_of_the_machine(checkup: Make) -> None
 
 def test_without_a_site_there_is_nothing_to_ask() -> None:
     empty = HealthRun()
-    with pytest.raises(PaiError, match="no site"):
+    with raises("health-needs-site"):
         empty.run(HealthRequest())
-    with pytest.raises(PaiError, match="belongs to a site"):
+    with raises("baseline-needs-site"):
         empty.accept(HealthRequest())
 
 

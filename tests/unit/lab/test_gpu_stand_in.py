@@ -12,13 +12,14 @@ from pathlib import Path
 import pytest
 
 from pai_install.agents.gpu_use.smi import QUERY, parse
-from pai_install.errors import ExitCode, PaiError
+from pai_install.errors import ExitCode
 from pai_install.lab import faults, names, observe
 from pai_install.lab.gpu import DRIVER, PRODUCTS, STAND_IN_DIR, gpus_of, product_of
 from pai_install.lab.gpu_stand_in import FOLDER, GpuState, entries, show, shown, work
 from pai_install.lab.names import machine_names
 from pai_install.lab.rootfs import machine_entries
 from pai_install.lab.spec import LabGpus, LabMachine, LabSpec
+from tests.errors import raises
 
 GPU = LabMachine("gpu-1", IPv4Address("172.30.79.13"), gpus=LabGpus("A100", 8))
 BARE = LabMachine("cpu-1", IPv4Address("172.30.79.14"))
@@ -163,7 +164,7 @@ def test_one_state_follows_another_without_remains(lab: LabSpec) -> None:
 
 
 def test_a_machine_without_gpus_can_show_nothing(lab: LabSpec) -> None:
-    with pytest.raises(PaiError, match="no NVIDIA GPUs") as caught:
+    with raises("lab-machine-without-gpus", "NVIDIA", "GPUs") as caught:
         show(lab, lab.machines[0], GpuState.GPU_LOST)
     assert caught.value.exit_code is ExitCode.USAGE
     assert shown(lab, lab.machines[0]) is GpuState.HEALTHY
@@ -171,7 +172,7 @@ def test_a_machine_without_gpus_can_show_nothing(lab: LabSpec) -> None:
 
 def test_a_machine_that_was_not_made_can_show_nothing(lab: LabSpec) -> None:
     shutil.rmtree(machine_names(lab, GPU).root)
-    with pytest.raises(PaiError, match="no stand-ins"):
+    with raises("lab-machine-without-stand-ins", "stand-ins"):
         show(lab, GPU, GpuState.GPU_LOST)
 
 
@@ -206,8 +207,8 @@ def test_how_busy_they_are_is_what_is_said(lab: LabSpec) -> None:
 
 
 def test_only_a_machine_that_was_made_and_has_gpus_is_busy(lab: LabSpec) -> None:
-    with pytest.raises(PaiError, match="no NVIDIA GPUs"):
+    with raises("lab-machine-without-gpus", "NVIDIA", "GPUs"):
         work(lab, lab.machines[0], [1])
     shutil.rmtree(machine_names(lab, GPU).root)
-    with pytest.raises(PaiError, match="no stand-ins"):
+    with raises("lab-machine-without-stand-ins", "stand-ins"):
         work(lab, GPU, [1])
