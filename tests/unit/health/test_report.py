@@ -24,6 +24,7 @@ from pai_install.health.html import html, raw_links
 from pai_install.health.judge.rules import CHECKS
 from pai_install.health.report import HealthReport, finding_json, metrics, text, unreached
 from pai_install.health.watch import changes, open_findings
+from tests.errors import raises
 
 from .machines import LIMITS, Box, change, gpu_change, h100, healthy
 
