@@ -122,7 +122,7 @@ def _literal(node: ast.expr) -> Iterator[str]:
 
 
 def task_names() -> Iterator[str]:
-    """Yields the names of plays, blocks, tasks, and handlers."""
+    """Yields the names of tasks and blocks."""
     for pattern in ("roles/*/tasks/*.yml", "roles/*/handlers/*.yml", "playbooks/*.yml"):
         for path in sorted(ROOT.glob(pattern)):
             yield from _names(yaml.safe_load(path.read_text(encoding="utf-8")))
@@ -131,7 +131,9 @@ def task_names() -> Iterator[str]:
 def _names(value: Any) -> Iterator[str]:
     for entry in value if isinstance(value, list) else ():
         if isinstance(entry, dict):
-            yield str(entry.get("name", ""))
+            # plays have the titles of their phases, and imports need no name
+            if not {"hosts", "ansible.builtin.import_playbook"} & set(entry):
+                yield str(entry.get("name", ""))
             for key in ("block", "rescue", "always", "tasks", "pre_tasks", "post_tasks", "handlers"):
                 yield from _names(entry.get(key))
 

@@ -13,16 +13,18 @@ ROOT = Path(__file__).parents[2]
 LIMIT = Measure(clauses=5, semicolons=5, long=15)
 # groups above the limit, with their present values: lower these with each rewrite, never raise them
 RATCHET = {
-    "guides": Measure(clauses=11, semicolons=11, long=15),
     "decisions": Measure(clauses=30, semicolons=17, long=20),
     "roles": Measure(clauses=11, semicolons=16, long=15),
     "help": Measure(clauses=15, semicolons=19, long=15),
     "errors": Measure(clauses=5, semicolons=14, long=15),
     "docstrings": Measure(clauses=29, semicolons=22, long=15),
-    "tasks": Measure(clauses=15, semicolons=5, long=15),
 }
-ODD_TASK_NAMES = 189
-TASK_NAME = re.compile(r"(Install|Configure|Enable|Remove|Check) \S.{0,48}")
+TASK_VERBS = (
+    *("Install", "Configure", "Enable", "Remove", "Check"),
+    *("Apply", "Copy", "Create", "Join", "Observe", "Read", "Record"),
+    *("Reload", "Renew", "Restart", "Restore", "Run", "Start", "Stop"),
+)
+TASK_NAME = re.compile(rf"(\w+ \| )?({'|'.join(TASK_VERBS)}) \S.*")
 
 
 @pytest.mark.parametrize("group", GROUPS)
@@ -37,8 +39,7 @@ def test_ratchet_ends_at_the_limit(group: str) -> None:
 
 
 def test_task_names_begin_with_a_verb_of_the_list_and_are_short() -> None:
-    odd = [name for name in task_names() if len(name) > 50 or not TASK_NAME.fullmatch(name)]
-    assert len(odd) <= ODD_TASK_NAMES, odd
+    assert [name for name in task_names() if len(name) > 50 or not TASK_NAME.fullmatch(name)] == []
 
 
 def test_changelog_has_one_line_per_change() -> None:

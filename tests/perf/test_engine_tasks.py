@@ -12,7 +12,7 @@ PLAY [Join the workers] ********************************************************
 TASK [worker : Join | Create a join token on the control plane] ****************
 ok: [new -> master(10.0.0.1)]
 
-TASK [worker : Join | Require the token] ***************************************
+TASK [worker : Join | Check the token] ***************************************
 ok: [new]
 
 TASK [worker : Join | Sign it on the control plane] ****************************

@@ -149,7 +149,7 @@ def test_only_the_site_comes_to_a_new_dev_box(tmp_path: Path, world: World, file
 
 def test_a_failed_restoration_is_not_followed_by_anything(site: Path, in_world: Any, file: Path) -> None:
     seen = done(*(event("ok", name, ansible_facts=joined(name)) for name in ("master", "one", "two")))
-    failed = done(event("failed", "master", "Put it in the place of etcd's data", msg="no etcdutl"), rc=2)
+    failed = done(event("failed", "master", "Restore etcd from the backup", msg="no etcdutl"), rc=2)
     acted = in_world(Backed(script={"observe.yml": seen, "restore.yml": failed}))
     assert run(["restore", "--site", str(site), str(file), "--yes"]) == ExitCode.STEP_FAILED
     assert [request.playbook for request in acted.ansible.requests] == ["observe.yml", "restore.yml"]

@@ -38,7 +38,7 @@ def world(days: float) -> World:
         script={
             "observe.yml": done(event("ok", "master", ansible_facts=master), *others),
             "certs-renew.yml": renewed,
-            "kubeconfig.yml": done(event("ok", "master", "Write it", changed=True)),
+            "kubeconfig.yml": done(event("ok", "master", "Install the kubeconfig", changed=True)),
             "verify.yml": done(event("ok", "master", "Verify")),
         }
     )

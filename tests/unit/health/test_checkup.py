@@ -64,7 +64,9 @@ def document(box: Box, *, at: float = NOW) -> Document:
 
 def answer(host: str, text: Document) -> Event:
     packed = base64.b64encode(gzip.compress(json.dumps(text).encode())).decode()
-    return Event(EventKind.OK, "Run the collector", host=host, result={"stdout": packed, "stdout_lines": [packed]})
+    return Event(
+        EventKind.OK, "Run the health collector", host=host, result={"stdout": packed, "stdout_lines": [packed]}
+    )
 
 
 @pytest.fixture
