@@ -39,7 +39,7 @@ ALLOWED = {
         "schedulers",
         "users",
     },
-    "plan": {"documents", "site", "components", "registry", "parts"},
+    "plan": {"documents", "site", "components", "registry", "scheduling", "schedulers", "parts"},
     "engine": {"plan", "parts"},
     "report": {
         "documents",

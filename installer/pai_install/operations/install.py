@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Annotated, ClassVar
 
@@ -28,6 +28,7 @@ from pai_install.plan.partial_upgrade import upgrade_findings
 from pai_install.plan.phases import PHASE_NAMES, PHASES, VERIFY, require_phases
 from pai_install.plan.planner import make_plan, work_of
 from pai_install.plan.versions import KUBERNETES, of_cluster
+from pai_install.schedulers.registry import backend_of
 from pai_install.site.model import Site
 from pai_install.site.schedulers import scheduler_of
 from pai_install.site.selection import require_present, watched
@@ -36,12 +37,6 @@ from pai_install.system.words import shortened
 
 _ADDONS = next(phase for phase in PHASES if phase.name == "addons")
 _QUOTAS = "addon.virtual_clusters"
-# scheduler -> records of what it consists of
-_OF_SCHEDULERS: Mapping[str, frozenset[str]] = {
-    "kueue": frozenset({"addon.kueue", "addon.jobset"}),
-    "volcano": frozenset({"addon.volcano"}),
-    "default": frozenset({"addon.kueue", "addon.volcano", "addon.hived"}),  # those that it comes after
-}
 
 
 class Install(Operation):
@@ -157,7 +152,9 @@ def changes_scheduler(site: Site, observation: Observation, plan: Plan) -> bool:
     seen = observation.machines[leader]
     work = work_of(_ADDONS, observation.inventory.settings_of(leader), seen)
     first = _QUOTAS in work and _QUOTAS not in seen.roles
-    return first or bool(_OF_SCHEDULERS.get(scheduler_of(site) or "", frozenset()) & work.keys())
+    backend = scheduler_of(site)
+    changed = {f"addon.{name}" for name in backend_of(backend).tested_addons} if backend is not None else set()
+    return first or bool(changed & work.keys())
 
 
 def standing(site: Site, observation: Observation) -> tuple[Finding, ...]:

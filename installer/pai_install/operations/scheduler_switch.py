@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from pydantic import Field
 
@@ -33,7 +33,7 @@ class SchedulerSwitch(Operation):
     summary: ClassVar[str] = "Replace the scheduler of jobs; nothing of the old one stays."
     configures: ClassVar[bool] = True
     to: Backend = Field(description="The scheduler that is to come.")
-    before: Literal["kueue", "volcano", "default", "hived"] = Field(description="The one that the cluster has.")
+    before: Backend = Field(description="The one that the cluster has.")
     edits: bool = Field(description="Whether the site's file has yet to say so.")
     force: bool = Field(default=False, description="End the jobs that run or wait.")
 

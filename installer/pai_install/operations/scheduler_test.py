@@ -35,9 +35,7 @@ class SchedulerTest(Operation):
     name: ClassVar[str] = "scheduler test"
     summary: ClassVar[str] = "Show with small jobs that the scheduler keeps what it promises; cleans up."
     configures: ClassVar[bool] = True  # the image of the pods is known with the site's components
-    backend: Literal["", "kueue", "volcano", "default", "hived"] = Field(
-        "", description="The scheduler to test; empty: the site's."
-    )
+    backend: Backend | Literal[""] = Field("", description="The scheduler to test; empty: the site's.")
     disruptive: bool = Field(default=False, description="Also stop the scheduler of jobs for a moment.")
     back_s: int = Field(30, ge=5, le=600, description="Seconds in which an owner must have back what it lent.")
     wait_s: int = Field(90, ge=30, le=3600, description="Seconds that one thing is waited for.")

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from pai_install.parts.context import Context
 from pai_install.ports import API_SERVER_PORT
 from pai_install.scheduling.job_kinds import JOBSET, KINDS
-from pai_install.scheduling.model import Backend
 from pai_install.site import Site
 from pai_install.site.schedulers import has_training_operator, scheduler_of
 from pai_install.site.workers import workers_of
@@ -17,14 +15,6 @@ from pai_install.site.workers import workers_of
 PODS_READY_TIMEOUT = "5m"
 # what Kueue calls the kinds that the training-operator runs
 JOBS_OF_OPERATOR = tuple(kind.name.lower() for kind in KINDS if kind.operated and kind.queued)
-
-# the add-ons of each scheduler of jobs, and of what it keeps the virtual clusters by
-SCHEDULER_ADDONS: Mapping[Backend, tuple[str, ...]] = {
-    "kueue": ("jobset", "training_operator", "kueue", "virtual_clusters"),
-    "volcano": ("volcano", "training_operator", "virtual_clusters"),
-    "default": ("jobset", "training_operator", "virtual_clusters"),
-    "hived": ("jobset", "hived"),
-}
 
 
 def has_jobsets(site: Site) -> bool:

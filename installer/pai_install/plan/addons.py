@@ -7,20 +7,21 @@ from dataclasses import replace
 
 from pai_install.parts.addon import RECORD_PREFIX, AddonPart
 from pai_install.parts.registry import PARTS
-from pai_install.parts.scheduling import SCHEDULER_ADDONS
 from pai_install.plan.model import HostStep, Playbook, Step
 from pai_install.plan.observed import Observed
 from pai_install.plan.phases import PHASES
 from pai_install.plan.planner import work_of
+from pai_install.schedulers.registry import backend_of
+from pai_install.scheduling.model import Backend
 
 PHASE = "addons"
 # the part of the phase that renders and applies them
 _ROLE = "cluster_addons"
 
 
-def addons_of_scheduler(name: str) -> tuple[str, ...]:
+def addons_of_scheduler(name: Backend) -> tuple[str, ...]:
     """The scheduler itself and the objects of its virtual clusters."""
-    return next(addons for backend, addons in SCHEDULER_ADDONS.items() if backend == name)
+    return backend_of(name).addons
 
 
 def addons_before(names: Collection[str]) -> frozenset[str]:

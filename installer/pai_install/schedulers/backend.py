@@ -42,13 +42,15 @@ class SchedulerBackend(ABC):
     """One batch scheduler.
 
     name: value of the key `scheduler.type` in a site. addons: that it needs, in the order of installation.
-    usage_resources, inventory_resources: kinds of objects that `usage` and `kept_jobs` read, in all namespaces.
-    status_resource: kind of the objects with the reason of a pending job; empty: none.
+    tested_addons: add-ons whose installation is followed by a self-test. usage_resources, inventory_resources: kinds of
+    objects that `usage` and `kept_jobs` read, in all namespaces. status_resource: kind of the objects with the reason
+    of a pending job; empty: none.
     """
 
     name: ClassVar[Backend]
     rules: ClassVar[QuotaRules]
     addons: ClassVar[tuple[str, ...]]
+    tested_addons: ClassVar[frozenset[str]] = frozenset()
     usage_resources: ClassVar[tuple[str, ...]]
     inventory_resources: ClassVar[tuple[str, ...]]
     status_resource: ClassVar[str] = ""

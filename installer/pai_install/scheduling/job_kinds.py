@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from pai_install.kube.objects import JsonObject, child, number, rows, text
-from pai_install.scheduling.model import Backend
+from pai_install.scheduling.model import BACKENDS, Backend
 
 # on the way to a template: each item of a list, each entry of a mapping
 ITEM, ENTRY = "[]", "{}"
@@ -80,7 +80,6 @@ class JobKind:
 
 
 _KUBEFLOW = "kubeflow.org"
-_QUEUES: tuple[Backend, ...] = ("kueue", "volcano", "default", "hived")
 
 
 def _kubeflow(name: str, roles: str, queued: tuple[Backend, ...] = ("kueue", "volcano", "default")) -> JobKind:
@@ -107,7 +106,7 @@ JOB = JobKind(
     "jobs",
     ("spec", "template"),
     PodMarks("batch.kubernetes.io/job-name", "", ("batch.kubernetes.io/job-completion-index",)),
-    _QUEUES,
+    BACKENDS,
 )
 JOBSET = JobKind(
     "jobset.x-k8s.io",

@@ -10,10 +10,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-Backend = Literal["kueue", "volcano", "default", "hived"]
+from pai_install.site.services.virtual_clusters import TYPES, SchedulerType
+
+# the name of a scheduler back end, as sites write it
+Backend = SchedulerType
 Priority = Literal["crit", "prod", "test", "oppo"]
 
-BACKENDS: tuple[Backend, ...] = ("kueue", "volcano", "default", "hived")
+BACKENDS: tuple[Backend, ...] = TYPES
 # OpenPAI's, the highest first; what its web portal calls them, and the number that HiveD is given
 PRIORITIES: Mapping[Priority, int] = {"crit": 120, "prod": 100, "test": 10, "oppo": -1}
 # the node label that says which SKU of the layout a machine is

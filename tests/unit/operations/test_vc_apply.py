@@ -14,13 +14,13 @@ from pai_install.errors import ExitCode
 from pai_install.operations.vc_apply import VcApply, VcRestore
 from pai_install.parts.compiled import COMPILED
 from pai_install.parts.registry import PARTS, make_context
-from pai_install.parts.scheduling import SCHEDULER_ADDONS
 from pai_install.plan.inventory import build_inventory
 from pai_install.plan.model import ClusterCalls, Inventory, LocalWork, Plan, Playbook
 from pai_install.plan.observation import Observation
 from pai_install.plan.observed import Observed
 from pai_install.schedulers.compile import labels_of
 from pai_install.schedulers.last_applied import kept_of
+from pai_install.schedulers.registry import backend_of
 from pai_install.scheduling.model import BACKENDS
 from pai_install.site import Site
 from tests.errors import raises
@@ -153,8 +153,7 @@ def test_a_worker_that_does_not_answer_stops_nothing(inventory_of: Any) -> None:
 
 def test_every_scheduler_has_its_add_ons() -> None:
     known = {part.name.removeprefix("addon.") for part in PARTS if part.name.startswith("addon.")}
-    assert set(SCHEDULER_ADDONS) == set(BACKENDS)
-    for names_of_one in SCHEDULER_ADDONS.values():
+    for names_of_one in (backend_of(name).addons for name in BACKENDS):
         assert set(names_of_one) <= known & set(COMPILED)
 
 

@@ -9,7 +9,7 @@ from typing import get_args
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pai_install.scheduling.model import BACKENDS, PRIORITIES, Backend, Level, Priority, Scheduling, Share
+from pai_install.scheduling.model import BACKENDS, PRIORITIES, Level, Priority, Scheduling, Share
 from pai_install.scheduling.read import remarks_of, scheduling_of
 from pai_install.site.load import load_site, read_site
 from pai_install.site.schedulers import scheduler_of
@@ -54,7 +54,7 @@ def remarks(folder: Path, services: str, layout: str = LAYOUT) -> tuple[str, ...
 
 
 def test_the_words_of_both_sides_are_the_same() -> None:
-    assert (get_args(SchedulerType), TYPES) == (get_args(Backend), BACKENDS)
+    assert (get_args(SchedulerType), TYPES) == (BACKENDS, BACKENDS)
     assert (get_args(PriorityName), PRIORITY_NAMES) == (get_args(Priority), tuple(PRIORITIES))
 
 

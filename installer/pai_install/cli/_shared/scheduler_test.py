@@ -13,13 +13,14 @@ from pai_install.cli.options import format_option, seconds_option, site_option
 from pai_install.operations.scheduler_test import SchedulerTest
 from pai_install.report.promises import promises_text
 from pai_install.run.environment import Environment
+from pai_install.scheduling.model import BACKENDS
 
 
 @click.command()
 @site_option
 @click.option(
     "--backend",
-    type=click.Choice(["kueue", "volcano", "default", "hived"]),
+    type=click.Choice(BACKENDS),
     default=None,
     show_default="the site's",
     help="The scheduler to test.",

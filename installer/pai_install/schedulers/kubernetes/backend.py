@@ -27,6 +27,8 @@ class KubernetesBackend(SchedulerBackend):
     name = "default"
     rules = QuotaRules()
     addons = ("jobset", "training_operator", "virtual_clusters")
+    # those of other schedulers: their removal leaves the cluster to this one
+    tested_addons = frozenset({"kueue", "volcano", "hived"})
     usage_resources = usage.KINDS
     inventory_resources = inventory.KINDS
     self_test = DRIVER

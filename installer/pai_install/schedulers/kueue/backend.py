@@ -27,6 +27,7 @@ class KueueBackend(SchedulerBackend):
     name = "kueue"
     rules = QuotaRules(lends=True, preempts=True, counts_cores=True)
     addons = ("jobset", "training_operator", "kueue", "virtual_clusters")
+    tested_addons = frozenset({"kueue", "jobset"})
     usage_resources = usage.KINDS
     inventory_resources = inventory.KINDS
     status_resource = inventory.WORKLOADS

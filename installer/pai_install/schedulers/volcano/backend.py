@@ -27,6 +27,7 @@ class VolcanoBackend(SchedulerBackend):
     name = "volcano"
     rules = QuotaRules(lends=True, counts_cores=True)
     addons = ("volcano", "training_operator", "virtual_clusters")
+    tested_addons = frozenset({"volcano"})
     usage_resources = usage.KINDS
     inventory_resources = inventory.KINDS
     status_resource = inventory.POD_GROUPS
