@@ -95,7 +95,7 @@ def _labelled(entry: Object, addon: str) -> Object:
 
 def _rendered(folder: Path, values: dict[str, Any]) -> list[Object]:
     environment = SandboxedEnvironment(
-        loader=FileSystemLoader(folder),
+        loader=FileSystemLoader([folder, folder.parents[1]]),  # shared/NAME is beside the add-ons
         undefined=StrictUndefined,
         finalize=_as_json,
         trim_blocks=True,

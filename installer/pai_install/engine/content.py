@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from pai_install.engine.uses import (
@@ -19,6 +19,8 @@ from pai_install.engine.uses import (
 from pai_install.parts.addon import AddonPart
 from pai_install.parts.part import Part
 from pai_install.parts.registry import PARTS
+
+SHARED = "shared"  # folder beside the add-ons
 
 
 def role_digests(content: Path) -> dict[str, str]:
@@ -45,8 +47,22 @@ def _part_digest(part: Part, role: str, addons: Path, agents: Mapping[str, bytes
     folder = addons / part.addon
     paths = (path for path in folder.rglob("*") if path.is_file() and path.relative_to(folder).parts[0] != "tests")
     contents = {str(path.relative_to(folder)): path.read_bytes() for path in paths}
+    contents |= _shared(_texts(contents).values(), addons)
     code = {path: agents[path] for path in files_of_agents(_texts(contents).values(), agents)}
     return digest({**contents, **code, "role": role.encode()})
+
+
+def _shared(texts: Iterable[str], addons: Path) -> dict[str, bytes]:
+    """The shared templates that texts name, and those that these name."""
+    templates = {f"{SHARED}/{path.name}": path.read_bytes() for path in (addons / SHARED).glob("*")}
+    found: dict[str, bytes] = {}
+    waiting = list(texts)
+    while waiting:
+        text = waiting.pop()
+        new = {name: data for name, data in templates.items() if name in text and name not in found}
+        found |= new
+        waiting += _texts(new).values()
+    return found
 
 
 def _texts(contents: Mapping[str, bytes]) -> dict[str, str]:
