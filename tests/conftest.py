@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from syrupy.assertion import SnapshotAssertion
 
 from tests import leftovers, suites
 
@@ -35,6 +37,16 @@ def pytest_configure() -> None:
 def pytest_report_header() -> str:
     """The seed repeats a run's choice of cases."""
     return f"{suites.SEED}={os.environ[suites.SEED]}"
+
+
+@pytest.fixture
+def snapshot(snapshot: SnapshotAssertion, tmp_path: Path) -> SnapshotAssertion:
+    """Recorded texts: in __snapshots__ beside the test; `pytest --update-snapshots` writes them."""
+
+    def without_path(data: Any, **_: Any) -> Any:
+        return data.replace(str(tmp_path), "TMP") if isinstance(data, str) else data
+
+    return snapshot.with_defaults(matcher=without_path)
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:

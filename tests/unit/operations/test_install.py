@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from pai_install.errors import ExitCode
 from pai_install.operations.install import Install
@@ -93,7 +94,7 @@ def test_nobody_answered_is_nothing_to_prove(site: Site, done: Observation) -> N
     assert Verify().plan(site, Observation(done.inventory, {}, {"master": "off"})).empty
 
 
-def test_names_that_the_site_does_not_have_are_refused_before_anything(site: Site) -> None:
+def test_names_that_the_site_does_not_have_are_refused_before_anything(site: Site, snapshot: SnapshotAssertion) -> None:
     for operation in (Install(limit=("worker3",)), Verify(limit=("worker3",))):
         with raises("limit-unknown-machine", "worker3") as caught:
             operation.require(site)
@@ -101,21 +102,17 @@ def test_names_that_the_site_does_not_have_are_refused_before_anything(site: Sit
     assert Install(limit=("worker2",)).watched(site) == ("master", "worker2")
     with raises("unknown-phase") as caught:
         Install(phases=("base", "runtme")).require(site)
-    assert "did you mean runtime?" in caught.value.remedy
+    assert caught.value.remedy == snapshot
     assert caught.value.exit_code is ExitCode.USAGE
 
 
 def test_what_an_earlier_run_left_unproven_is_proven_also_where_nothing_is_to_be_done(
-    site: Site, done: Observation
+    site: Site, done: Observation, snapshot: SnapshotAssertion
 ) -> None:
     left = replace(done, unproven={"worker1": "run r1 found dns failed", "gone": "long ago"})
     plan = Install().plan(site, left)
     assert names(plan) == ["verify", "health"]
-    assert [host.reasons[0] for host in plan.steps[0].hosts] == [
-        "some machines are not proven",
-        "not proven: run r1 found dns failed",
-        "some machines are not proven",
-    ]
+    assert [host.reasons[0] for host in plan.steps[0].hosts] == snapshot
     assert names(Install(phases=("time",)).plan(site, left)) == ["time"]
     assert Install(limit=("worker2",)).plan(site, left).empty
     assert Install().plan(site, replace(done, unproven={"gone": "long ago"})).empty

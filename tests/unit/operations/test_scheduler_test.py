@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
+from syrupy.assertion import SnapshotAssertion
 
 from pai_install.errors import ExitCode
 from pai_install.operations.scheduler_test import SchedulerTest
@@ -93,10 +94,10 @@ def test_kueues_own_time_is_waited_for_where_that_is_asked_for(site: Site, wait_
     assert arguments(plan(site, settings=(), wait_s=wait_s))["bounds"]["requeue_s"] == 0.0
 
 
-def test_stopping_the_scheduler_is_told_before(site: Site) -> None:
+def test_stopping_the_scheduler_is_told_before(site: Site, snapshot: SnapshotAssertion) -> None:
     found = plan(site, disruptive=True)
     assert arguments(found)["disruptive"] is True
-    assert found.steps[0].hosts[0].effects == ("no job that asks for quota starts for about a minute",)
+    assert found.steps[0].hosts[0].effects == snapshot
 
 
 def test_a_site_without_a_scheduler_is_told(tmp_path: Path) -> None:
@@ -117,13 +118,15 @@ def test_arguments_are_bounded(words: Any) -> None:
 HIVED = "scheduler: {type: hived}\nvirtual-clusters: [{name: default, quota: [{sku: gpu, machines: 1}]}]\n"
 
 
-def test_hived_is_tried_in_the_sites_own_virtual_clusters(tmp_path: Path, site: Site) -> None:
+def test_hived_is_tried_in_the_sites_own_virtual_clusters(
+    tmp_path: Path, site: Site, snapshot: SnapshotAssertion
+) -> None:
     own = load_site(write_site(tmp_path / "hived", layout=LAYOUT + WORKERS, services=HIVED)).site
     SchedulerTest().require(own)
     found = plan(own)
     kept = kept_of(arguments(found)["kept"])
     assert kept is not None
     assert (kept.backend, [one.name for one in kept.clusters]) == ("hived", ["default"])
-    assert found.steps[0].hosts[0].reasons == ("asked for; pods run in an idle virtual cluster",)
+    assert found.steps[0].hosts[0].reasons == snapshot
     with raises("scheduler-test-virtual-clusters-without-hived"):
         SchedulerTest(backend="hived").require(site)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from pai_install.errors import ExitCode, PaiError
 from pai_install.operations.user_add import UserAdd
@@ -62,11 +63,11 @@ def _arguments(plan: Plan, key: str) -> list[Json]:
     return found
 
 
-def test_a_new_user_gets_an_account_and_a_binding_in_each_group(site: Site) -> None:
+def test_a_new_user_gets_an_account_and_a_binding_in_each_group(site: Site, snapshot: SnapshotAssertion) -> None:
     plan = planned(UserAdd(user="alice", groups=("Vision", "speech")), site, FakeCluster.of(*PLACES))
     assert made(plan) == ["ServiceAccount/pai-users", "RoleBinding/vision", "RoleBinding/speech"]
-    assert plan.steps[0].hosts[0].effects[1] == "a member of Vision: submits jobs in the namespace vision"
-    assert UserAdd(user="alice", groups=("Vision",)).question(plan, ()) == "make alice a member of Vision"
+    assert plan.steps[0].hosts[0].effects[1] == snapshot
+    assert UserAdd(user="alice", groups=("Vision",)).question(plan, ()) == snapshot
 
 
 def test_only_what_is_missing_is_made_and_then_nothing(site: Site) -> None:
@@ -91,10 +92,12 @@ def test_a_member_of_the_administrators_is_one(site: Site) -> None:
     ("there", "what"),
     [((), "namespace pai-users"), (PLACES[:1], "namespace vision"), (PLACES[:4], "role pai-member")],
 )
-def test_before_apply_made_what_groups_need_nobody_is_added(site: Site, there: tuple[Json, ...], what: str) -> None:
+def test_before_apply_made_what_groups_need_nobody_is_added(
+    site: Site, there: tuple[Json, ...], what: str, snapshot: SnapshotAssertion
+) -> None:
     with pytest.raises(PaiError, match=f"the cluster has no {what} yet") as caught:
         planned(UserAdd(user="alice", groups=("Vision",)), site, FakeCluster.of(*there))
-    assert caught.value.remedy == "pai-install apply makes it"
+    assert caught.value.remedy == snapshot
 
 
 @pytest.mark.parametrize(
@@ -114,10 +117,10 @@ def test_a_name_that_no_account_can_have_is_refused(site: Site, name: str, why: 
         assert (caught.value.remedy, caught.value.exit_code) == (remedy, ExitCode.USAGE)
 
 
-def test_a_group_that_the_site_has_not_is_refused(site: Site) -> None:
+def test_a_group_that_the_site_has_not_is_refused(site: Site, snapshot: SnapshotAssertion) -> None:
     with raises("unknown-group") as caught:
         UserAdd(user="alice", groups=("vision",)).require(site)
-    assert caught.value.remedy == "did you mean Vision?"
+    assert caught.value.remedy == snapshot
 
 
 def test_a_site_without_groups_has_no_users_to_add(make_site: Callable[..., Site]) -> None:
@@ -126,7 +129,7 @@ def test_a_site_without_groups_has_no_users_to_add(make_site: Callable[..., Site
     UserRemove(user="alice").require(make_site())
 
 
-def test_a_user_goes_with_everything_its_rights_first(site: Site) -> None:
+def test_a_user_goes_with_everything_its_rights_first(site: Site, snapshot: SnapshotAssertion) -> None:
     cluster = FakeCluster.of(*PLACES, *ALICE, administration("alice"), account("bob"))
     plan = planned(UserRemove(user="alice"), site, cluster)
     assert gone(plan) == [
@@ -135,22 +138,24 @@ def test_a_user_goes_with_everything_its_rights_first(site: Site) -> None:
         "secrets/pai-users",
         "serviceaccounts/pai-users",
     ]
-    assert plan.steps[0].hosts[0].impact == ("jobs that run go on; an administrator stops them",)
+    assert plan.steps[0].hosts[0].impact == snapshot
 
 
-def test_what_an_interrupted_removal_left_is_removed(site: Site) -> None:
+def test_what_an_interrupted_removal_left_is_removed(site: Site, snapshot: SnapshotAssertion) -> None:
     assert gone(planned(UserRemove(user="alice"), site, FakeCluster.of(account("alice")))) == [
         "serviceaccounts/pai-users"
     ]
     with raises("unknown-user") as caught:
         planned(UserRemove(user="alise"), site, FakeCluster.of(account("alice")))
-    assert caught.value.remedy == "did you mean alice?"
+    assert caught.value.remedy == snapshot
 
 
-def test_a_user_leaves_a_group_and_is_an_administrator_as_long_as_a_group_makes_it_one(site: Site) -> None:
+def test_a_user_leaves_a_group_and_is_an_administrator_as_long_as_a_group_makes_it_one(
+    site: Site, snapshot: SnapshotAssertion
+) -> None:
     member = (membership("alice", "admins", "admins"), administration("alice"))
     cluster = FakeCluster.of(*ALICE, *member)
     assert gone(planned(UserRemove(user="alice", groups=("Vision",)), site, cluster)) == ["rolebindings/vision"]
     left = planned(UserRemove(user="alice", groups=("admins",)), site, cluster)
     assert gone(left) == ["clusterrolebindings/", "rolebindings/admins"]
-    assert planned(UserRemove(user="alice", groups=("speech",)), site, cluster).nothing == "alice: no member of speech"
+    assert planned(UserRemove(user="alice", groups=("speech",)), site, cluster).nothing == snapshot

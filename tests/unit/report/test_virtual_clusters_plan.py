@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import jsonschema  # type: ignore[import-untyped]
+from syrupy.assertion import SnapshotAssertion
 
 from pai_install.report.virtual_clusters_plan import clusters_change, plan_data, plan_text, schema
 from pai_install.schedulers.usage import Usage
@@ -21,27 +22,15 @@ USAGE = Usage(
 )
 
 
-def test_what_changes_and_whose_jobs_are_touched() -> None:
+def test_what_changes_and_whose_jobs_are_touched(snapshot: SnapshotAssertion) -> None:
     change = clusters_change(BEFORE, AFTER, USAGE)
     jsonschema.validate(plan_data(change), schema())
-    assert plan_text(change) == (
-        "a: a100 shrinks from 16 to 8\n"
-        "b: a100 goes with 8\n"
-        "c: a100 grows from 0 to 8\n"
-        "\n"
-        "jobs:\n"
-        "  a: its jobs use 4 a100 beyond what it is guaranteed then; "
-        "they keep them until the one who is guaranteed them takes them back\n"
-        "  b is to go, and its jobs use 4 a100: wait for them, or end them first\n"
-        "  b is to go: x/train runs\n"
-        "  b is to go: x/later waits\n"
-        "  c: not known what its jobs use, as it shares namespaces\n"
-    )
+    assert plan_text(change) == snapshot
 
 
-def test_nothing_changes() -> None:
-    assert plan_text(clusters_change(BEFORE, BEFORE, USAGE)) == "the cluster has these virtual clusters already\n"
-    assert plan_text(clusters_change(None, None, None)) == "the cluster has these virtual clusters already\n"
+def test_nothing_changes(snapshot: SnapshotAssertion) -> None:
+    assert plan_text(clusters_change(BEFORE, BEFORE, USAGE)) == snapshot
+    assert plan_text(clusters_change(None, None, None)) == snapshot
 
 
 def test_the_first_ones_and_the_last_ones() -> None:

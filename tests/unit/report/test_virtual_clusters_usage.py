@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import jsonschema  # type: ignore[import-untyped]
+from syrupy.assertion import SnapshotAssertion
 
 from pai_install.report.virtual_clusters_usage import schema, usage_data, usage_text
 from pai_install.schedulers.usage import Usage
@@ -25,28 +26,12 @@ USAGE = Usage(
 )
 
 
-def test_the_tables() -> None:
-    assert usage_text(SITE, USAGE) == (
-        "kept by kueue\n\n"
-        "NAME  SKU   GUARANTEED  USED  LENT  BORROWED  WAITING\n"
-        "a     a100  16          4     2     0         2 jobs for 8 nvidia.com/gpu, 2 cores\n"
-        "b     a100  8           18    0     10        none\n"
-        "c     none                                    none\n"
-        "\n"
-        "SKU   TOTAL  USED  UNASSIGNED\n"
-        "a100  32     22    8\n"
-        "\n"
-        "guaranteed, and not there now:\n"
-        "  a and b lack, together, 1 a100: a100-1 is cordoned\n"
-    )
+def test_the_tables(snapshot: SnapshotAssertion) -> None:
+    assert usage_text(SITE, USAGE) == snapshot
 
 
-def test_one_of_them() -> None:
-    assert usage_text(SITE, USAGE, "c") == (
-        "kept by kueue\n\n"
-        "NAME  SKU   GUARANTEED  USED  LENT  BORROWED  WAITING\n"
-        "c     none                                    none\n"
-    )
+def test_one_of_them(snapshot: SnapshotAssertion) -> None:
+    assert usage_text(SITE, USAGE, "c") == snapshot
     assert [row["name"] for row in usage_data(SITE, USAGE, "b")["virtual_clusters"]] == ["b"]
 
 
