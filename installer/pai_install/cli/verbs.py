@@ -6,6 +6,8 @@ import importlib
 
 import click
 
+from pai_install.cli.site_names import complete_names
+
 # section -> verb -> one line of help. The module of a verb is cli/<verb>.py and its click command is named `command`.
 SECTIONS: dict[str, dict[str, str]] = {
     "Start": {
@@ -53,6 +55,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "explain": "Explain a check: its input, its rule, and its remedy.",
         "operations": "List the operations and their arguments.",
         "schema": "Print the JSON Schema of a site file or a report.",
+        "completion": "Print the completion script for bash, zsh, or fish.",
     },
 }
 VERBS: dict[str, str] = {verb: line for verbs in SECTIONS.values() for verb, line in verbs.items()}
@@ -76,6 +79,7 @@ class Verbs(click.Group):
             return None
         command = importlib.import_module(f"pai_install.cli.{cmd_name.replace('-', '_')}").command
         assert isinstance(command, click.Command)  # noqa: S101 - a broken verb module is a bug
+        complete_names(command, cmd_name)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002

@@ -1,0 +1,106 @@
+"""Names that the shell completes: machines, machine types, groups, virtual clusters, storages, and jobs of the site."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+import click
+from click.shell_completion import CompletionItem
+
+from pai_install.errors import PaiError
+
+Names = Callable[[click.Context], Iterable[str]]
+
+
+class SiteName(click.types.StringParamType):
+    """A text whose values the site knows. A site that cannot be read completes nothing."""
+
+    def __init__(self, names: Names) -> None:
+        self.names = names
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """The names that begin like the word; of a list with commas, like its last part."""
+        before, comma, begun = incomplete.rpartition(",") if "," in (param.metavar or "") else ("", "", incomplete)
+        with contextlib.suppress(PaiError, OSError):
+            found = dict.fromkeys(name for name in self.names(ctx) if name.startswith(begun))
+            return [CompletionItem(f"{before}{comma}{name}") for name in found]
+        return []
+
+
+def complete_names(command: click.Command, verb: str) -> None:
+    """Gives the parameters of a verb, and of those below it, the names of the site."""
+    for parameter in command.params:
+        names = _OF_VERB.get((verb, parameter.name or "")) or _OF_ALL.get(parameter.name or "")
+        if names is not None and isinstance(parameter.type, click.types.StringParamType):
+            parameter.type = SiteName(names)
+    if isinstance(command, click.Group):
+        for below in command.commands.values():
+            complete_names(below, verb)
+
+
+def _folder(context: click.Context) -> Path:
+    return Path(context.params.get("site_dir") or ".")
+
+
+def _machines(context: click.Context) -> Iterable[str]:
+    from pai_install.site import load_site  # noqa: PLC0415 - help loads nothing of it
+
+    return [machine.hostname for machine in load_site(_folder(context)).site.machines]
+
+
+def _machine_types(context: click.Context) -> Iterable[str]:
+    from pai_install.site import load_site  # noqa: PLC0415
+
+    return load_site(_folder(context)).site.skus
+
+
+def _groups(context: click.Context) -> Iterable[str]:
+    from pai_install.site import load_site  # noqa: PLC0415
+    from pai_install.site.groups import groups_of  # noqa: PLC0415
+
+    return [group.name for group in groups_of(load_site(_folder(context)).site.services)]
+
+
+def _virtual_clusters(context: click.Context) -> Iterable[str]:
+    from pai_install.scheduling.read import scheduling_of  # noqa: PLC0415
+    from pai_install.site import load_site  # noqa: PLC0415
+
+    scheduling = scheduling_of(load_site(_folder(context)).site)
+    return [cluster.name for cluster in scheduling.clusters] if scheduling is not None else ()
+
+
+def _storages(context: click.Context) -> Iterable[str]:
+    from pai_install.site import load_site  # noqa: PLC0415
+
+    return [storage.name for storage in load_site(_folder(context)).site.services.storages or ()]
+
+
+def _jobs(context: click.Context) -> Iterable[str]:
+    """The jobs of the cluster. A site that was never applied has none, and is not asked."""
+    from pai_install.cli._shared.job_cluster import jobs_of  # noqa: PLC0415
+    from pai_install.cli.command import environment_of  # noqa: PLC0415
+
+    folder = _folder(context)
+    if not (folder / ".pai" / "kubeconfig").exists():
+        return ()
+    with jobs_of(folder, environment_of(context)) as jobs:
+        return [job.name for job in jobs.all(jobs.namespace_of(context.params.get("group") or ""))]
+
+
+# parameter -> its names, whatever the verb
+_OF_ALL: Mapping[str, Names] = {
+    **dict.fromkeys(("nodes", "node", "machine", "limit"), _machines),
+    "machine_type": _machine_types,
+    **dict.fromkeys(("group", "groups"), _groups),
+    "cluster": _virtual_clusters,
+}
+# verb, parameter -> its names
+_OF_VERB: Mapping[tuple[str, str], Names] = {
+    ("lab", "name"): _machines,
+    ("vc", "name"): _virtual_clusters,
+    ("job", "name"): _jobs,
+    ("storage", "name"): _storages,
+    ("storage", "storages"): _storages,
+}
