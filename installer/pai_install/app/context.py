@@ -126,6 +126,12 @@ class App(Workspace):
                     self.frontend.notify(RunEnded(outcome, report))
             return outcome
 
+    def run_agreed(self, operation: Operation, options: RunOptions = _DEFAULTS) -> Outcome:
+        """As `run`, for a run that belongs to work which the user agreed to."""
+        outcome = self.run(operation, options, agreed=True)
+        assert outcome is not None  # noqa: S101 - only a question can end a run before its outcome
+        return outcome
+
     def exit_code(self, operation: Operation, options: RunOptions = _DEFAULTS) -> int:
         """As `run`, for verbs of one run: the exit code."""
         outcome = self.run(operation, options)

@@ -12,6 +12,7 @@ from pai_install.report.diffs import FileChange
 from pai_install.report.model import Outcome
 from pai_install.report.notices import Notice, Observer
 from pai_install.report.virtual_clusters_plan import ClustersChange
+from pai_install.run.workflow import WorkflowEvent
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,7 @@ Event = (
     | ClustersChangeReady
     | RunEnded
     | LogLine
+    | WorkflowEvent
     | Notice
 )
 

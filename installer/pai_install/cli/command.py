@@ -64,10 +64,15 @@ def reading(
     return _verb(model, options, lambda _words: {}, lambda _terminal, _code: None, enduring=enduring, formats=formats)
 
 
-def checking(model: type[BaseModel] | None = None, *options: Decorator) -> Decorator:
-    """For a verb that runs without a question: it gets `app` and `request`, a `model`."""
+def checking(model: type[BaseModel] | None = None, *options: Decorator, passed: bool = False) -> Decorator:
+    """For a verb that runs without a question: it gets `app` and `request`, a `model`.
+
+    passed: it prints findings that pass, too.
+    """
 
     def finish(terminal: Terminal, code: int) -> None:
+        if passed:
+            terminal.show_passed()
         terminal.show_runs(code, several=False)
 
     return _verb(model, options, lambda _words: {"yes": True}, finish, enduring=True)

@@ -1,32 +1,23 @@
-"""`pai-install registry`: the cache of the cluster, and the registries that machines ask."""
+"""`pai-install registry`: the cache of the cluster, and the registries that machines use."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
-from pai_install.app.context import App
-from pai_install.cli._shared.act import How, acting_options
-from pai_install.cli._shared.environment import pass_environment
-from pai_install.cli._shared.look import checked, look
-from pai_install.cli._shared.rotation import rotate, subject_options
-from pai_install.cli._shared.upstream import rotate_upstream
-from pai_install.cli.command import reading
-from pai_install.cli.options import format_option, group_site_option, limit_option, site_option
+from pai_install.app.context import App, RunOptions
+from pai_install.app.rotations.registry import RotateRegistry, rotate_registry
+from pai_install.cli.command import acting, checking, reading
+from pai_install.cli.options import group_site_option
 from pai_install.cli.terminal import Terminal
-from pai_install.errors import ExitCode, PaiError
 from pai_install.operations.install import Install
 from pai_install.operations.registry_look import RegistryGc, RegistryStatus, RegistryTest, RegistryWarm
-from pai_install.registry.rotation import Subject
 from pai_install.report.registries import registries_data, registries_shown, registries_text
-from pai_install.run.environment import Environment
 
 
 @click.group
 @group_site_option
 def command() -> None:
-    """The registry cache of the cluster, and the registries that machines ask."""
+    """The registry cache of the cluster, and the registries that machines use."""
 
 
 @command.command()
@@ -43,85 +34,50 @@ def show(*, app: App, terminal: Terminal) -> int:
 
 
 @command.command()
-@site_option
-@click.option("--image", "images", multiple=True, metavar="IMAGE", help="An image for every machine to pull.")
-@limit_option
-@format_option
-@pass_environment
-def test(
-    *, site_dir: Path, images: tuple[str, ...], limit: tuple[str, ...], output_format: str, environment: Environment
-) -> int:
-    """Ask the registries from every machine, as its containerd does; with --image, pull it and remove it again.
+@checking(RegistryTest, passed=True)
+def test(*, app: App, request: RegistryTest) -> int:
+    """Test the registries from every machine, with its containerd. With --image, pull the image and remove it.
 
-    Exit code 7 if one cannot be used, 5 when a machine does not answer.
+    Exit code 7 if a registry fails, 5 if a machine is unreachable.
     """
-    return look(site_dir, checked(RegistryTest, images=images, limit=limit), environment, output_format)
+    return app.exit_code(request)
 
 
 @command.command()
-@site_option
-@format_option
-@pass_environment
-def status(*, site_dir: Path, output_format: str, environment: Environment) -> int:
-    """Show how the cache is used since it started, what it keeps, its limit, and when it dropped what was unused."""
-    return look(site_dir, RegistryStatus(), environment, output_format)
+@checking(RegistryStatus, passed=True)
+def status(*, app: App, request: RegistryStatus) -> int:
+    """Show the use of the cache since its start, its size, its limit, and its last clean-up."""
+    return app.exit_code(request)
 
 
 @command.command()
-@site_option
-@click.argument("images", nargs=-1, required=True, metavar="IMAGE...")
-@format_option
-@pass_environment
-def warm(*, site_dir: Path, images: tuple[str, ...], output_format: str, environment: Environment) -> int:
-    """Bring IMAGEs into the cache before a class of jobs starts: they are read through it once."""
-    return look(site_dir, checked(RegistryWarm, images=images), environment, output_format)
+@checking(RegistryWarm, passed=True)
+def warm(*, app: App, request: RegistryWarm) -> int:
+    """Read IMAGEs through the cache once, so that a class of jobs starts quickly."""
+    return app.exit_code(request)
 
 
 @command.command()
-@site_option
-@click.option("--check", is_flag=True, help="Only say what would be dropped.")
-@format_option
-@pass_environment
-def gc(*, site_dir: Path, check: bool, output_format: str, environment: Environment) -> int:
-    """Drop from the cache what is unused for keep-days or over its limit, the least recently used first.
+@checking(RegistryGc, passed=True)
+def gc(*, app: App, request: RegistryGc) -> int:
+    """Remove unused content from the cache, and content over its limit, the least recently used first.
 
-    The first control plane does so every ten minutes by itself; this does it now. What is dropped is fetched again
-    when a machine asks for it. Exit code 7 if it cannot be done.
+    The first control plane does this every ten minutes. This command does it now. The cache fetches the content again
+    when a machine asks for it. Exit code 7 on a failure.
     """
-    return look(site_dir, RegistryGc(only_count=check), environment, output_format)
+    return app.exit_code(request)
 
 
-@command.command(name="rotate")
-@site_option
-@subject_options
-@click.option("--finish", is_flag=True, help="Only go on with a rotation that waits for machines.")
-@click.option("--image", "images", multiple=True, metavar="IMAGE", help="An image to pull as a proof.")
-@acting_options
-@pass_environment
-def rotate_command(
-    *,
-    site_dir: Path,
-    subject: Subject | None,
-    upstream: str,
-    finish: bool,
-    images: tuple[str, ...],
-    how: How,
-    environment: Environment,
-) -> int:
-    """Replace the cache's login, authority, port, upstream or the place of its content; no container restarts.
+@command.command()
+@acting(RotateRegistry, several=True)
+def rotate(*, app: App, run: RunOptions, request: RotateRegistry) -> int:
+    """Replace the login, authority, port, content place, or an upstream of the cache. No container restarts.
 
-    The new is good beside the old until every machine has it; a machine that does not answer keeps the old good, is
-    named, and `--finish` goes on when it answers again. Where the registries cannot be used with the new, it is taken
-    back. An interrupted rotation goes on where it was when the command is run again.
+    The old stays valid until every machine has the new. The command names machines that do not answer. Run it with
+    --finish when they answer again. If a machine cannot use the registries with the new, the command rolls back. The
+    same command resumes an interrupted rotation.
 
-    --endpoint, --backend and --upstream carry out what was changed in the site's files. An upstream is asked before
-    anything changes; another address or authority of it restarts the cache's own pod.
+    --endpoint, --backend, and --upstream use what you changed in the site's files. The command tests an upstream
+    before the first change. A new address or authority of an upstream restarts the cache's own pod.
     """
-    checked(RegistryTest, images=images)
-    if subject is None:
-        if finish:
-            raise PaiError(
-                "--finish: an upstream waits for no machine", code="registry-upstream-finish", exit_code=ExitCode.USAGE
-            )
-        return rotate_upstream(site_dir, upstream, images, environment, how)
-    return rotate(site_dir, subject, images, environment, how, finish=finish)
+    return rotate_registry(app, request, run)

@@ -23,6 +23,7 @@ from pai_install.app.frontend import (
     Question,
     RunEnded,
 )
+from pai_install.checks.verdict import Verdict
 from pai_install.errors import ExitCode, PaiError
 from pai_install.preflight.report import PreflightReport, last_line
 from pai_install.preflight.report import text as preflight_text
@@ -34,6 +35,7 @@ from pai_install.report.notices import Observer
 from pai_install.report.planned import plan_summary, plan_text
 from pai_install.report.schemas import RUNS_SCHEMA_VERSION
 from pai_install.report.virtual_clusters_plan import plan_text as change_text
+from pai_install.run.workflow import MachinesMissing, RollbackStarted, StageFinished, StageStarted, WorkflowEvent
 
 
 class Terminal:
@@ -61,17 +63,15 @@ class Terminal:
                 click.echo(text, err=True)
             case LogLine(text=text):
                 click.echo(text)
-            case FileDifference(text=text):
-                click.echo(text, nl=False, err=self.as_json)
+            case FileDifference() | ChangesReady() | ClustersChangeReady():
+                click.echo(_difference(event), nl=False, err=self.as_json)
             case PlanReady(plan=plan):
                 if not self.as_json:
                     click.echo(f"{plan_text(plan)}{plan_summary(plan, None)}", err=True)
             case PreflightReady(report=report):
                 click.echo(_preflight(report), err=True)
-            case ChangesReady(changes=changes):
-                click.echo(changes_text(changes), nl=False, err=self.as_json)
-            case ClustersChangeReady(change=change):
-                click.echo(change_text(change), nl=False, err=self.as_json)
+            case StageStarted() | StageFinished() | RollbackStarted() | MachinesMissing():
+                _show_stage(event)
             case RunEnded():
                 self._show_run(event)
             case _:
@@ -120,6 +120,14 @@ class Terminal:
         elif runs:
             click.echo(json.dumps(runs[0], indent=2))
 
+    def show_passed(self) -> None:
+        """Prints the findings of the runs that pass, for verbs whose result they are."""
+        for outcome in () if self.as_json else self._outcomes:
+            for finding in sorted(outcome.findings, key=lambda finding: (finding.subject, finding.message)):
+                if finding.verdict is Verdict.PASS:
+                    value = f" ({finding.value})" if finding.value else ""
+                    click.echo(f"{finding.subject}: {finding.message}{value}")
+
     def _show_run(self, event: RunEnded) -> None:
         self._outcomes.append(event.outcome)
         if self.as_json:
@@ -132,6 +140,26 @@ class Terminal:
         if self._progress is None:
             self._progress = self._stack.enter_context(progress(sys.stderr))
         return self._progress
+
+
+def _difference(event: FileDifference | ChangesReady | ClustersChangeReady) -> str:
+    match event:
+        case FileDifference(text=text):
+            return text
+        case ChangesReady(changes=changes):
+            return changes_text(changes)
+        case ClustersChangeReady(change=change):
+            return change_text(change)
+
+
+def _show_stage(event: WorkflowEvent) -> None:
+    match event:
+        case StageStarted(title=title):
+            click.echo(f"\n{title}", err=True)
+        case RollbackStarted(title=title):
+            click.echo(f"\nRolling back: {title}", err=True)
+        case MachinesMissing(machines=machines):
+            click.echo(f"waiting for {', '.join(machines)}", err=True)
 
 
 def _preflight(report: PreflightReport) -> str:

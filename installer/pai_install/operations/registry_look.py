@@ -19,6 +19,7 @@ from pai_install.site.selection import require_present
 from pai_install.system.parameters import Parameter
 
 ASKED = "asked for"
+HIDDEN = Parameter(hidden=True)
 _IMAGE = re.compile(r"[a-z0-9]([a-zA-Z0-9._:/-]|@sha256:[0-9a-f]{64}$){0,254}")
 
 
@@ -58,13 +59,17 @@ class RegistryTest(RegistryLook):
 
     name: ClassVar[str] = "registry test"
     summary: ClassVar[str] = "Ask the registries from every machine, as its containerd does."
-    images: tuple[Image, ...] = Field((), description="Images that every machine pulls and removes again.")
+    images: Annotated[tuple[Image, ...], Parameter(flag="--image", metavar="IMAGE")] = Field(
+        (), description="An image that every machine pulls and removes; repeatable."
+    )
     limit: Annotated[tuple[str, ...], Parameter(metavar="HOST,...", split=True)] = Field(
         (), description="Run only on these machines of the site."
     )
-    cached: bool = Field(default=False, description="Only registries that the cluster's own cache serves.")
-    upstream: str = Field("", description="Only this registry; empty: all.")
-    store: bool = Field(default=False, description="Also the component store.")
+    cached: Annotated[bool, HIDDEN] = Field(
+        default=False, description="Only registries that the cluster's own cache serves."
+    )
+    upstream: Annotated[str, HIDDEN] = Field("", description="Only this registry; empty: all.")
+    store: Annotated[bool, HIDDEN] = Field(default=False, description="Also the component store.")
 
     def require(self, site: Site) -> None:
         """The machines must be present ones of the site."""
@@ -86,7 +91,9 @@ class RegistryWarm(RegistryLook):
 
     name: ClassVar[str] = "registry warm"
     summary: ClassVar[str] = "Bring images into the cache before jobs ask for them."
-    images: tuple[Image, ...] = Field(min_length=1, description="Images to bring into the cache.")
+    images: Annotated[tuple[Image, ...], Parameter(positional=True, metavar="IMAGE...")] = Field(
+        min_length=1, description="Images to bring into the cache."
+    )
 
     def plan(self, site: Site, observation: Observation) -> Plan:
         """One step on the first control plane, where the cache is."""
@@ -117,7 +124,9 @@ class RegistryGc(RegistryLook):
 
     name: ClassVar[str] = "registry gc"
     summary: ClassVar[str] = "Drop from the cache what is unused or over its limit, now."
-    only_count: bool = Field(default=False, description="Only say what would be dropped.")
+    only_count: Annotated[bool, Parameter(flag="--check")] = Field(
+        default=False, description="Only show what would be removed."
+    )
 
     def require(self, site: Site) -> None:
         """The site must have a cache of its own that keeps its content in a folder."""

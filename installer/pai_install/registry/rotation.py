@@ -35,19 +35,20 @@ Change = Callable[[Identity, datetime], Identity]
 
 @dataclass(frozen=True, slots=True)
 class RotationStage:
-    """title: what it does. phases: those that bring it to the machines.
+    """name: identifies it. title: what it does. phases: those that bring it to the machines.
 
-    done: whether the identity is past its change. everyone: whether each machine must have the stage before. copies:
-    whether the cache's content is copied afterwards. proves: whether the registries are asked then. undo: the change
-    that takes it back where they cannot be used.
+    changed: whether the identity has its change. requires_all_machines: whether each machine must have the stage before
+    it. copies: whether the cache's content is copied afterwards. verifies: whether machines test the registries then.
+    undo: the change that rolls it back where the test fails.
     """
 
+    name: str
     title: str
     phases: tuple[str, ...]
     change: Change
-    done: Callable[[Identity], bool]
-    everyone: bool = False
-    proves: bool = False
+    changed: Callable[[Identity], bool]
+    requires_all_machines: bool = False
+    verifies: bool = False
     copies: bool = False
     undo: Change | None = None
 
@@ -84,84 +85,94 @@ def _never(_identity: Identity) -> bool:
 STAGES: Mapping[Subject, tuple[RotationStage, ...]] = {
     "credentials": (
         RotationStage(
+            "use-new-login",
             "The cache accepts a new login beside the old one, and machines use the new one",
             ("addons", "registries"),
             change=lambda identity, _now: with_new_login(identity),
-            done=_uses_newest,
-            proves=True,
+            changed=_uses_newest,
+            verifies=True,
             undo=lambda identity, _now: with_old_login(identity),
         ),
         RotationStage(
+            "reject-old-login",
             "The cache no longer accepts the old login",
             ("addons",),
             change=lambda identity, _now: without_other_logins(identity),
-            done=_never,
-            everyone=True,
+            changed=_never,
+            requires_all_machines=True,
         ),
     ),
     "ca": (
         RotationStage(
+            "trust-new-authority",
             "Machines trust a new authority beside the old one",
             ("runtime", "registries"),
             change=with_new_authority,
-            done=lambda identity: len(identity.authorities) > 1,
+            changed=lambda identity: len(identity.authorities) > 1,
         ),
         RotationStage(
+            "serve-new-authority",
             "Component store and cache show certificates of the new authority",
             ("components", "addons"),
             change=_serve_newest,
-            done=_serves_newest,
-            everyone=True,
-            proves=True,
+            changed=_serves_newest,
+            requires_all_machines=True,
+            verifies=True,
             undo=_serve_oldest,
         ),
         RotationStage(
+            "distrust-old-authority",
             "Machines no longer trust the old authority",
             ("runtime", "registries"),
             change=lambda identity, _now: without_old_authorities(identity),
-            done=_never,
+            changed=_never,
         ),
     ),
     "endpoint": (
         RotationStage(
+            "use-new-port",
             "The cache answers at its new port beside the old one, and machines use the new one",
             ("addons", "registries"),
             change=lambda identity, _now: with_new_port(identity),
-            done=_at_newest,
-            proves=True,
+            changed=_at_newest,
+            verifies=True,
             undo=lambda identity, _now: with_old_port(identity),
         ),
         RotationStage(
+            "close-old-port",
             "The cache no longer answers at its old port",
             ("addons",),
             change=lambda identity, _now: without_other_ports(identity),
-            done=_never,
-            everyone=True,
+            changed=_never,
+            requires_all_machines=True,
         ),
     ),
     # begins with the place that the cache uses in the file (with_content_kept)
     "backend": (
         RotationStage(
+            "copy-content",
             "The content is copied while the cache serves it from the old place",
             (),
             change=_same,
-            done=lambda identity: identity.content is not None,
+            changed=lambda identity: identity.content is not None,
             copies=True,
         ),
         RotationStage(
+            "use-new-place",
             "The cache uses the new place, and what came meanwhile is copied",
             ("addons",),
             change=lambda identity, _now: with_content_left(identity),
-            done=lambda identity: identity.left is not None,
-            proves=True,
+            changed=lambda identity: identity.left is not None,
+            verifies=True,
             copies=True,
             undo=lambda identity, _now: with_content_back(identity),
         ),
         RotationStage(
+            "leave-old-place",
             "The old place is no longer needed",
             (),
             change=lambda identity, _now: without_move(identity),
-            done=_never,
+            changed=_never,
         ),
     ),
 }
@@ -186,7 +197,7 @@ def unfinished(identity: Identity) -> tuple[Subject, ...]:
     return tuple(found)
 
 
-def told_of_ports(identity: Identity) -> str:
+def port_rotation_notice(identity: Identity) -> str:
     """A line for whoever plans or applies while the cache answers at more ports than one; else empty."""
     newest = identity.ports[-1] if identity.ports else 0
     others = ", ".join(str(port) for port in identity.ports if port != identity.used_port)
@@ -205,4 +216,4 @@ def told_of_ports(identity: Identity) -> str:
 
 def position(identity: Identity, subject: Subject) -> int:
     """The stage that a rotation goes on with: the last one whose change was made, 0 for one that has not begun."""
-    return max((number for number, stage in enumerate(STAGES[subject]) if stage.done(identity)), default=0)
+    return max((number for number, stage in enumerate(STAGES[subject]) if stage.changed(identity)), default=0)

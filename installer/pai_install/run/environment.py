@@ -171,12 +171,12 @@ def _identity(site: Site, state: StateFolder, say: Say) -> Identity:
     """What component store and cache are known by, made with the first run."""
     from pai_install.registry.compile import served_names, wants_cache  # noqa: PLC0415
     from pai_install.registry.identity import open_identity  # noqa: PLC0415
-    from pai_install.registry.rotation import told_of_ports  # noqa: PLC0415
+    from pai_install.registry.rotation import port_rotation_notice  # noqa: PLC0415
 
     if not state.registry.exists():
         say(f"made the site's own authority, which machines know their registries by: keep {state.registry}")
     identity = open_identity(state.registry, served_names(site), datetime.now(UTC))
-    if wants_cache(site) and (line := told_of_ports(identity)):
+    if wants_cache(site) and (line := port_rotation_notice(identity)):
         say(line)
     return identity
 

@@ -113,10 +113,10 @@ class Workflow(Generic[State]):
     missing_machines: Callable[[], tuple[str, ...]] = all_machines_answer
 
     def advance(self) -> int:
-        """Runs every stage that is left. Returns the exit code of the last one, or of the one that ended early."""
+        """Runs every stage that is left. Returns the first exit code that is not OK."""
         if self.store.is_rolling_back():
             return self._roll_back(self.stages, ExitCode.VERIFICATION_FAILED)
-        code: int = ExitCode.OK
+        codes: list[int] = []
         for number, stage in enumerate(self.stages, start=1):
             if stage.done(self.store.read()):
                 continue
@@ -125,15 +125,13 @@ class Workflow(Generic[State]):
                 return ExitCode.UNREACHABLE
             self.notify(StageStarted(stage.name, stage.title))
             try:
-                code = stage.run()
-                if stage.verify is not None:
-                    code = stage.verify()
+                codes += [stage.run(), *([stage.verify()] if stage.verify is not None else [])]
             except StageFailed as failure:
                 return self._roll_back(self.stages[:number], failure.exit_code)
             except StageStopped as stop:
                 return stop.exit_code
             self.notify(StageFinished(stage.name))
-        return code
+        return next((code for code in codes if code), ExitCode.OK)
 
     def _roll_back(self, stages: tuple[WorkflowStage[State], ...], code: int) -> int:
         """Undoes the stages, the last one first. Returns `code`, or that of an undo which ended early."""

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pai_install.registry.content import Content
 from pai_install.registry.identity import Identity, at_port, make_identity, with_content_kept, with_old_port
 from pai_install.registry.model import ServedNames
-from pai_install.registry.rotation import STAGES, RotationStage, Subject, position, told_of_ports, unfinished
+from pai_install.registry.rotation import STAGES, RotationStage, Subject, port_rotation_notice, position, unfinished
 from pai_install.registry.rotation import phases as phases_of
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
@@ -93,7 +93,7 @@ class World:
         self.file = stage.change(self.file, NOW)
         if not self.converge(stage.phases):
             return False
-        if stage.proves and stage.undo and self.draw.draw(st.integers(0, 9), label="proof fails") == 0:
+        if stage.verifies and stage.undo and self.draw.draw(st.integers(0, 9), label="proof fails") == 0:
             self.file = stage.undo(self.file, NOW)
             self.converge(stage.phases)
             return False
@@ -105,7 +105,7 @@ class World:
 
     def rotate(self, subject: Subject) -> None:
         for stage in STAGES[subject][position(self.file, subject) :]:
-            if stage.everyone and self.behind(subject):
+            if stage.requires_all_machines and self.behind(subject):
                 return
             if not self.stage(stage):
                 return
@@ -178,7 +178,7 @@ class Places:
             self.converge()
         if stage.copies and not self.copy():
             return False
-        if stage.proves and stage.undo and self.cut():
+        if stage.verifies and stage.undo and self.cut():
             self.file = stage.undo(self.file, NOW)
             self.converge()
             return False
@@ -243,8 +243,8 @@ def test_a_rotation_goes_on_where_it_was() -> None:
     assert (unfinished(moved), position(moved, "endpoint")) == (("endpoint",), 0)
 
 
-def test_whoever_applies_is_told_of_ports_that_are_left() -> None:
+def test_whoever_applies_is_port_rotation_notice_that_are_left() -> None:
     moved = at_port(first(), 30600)
-    assert told_of_ports(first()) == ""
-    assert "ask the cache at port 30600; it answers at 30500 as well" in told_of_ports(moved)
-    assert "stay at port 30500 of the cache: 30600 was taken back" in told_of_ports(with_old_port(moved))
+    assert port_rotation_notice(first()) == ""
+    assert "ask the cache at port 30600; it answers at 30500 as well" in port_rotation_notice(moved)
+    assert "stay at port 30500 of the cache: 30600 was taken back" in port_rotation_notice(with_old_port(moved))
