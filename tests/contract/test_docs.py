@@ -148,7 +148,7 @@ class TestRolePage:
 
     def test_says_what_belongs_there(self, role: str) -> None:
         headings = re.findall(r"^#+ (.*)$", text_of(f"roles/{role}/README.md"), re.MULTILINE)
-        assert headings == [role, "What it changes on the machine", "When it runs again", "Variables", "Example"]
+        assert headings == [role, "Changes on the machine", "Repeated runs", "Variables", "Example"]
 
     def test_the_example_gives_declared_variables_and_all_required_ones(self, role: str) -> None:
         code = re.findall(r"```yaml\n(.*?)```", text_of(f"roles/{role}/README.md"), re.DOTALL)

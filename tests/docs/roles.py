@@ -27,8 +27,8 @@ def readme(root: Path, role: str) -> str:
 
 
 def _lines(root: Path) -> Iterator[str]:
-    yield "pai-install sets these from the site; with plain `ansible-playbook` they are yours to set. What a role does"
-    yield "and changes is in its README."
+    yield "pai-install sets these variables from the site. With plain `ansible-playbook`, you set them. The README of"
+    yield "each role describes its changes on a machine."
     for role in ROLES:
         yield ""
         yield f"## {role}"
