@@ -64,8 +64,10 @@ def test_a_new_site_is_valid(product: Callable[..., str]) -> None:
 def test_its_content_is_that_of_the_checkout(home: Path) -> None:
     if subprocess.run(["git", "rev-parse"], cwd=ROOT, capture_output=True, check=False).returncode != 0:
         pytest.skip("no checkout of git")
-    tracked = run(["git", "ls-files", "playbooks", "roles", "addons", "layouts"], ROOT).splitlines()
-    wanted = {path for path in tracked if not re.match(r"roles/[^/]+/molecule/|addons/[^/]+/tests/", path)}
+    listing = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    listed = run([*listing, "playbooks", "roles", "addons", "layouts"], ROOT).splitlines()
+    present = [path for path in listed if (ROOT / path).exists()]
+    wanted = {path for path in present if not re.match(r"roles/[^/]+/molecule/|addons/[^/]+/tests/", path)}
     content = home / "pai_install" / "content"
     found = {path.relative_to(content).as_posix() for path in content.rglob("*") if path.is_file()}
     assert found == wanted | {"ansible.cfg", HEALTH}

@@ -26,13 +26,13 @@ SHIM = "assets/iframe-worker.js"
 
 def on_config(config: MkDocsConfig) -> None:
     """Expands patterns in nav."""
-    config.nav = _expanded(config.nav, _tracked(*CONTENT))
+    config.nav = _expanded(config.nav, _listed(*CONTENT))
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """The files of the theme, and those of CONTENT in place of the folder docs."""
     theme = [file for file in files if file.src_dir != config.docs_dir]
-    pages = [File(path, str(ROOT), config.site_dir, config.use_directory_urls) for path in _tracked(*CONTENT)]
+    pages = [File(path, str(ROOT), config.site_dir, config.use_directory_urls) for path in _listed(*CONTENT)]
     shim = File.generated(config, SHIM, content=Path(__file__).with_name("iframe-worker.js").read_text())
     return Files([*theme, *pages, shim])
 
@@ -42,10 +42,12 @@ def on_page_markdown(markdown: str, **_: object) -> str:
     return python_markdown(markdown)
 
 
-def _tracked(*patterns: str) -> list[str]:
+def _listed(*patterns: str) -> list[str]:
+    """The files of the checkout that Git does not ignore."""
     paths = [f":(glob){pattern}" for pattern in patterns]
-    listed = subprocess.run(["git", "ls-files", "--", *paths], cwd=ROOT, capture_output=True, text=True, check=True)
-    return listed.stdout.splitlines()
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "--", *paths]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+    return sorted(path for path in listed if (ROOT / path).exists())
 
 
 def _expanded(nav: Any, pages: list[str]) -> Any:
