@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from pai_install.plan.model import Plan
-from pai_install.preflight.report import PreflightReport
-from pai_install.report.diffs import FileChange
-from pai_install.report.model import Outcome
-from pai_install.report.notices import Notice, Observer
-from pai_install.report.virtual_clusters_plan import ClustersChange
-from pai_install.run.workflow import WorkflowEvent
+if TYPE_CHECKING:  # verbs that only read load none of it
+    from pai_install.plan.model import Plan
+    from pai_install.preflight.report import PreflightReport
+    from pai_install.report.diffs import FileChange
+    from pai_install.report.model import Outcome
+    from pai_install.report.notices import Notice
+    from pai_install.report.virtual_clusters_plan import ClustersChange
+    from pai_install.run.workflow import WorkflowEvent
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,18 +73,8 @@ class LogLine:
     text: str
 
 
-Event = (
-    Message
-    | FileDifference
-    | PlanReady
-    | PreflightReady
-    | ChangesReady
-    | ClustersChangeReady
-    | RunEnded
-    | LogLine
-    | WorkflowEvent
-    | Notice
-)
+RunEvent: TypeAlias = "PlanReady | PreflightReady | ChangesReady | ClustersChangeReady | RunEnded"
+Event: TypeAlias = "Message | FileDifference | LogLine | RunEvent | WorkflowEvent | Notice"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +106,7 @@ class Frontend(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class FrontendObserver(Observer):
+class FrontendObserver:
     """Passes a run's notices to a front end."""
 
     frontend: Frontend

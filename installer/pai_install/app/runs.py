@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from pai_install.app.context import App, RunOptions
 from pai_install.app.frontend import PreflightReady
+from pai_install.app.running import announce
 from pai_install.checks.verdict import Verdict
 from pai_install.errors import ExitCode
 from pai_install.health.cluster.conditions import versions
@@ -46,7 +47,7 @@ def plan_site(app: App, operation: Install, *, diff: bool, forced_checks: tuple[
     """The plan of `apply`, with file changes if `diff`. Changes nothing."""
     options = RunOptions(forced_checks=forced_checks)
     with app.session(operation, options, "plan") as session:
-        app.announce(session)
+        announce(app, session)
         prepared = admit(session, prepare(session))
         if prepared.preflight is not None:
             app.frontend.notify(PreflightReady(prepared.preflight))

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 from contextlib import ExitStack
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import click
 
@@ -25,17 +25,12 @@ from pai_install.app.frontend import (
 )
 from pai_install.checks.verdict import Verdict
 from pai_install.errors import ExitCode, PaiError
-from pai_install.preflight.report import PreflightReport, last_line
-from pai_install.preflight.report import text as preflight_text
-from pai_install.report.console import progress, show_outcome
-from pai_install.report.data import report_data
-from pai_install.report.diffs import changes_text
-from pai_install.report.model import Outcome
-from pai_install.report.notices import Observer
-from pai_install.report.planned import plan_summary, plan_text
-from pai_install.report.schemas import RUNS_SCHEMA_VERSION
-from pai_install.report.virtual_clusters_plan import plan_text as change_text
 from pai_install.run.workflow import MachinesMissing, RollbackStarted, StageFinished, StageStarted, WorkflowEvent
+
+if TYPE_CHECKING:
+    from pai_install.app.frontend import RunEvent
+    from pai_install.report.model import Outcome
+    from pai_install.report.notices import Observer
 
 
 class Terminal:
@@ -63,19 +58,37 @@ class Terminal:
                 click.echo(text, err=True)
             case LogLine(text=text):
                 click.echo(text)
-            case FileDifference() | ChangesReady() | ClustersChangeReady():
-                click.echo(_difference(event), nl=False, err=self.as_json)
-            case PlanReady(plan=plan):
-                if not self.as_json:
-                    click.echo(f"{plan_text(plan)}{plan_summary(plan, None)}", err=True)
-            case PreflightReady(report=report):
-                click.echo(_preflight(report), err=True)
+            case FileDifference(text=text):
+                click.echo(text, nl=False, err=self.as_json)
+            case PlanReady() | PreflightReady() | ChangesReady() | ClustersChangeReady() | RunEnded():
+                self._notify_of_run(event)
             case StageStarted() | StageFinished() | RollbackStarted() | MachinesMissing():
                 _show_stage(event)
-            case RunEnded():
-                self._show_run(event)
             case _:
                 self._observer().notice(event)
+
+    def _notify_of_run(self, event: RunEvent) -> None:
+        from pai_install.cli import run_output  # noqa: PLC0415 - see there
+
+        match event:
+            case PlanReady():
+                if not self.as_json:
+                    click.echo(run_output.event_text(event), nl=False, err=True)
+            case PreflightReady():
+                click.echo(run_output.event_text(event), nl=False, err=True)
+            case ChangesReady() | ClustersChangeReady():
+                click.echo(run_output.event_text(event), nl=False, err=self.as_json)
+            case RunEnded():
+                self._outcomes.append(event.outcome)
+                if not self.as_json:
+                    run_output.show_result(event)
+
+    def _observer(self) -> Observer:
+        if self._progress is None:
+            from pai_install.cli.run_output import open_progress  # noqa: PLC0415 - see there
+
+            self._progress = self._stack.enter_context(open_progress())
+        return self._progress
 
     def confirm(self, question: Question) -> bool:
         """Asks on stderr. The end of the input means no. Raises KeyboardInterrupt on Ctrl-C."""
@@ -113,12 +126,10 @@ class Terminal:
         """Prints the document of the runs with --format json. several: whether the verb may make more than one."""
         if not self.as_json:
             return
-        runs = [report_data(outcome) for outcome in self._outcomes]
-        if several:
-            data = {"schema_version": RUNS_SCHEMA_VERSION, "exit_code": code, "runs": runs}
+        from pai_install.cli.run_output import document  # noqa: PLC0415 - see there
+
+        if data := document(self._outcomes, code, several=several):
             click.echo(json.dumps(data, indent=2))
-        elif runs:
-            click.echo(json.dumps(runs[0], indent=2))
 
     def show_passed(self) -> None:
         """Prints the findings of the runs that pass, for verbs whose result they are."""
@@ -127,29 +138,6 @@ class Terminal:
                 if finding.verdict is Verdict.PASS:
                     value = f" ({finding.value})" if finding.value else ""
                     click.echo(f"{finding.subject}: {finding.message}{value}")
-
-    def _show_run(self, event: RunEnded) -> None:
-        self._outcomes.append(event.outcome)
-        if self.as_json:
-            return
-        show_outcome(event.outcome, sys.stdout)
-        if event.report is not None:
-            click.echo(f"report: {event.report}")
-
-    def _observer(self) -> Observer:
-        if self._progress is None:
-            self._progress = self._stack.enter_context(progress(sys.stderr))
-        return self._progress
-
-
-def _difference(event: FileDifference | ChangesReady | ClustersChangeReady) -> str:
-    match event:
-        case FileDifference(text=text):
-            return text
-        case ChangesReady(changes=changes):
-            return changes_text(changes)
-        case ClustersChangeReady(change=change):
-            return change_text(change)
 
 
 def _show_stage(event: WorkflowEvent) -> None:
@@ -160,10 +148,3 @@ def _show_stage(event: WorkflowEvent) -> None:
             click.echo(f"\nRolling back: {title}", err=True)
         case MachinesMissing(machines=machines):
             click.echo(f"waiting for {', '.join(machines)}", err=True)
-
-
-def _preflight(report: PreflightReport) -> str:
-    """The whole report where it refuses a machine, else one line."""
-    if not report.ok:
-        return preflight_text(report)
-    return f"{last_line(report)}{'; `pai-install preflight` shows them' if report.warnings else ''}"

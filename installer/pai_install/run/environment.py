@@ -7,20 +7,23 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from pai_install.cluster.client import ClusterClient
-from pai_install.components.model import ComponentSet, Selection
-from pai_install.components.source import Source
-from pai_install.engine.base import Engine
 from pai_install.errors import PaiError
-from pai_install.plan.model import Inventory
-from pai_install.plan.versions import Versions
-from pai_install.preflight.report import PreflightReport
-from pai_install.registry.identity import Identity
-from pai_install.run.actions import LocalWorker
 from pai_install.run.state import RunFolder, StateFolder
 from pai_install.site.model import Site
 from pai_install.system.content import content_dir
+
+if TYPE_CHECKING:  # verbs that only read load none of it
+    from pai_install.cluster.client import ClusterClient
+    from pai_install.components.model import ComponentSet, Selection
+    from pai_install.components.source import Source
+    from pai_install.engine.base import Engine
+    from pai_install.plan.model import Inventory
+    from pai_install.plan.versions import Versions
+    from pai_install.preflight.report import PreflightReport
+    from pai_install.registry.identity import Identity
+    from pai_install.run.actions import LocalWorker
 
 Say = Callable[[str], None]
 
@@ -96,8 +99,10 @@ class ProductEnvironment(Environment):
 
     def connections(self, site: Site) -> Inventory:
         """Connections, and the version and address that the Kubernetes API should have."""
+        from pai_install.components.model import ComponentSet  # noqa: PLC0415
         from pai_install.parts.registry import make_context  # noqa: PLC0415
         from pai_install.plan.inventory import connection, groups, observed_by  # noqa: PLC0415
+        from pai_install.plan.model import Inventory  # noqa: PLC0415
 
         version = _choice(site)[0].kubernetes_version
         endpoint = make_context(site, ComponentSet((), (), version), site.directory).endpoint

@@ -7,16 +7,18 @@ from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
-from pai_install.cluster.client import ClusterClient
-from pai_install.engine.base import Engine
 from pai_install.run.environment import Environment
 from pai_install.run.lock import site_lock
 from pai_install.run.signals import ending_like_ctrl_c
 from pai_install.run.state import RunFolder, StateFolder, open_state, state_of
 from pai_install.site.load import LoadedSite, load_site
 from pai_install.site.model import Site
+
+if TYPE_CHECKING:
+    from pai_install.cluster.client import ClusterClient
+    from pai_install.engine.base import Engine
 
 
 class Workspace:

@@ -82,7 +82,7 @@ FreeMapping = Annotated[dict[str, Any], BeforeValidator(scalars.plain_data), Wit
 class FrozenModel(BaseModel):
     """A value that never changes and knows all its fields."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+    model_config = ConfigDict(defer_build=True, frozen=True, extra="forbid", hide_input_in_errors=True)
 
 
 def _kebab(name: str) -> str:

@@ -7,8 +7,7 @@ import json
 import jsonschema  # type: ignore[import-untyped]
 import pytest
 
-from pai_install.operations import OPERATIONS
-from pai_install.operations.listing import schema
+from pai_install.operations.listing import OPERATIONS, schema
 from tests.unit.cli.stub_environment import run
 
 

@@ -77,7 +77,7 @@ def outcome_of(request: SiteRequest, environment: Environment, how: How, *, quie
         App(request.site_dir, environment, terminal, accept_new_host_keys=accept_new) as app,
     ):
         if how.goes_on:
-            app.skip_announcement()
+            app.announced = True
         outcome = app.run(request.operation, options, shown=not quiet)
         if outcome is not None:
             terminal.show_runs(outcome.exit_code, several=False)

@@ -1,0 +1,67 @@
+"""What runs and use cases share: one site, one front end, and everything that opens once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel, ConfigDict
+
+from pai_install.app.frontend import Frontend, Message, Question
+from pai_install.run.environment import Environment
+from pai_install.run.workspace import Workspace
+from pai_install.storage.rotation import left_to_do
+
+if TYPE_CHECKING:
+    from pai_install.report.model import Outcome
+
+
+class RunOptions(BaseModel):
+    """Options of a run, whatever its operation.
+
+    check: preview only. plan_file: the run must match this saved plan. forced_checks: preflight checks to ignore.
+    services, layout: texts to use in place of the site's files; None for the files themselves.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    check: bool = False
+    plan_file: Path | None = None
+    forced_checks: tuple[str, ...] = ()
+    services: str | None = None
+    layout: str | None = None
+
+
+class AppContext(Workspace):
+    """A workspace with a front end.
+
+    outcomes: the results of its runs so far. announced: whether warnings of the site were told.
+    """
+
+    def __init__(
+        self, site_dir: Path, environment: Environment, frontend: Frontend, *, accept_new_host_keys: bool = False
+    ) -> None:
+        super().__init__(site_dir, environment, accept_new_host_keys=accept_new_host_keys)
+        self.frontend = frontend
+        self.outcomes: list[Outcome] = []
+        self.announced = False
+
+    def say(self, text: str) -> None:
+        """Sends a line for a person."""
+        self.frontend.notify(Message(text))
+
+    def confirm(self, text: str) -> bool:
+        """Asks a question; says so when the answer is no."""
+        agreed = self.frontend.confirm(Question(text))
+        if not agreed:
+            self.say("no changes made")
+        return agreed
+
+    def forget_site(self) -> None:
+        """The next use reads the site again."""
+        self._loaded = None
+
+    def announce_rotations(self) -> None:
+        """Says which rotations of storages are unfinished."""
+        for name, rotation in self.site.rotations.items():
+            if line := left_to_do(name, rotation):
+                self.say(f"storage {name}: {line}")
