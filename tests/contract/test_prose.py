@@ -13,8 +13,6 @@ ROOT = Path(__file__).parents[2]
 LIMIT = Measure(clauses=5, semicolons=5, long=15)
 # groups above the limit, with their present values: lower these with each rewrite, never raise them
 RATCHET = {
-    "decisions": Measure(clauses=30, semicolons=17, long=20),
-    "roles": Measure(clauses=11, semicolons=16, long=15),
     "help": Measure(clauses=15, semicolons=19, long=15),
     "errors": Measure(clauses=5, semicolons=14, long=15),
     "docstrings": Measure(clauses=29, semicolons=22, long=15),

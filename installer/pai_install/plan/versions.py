@@ -1,6 +1,6 @@
 """Which version of each component a machine has, and which it keeps: a newer catalogue upgrades nothing. Pure.
 
-docs/decisions/013-a-version-stays.md says why.
+docs/decisions/013-apply-keeps-installed-versions.md says why.
 """
 
 from __future__ import annotations

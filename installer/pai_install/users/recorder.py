@@ -1,7 +1,7 @@
 """The recorder of jobs to the cluster: its account, what it may do, and what keeps it to that. Pure.
 
-Why there is one: docs/decisions/012-a-recorder-keeps-what-became-of-jobs.md. What it does of jobs that have their GPUs
-for nothing: docs/decisions/014-gpu-use-is-a-condition-of-the-pod.md.
+Why there is one: docs/decisions/012-job-history-by-a-recorder.md. What it does of jobs that have their GPUs
+for nothing: docs/decisions/014-gpu-utilization-as-a-pod-condition.md.
 """
 
 from __future__ import annotations
