@@ -89,6 +89,17 @@ def test_files_depend_on_nothing_but_the_commit(clone: Path, dist: Path) -> None
     assert (dist / "SHA256SUMS").read_text() == sums
 
 
+def test_bills_of_materials_have_every_checksum(dist: Path) -> None:
+    def sums(part: str) -> set[str]:
+        return set(re.findall(r"\b[0-9a-f]{64}\b", (dist / f"pai-install-{VERSION}-{part}.cdx.json").read_text()))
+
+    assert sums("python") == set(re.findall("sha256:([0-9a-f]{64})", (ROOT / "requirements.lock").read_text()))
+    releases = [release for it in load_catalogue().components.values() for release in it.versions.values()]
+    files = {digest for it in releases for of_file in it.sha256.values() for digest in of_file.values()}
+    images = {digest.removeprefix("sha256:") for it in releases for digest in it.digests.values()} - {"unknown"}
+    assert sums("components") == files | images
+
+
 def test_bills_of_materials_name_every_package_and_program(dist: Path) -> None:
     def components(part: str) -> set[tuple[str, str]]:
         found = json.loads((dist / f"pai-install-{VERSION}-{part}.cdx.json").read_text())["components"]

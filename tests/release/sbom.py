@@ -45,16 +45,17 @@ def bom_text(subject: str, version: str, components: Iterable[Component], made: 
     return JsonV1Dot6(bom).output_as_string(indent=2) + "\n"
 
 
-def _locked(lock: str) -> Iterator[tuple[re.Match[str], list[str]]]:
-    digests: list[str] = []
+def _locked(lock: str) -> list[tuple[re.Match[str], list[str]]]:
+    """The packages of the lock file with the digests of their files."""
+    found: list[tuple[re.Match[str], list[str]]] = []
     for line in lock.splitlines():
         if package := _PACKAGE.match(line):
-            digests = []
-            yield package, digests
+            found.append((package, []))
         elif digest := _HASH.match(line):
-            digests.append(digest["digest"])
+            found[-1][1].append(digest["digest"])
         elif line and not line.startswith("    #"):
             raise ValueError(f"cannot read line of lock file: {line}")
+    return found
 
 
 def _package(*, name: str, version: str, marker: str | None, digests: Iterable[str]) -> Component:
