@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
+from pai_install.agents.common.values import InvalidJsonError, parse_all
 from pai_install.cluster import calls
 from pai_install.cluster.api_errors import reason_of, refusal
 from pai_install.cluster.client import CommandOutput, Eviction, EvictionOutcome, Patch, Select, Token, WatchEvent
@@ -17,6 +17,8 @@ from pai_install.kube.objects import JsonObject, child, rows, text
 from pai_install.system.plain import plain, plain_text
 
 _LOG_LINE = re.compile(r"^\[pod/([^/\]]+)/[^\]]*\] ?(.*)$")
+# bytes and values of an answer: 10,000 pods have some 10 million values
+_MAX_OUTPUT = 1 << 30
 _COMMAND_FAILED = "command terminated with exit code"
 _NONE_SELECTED = "no matching resources found"
 
@@ -166,24 +168,17 @@ def _objects(host: str, answer: Answer) -> Iterator[JsonObject]:
 
 def _parse(source: str, output: str) -> Iterable[JsonObject]:
     """The JSON documents in a text. Raises PaiError for anything else."""
-    decoder, place, found = json.JSONDecoder(), 0, []
-    output = output.strip()
-    while place < len(output):
-        try:
-            item, place = decoder.raw_decode(output, place)
-        except (ValueError, RecursionError) as error:
-            raise PaiError(
-                f"{source} returned no JSON: {error}", code="kubectl-answer-not-json", details=plain_text(output[:400])
-            ) from error
-        if not isinstance(item, dict):
-            raise PaiError(
-                f"{source} returned no JSON object",
-                code="kubectl-answer-not-an-object",
-                details=plain_text(output[:400]),
-            )
-        found.append(plain(item))
-        place += len(output[place:]) - len(output[place:].lstrip())
-    return found
+    try:
+        found = parse_all(output, max_size=_MAX_OUTPUT, max_values=_MAX_OUTPUT)
+    except InvalidJsonError as error:
+        raise PaiError(
+            f"{source} returned no JSON: {error}", code="kubectl-answer-not-json", details=plain_text(output[:400])
+        ) from error
+    if not all(isinstance(item, dict) for item in found):
+        raise PaiError(
+            f"{source} returned no JSON object", code="kubectl-answer-not-an-object", details=plain_text(output[:400])
+        )
+    return [plain(item) for item in found]
 
 
 def _eviction(host: str, pod: Ref, call: Call, answer: Answer) -> Eviction:

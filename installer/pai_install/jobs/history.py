@@ -1,22 +1,15 @@
-"""Records of jobs -> how they stood. Pure. The recorder on the control planes (roles/job_recorder) writes them."""
+"""Job history: states of deleted jobs, from the records of the job recorder. Pure."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from pai_install.jobs.compile import names
+from pai_install.agents.common.records import JOB, LOGS, MAX_LABEL, RECORD, STATE, Removed, read_record
 from pai_install.jobs.pod_status import ENDED, Instance, State
 from pai_install.jobs.state import JobState, RoleState, states_of
-from pai_install.kube.objects import JsonObject, child, number, text, words
-from pai_install.site.groups import RECORD_LABEL
-
-_VERSION = 1
-_STATE, _LOGS = "state", "logs"
-# labels of this length are as the recorder cuts longer names
-_MOST_LABEL = 63
+from pai_install.kube.objects import JsonObject, child, text
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +23,12 @@ class JobRecord:
     @property
     def logs(self) -> str:
         """The name of the ConfigMap with its last lines."""
-        return f"{self.record}.{_LOGS}"
+        return f"{self.record}.{LOGS}"
 
 
 def selector(name: str = "") -> str:
     """Labels of the records of jobs of that name, as Kubernetes has it; of all jobs for ""."""
-    return f"{RECORD_LABEL}={_STATE}" + (f",{names.JOB}={name[:_MOST_LABEL].rstrip('-.')}" if name else "")
+    return f"{RECORD}={STATE}" + (f",{JOB}={name[:MAX_LABEL].rstrip('-.')}" if name else "")
 
 
 def kept_jobs(items: Iterable[JsonObject]) -> tuple[JobRecord, ...]:
@@ -45,35 +38,24 @@ def kept_jobs(items: Iterable[JsonObject]) -> tuple[JobRecord, ...]:
 
 
 def _read(item: JsonObject) -> Iterator[JobRecord]:
-    metadata = child(item, "metadata")
-    try:
-        found = json.loads(text(child(item, "data").get("record")))
-    except ValueError:
-        return
-    if not isinstance(found, Mapping) or number(found.get("version")) != _VERSION:
-        return
-    pods = [pod for pod in child(found, "pods").values() if isinstance(pod, Mapping)]
-    namespace = text(metadata.get("namespace"))
-    # a record tells of jobs of its own namespace alone
-    for job in states_of([child(found, "job")], pods, ()):
-        if job.namespace == namespace:
-            yield JobRecord(_as_it_stood(job, child(found, "removed")), text(metadata.get("name")), namespace)
+    record = read_record(item)
+    if record is not None:
+        for job in states_of([record.job], record.pods.values(), ()):
+            yield JobRecord(_as_it_stood(job, record.removed), text(child(item, "metadata").get("name")), job.namespace)
 
 
-def _as_it_stood(job: JobState, removed: JsonObject) -> JobState:
-    """A job that is gone, with what was going on when it went as stopped then."""
-    said = words(removed)
-    by, why = said.get("by") or job.stopped_by, said.get("why") or job.stopped_why
+def _as_it_stood(job: JobState, removed: Removed | None) -> JobState:
+    """A deleted job. A job that had not ended was stopped by its deletion."""
     ended = job.state in ENDED
     return replace(
         job,
         state=job.state if ended else "STOPPED",
         why=job.why if ended else "",
         roles=tuple(_stopped(role) for role in job.roles),
-        gone=_moment(removed.get("at")),
-        stopped_by=by,
-        stopped_why=why,
-        warned="",  # nothing comes of it now
+        gone=_moment(removed),
+        stopped_by=(removed.by if removed else "") or job.stopped_by,
+        stopped_why=(removed.why if removed else "") or job.stopped_why,
+        warned="",
     )
 
 
@@ -86,11 +68,13 @@ def _stopped_instance(one: Instance) -> Instance:
     return replace(one, state=state, why=one.why if one.state in ENDED else "", gone=True)
 
 
-def _moment(at: object) -> str:
-    """As Kubernetes writes times."""
+def _moment(removed: Removed | None) -> str:
+    """The time of the deletion in Kubernetes' format. A record that is still to be completed has none."""
+    if removed is None:
+        return "a moment ago"
     try:
-        return datetime.fromtimestamp(float(at), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError, OSError):
+        return datetime.fromtimestamp(removed.at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    except (ValueError, OverflowError, OSError):
         return "a moment ago"
 
 

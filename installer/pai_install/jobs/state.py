@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pai_install.agents.common.values import InvalidJsonError, parse_object
 from pai_install.jobs.compile import names
 from pai_install.jobs.pod_status import ENDED, Instance, State, instance_of
 from pai_install.jobs.scheduler_status import scheduler_status
@@ -17,6 +17,8 @@ from pai_install.scheduling.usage.amounts import asked_by_pod
 from pai_install.site.use_limits import NOTEBOOK_LABEL, WARNED
 
 PODS = "pods"
+# of JSON in annotations
+_MAX_DEPTH = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,20 +201,21 @@ def _devices(template: JsonObject) -> int:
 
 def _asked(note: str) -> Mapping[str, JsonObject]:
     """Role -> name, instances, devices, as it was submitted."""
-    try:
-        found = json.loads(note or "{}")
-    except ValueError:
-        return {}
-    return {str(name): child(found, name) for name in found} if isinstance(found, Mapping) else {}
+    found = _object_in(note)
+    return {name: child(found, name) for name in found}
 
 
 def _told(note: str) -> str:
-    """What the recorder's note of a warning says."""
+    """The text of a warning by the job recorder."""
+    return text(_object_in(note).get("says"))
+
+
+def _object_in(note: str) -> JsonObject:
+    """The JSON object in an annotation; empty for anything else."""
     try:
-        found = json.loads(note or "{}")
-    except ValueError:
-        return ""
-    return text(found.get("says")) if isinstance(found, Mapping) else ""
+        return parse_object(note, max_depth=_MAX_DEPTH)
+    except InvalidJsonError:
+        return {}
 
 
 def _owned(item: JsonObject, job: JsonObject) -> bool:

@@ -8,6 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pai_install.agents.common.values import child, parse_object, rows, text
+
+__all__ = ["child", "parse_object", "rows", "text"]
+
 JsonObject = Mapping[str, Any]
 
 _QUANTITY = re.compile(r"^([+-]?\d+(?:\.\d*)?|[+-]?\.\d+)(?:(Ki|Mi|Gi|Ti|Pi|Ei|n|u|m|k|M|G|T|P|E)|[eE]([+-]?\d+))?$")
@@ -28,23 +32,6 @@ class Condition:
     status: str = ""
     reason: str = ""
     message: str = ""
-
-
-def child(value: object, *path: str) -> JsonObject:
-    """The mapping at that path; empty where there is none."""
-    for name in path:
-        value = value.get(name) if isinstance(value, Mapping) else None
-    return value if isinstance(value, Mapping) else {}
-
-
-def rows(value: object) -> Sequence[JsonObject]:
-    """The mappings in a list; empty for anything else."""
-    return [row for row in value if isinstance(row, Mapping)] if isinstance(value, list) else []
-
-
-def text(value: object) -> str:
-    """A string as it is; "" for anything else."""
-    return value if isinstance(value, str) else ""
 
 
 def number(value: object) -> int | None:

@@ -7,10 +7,13 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from pai_install.agents.common.values import parse_object
 from pai_install.scheduling.model import BACKENDS, Level, Scheduling, Share, Supply, VirtualCluster
 
 KEPT, KEPT_IN = "pai-install-virtual-clusters", "kube-system"
 _KEY = "virtual-clusters.json"
+# bytes of the file that holds such a ConfigMap
+_MAX_SIZE = 8 * 1024 * 1024
 
 
 def kept_object(scheduling: Scheduling) -> dict[str, Any]:
@@ -28,7 +31,7 @@ def kept_text(scheduling: Scheduling) -> str:
 def kept_in_text(text: str) -> Scheduling | None:
     """What such a file says; None where it says nothing that is understood."""
     try:
-        return kept_of(json.loads(text))
+        return kept_of(parse_object(text, max_size=_MAX_SIZE))
     except ValueError:
         return None
 
@@ -36,8 +39,7 @@ def kept_in_text(text: str) -> Scheduling | None:
 def kept_of(found: Mapping[str, Any] | None) -> Scheduling | None:
     """What the ConfigMap says; None where there is none, or one that says nothing that is understood."""
     try:
-        said = json.loads((found or {})["data"][_KEY])
-        return _scheduling(said)
+        return _scheduling(parse_object((found or {})["data"][_KEY], max_size=_MAX_SIZE))
     except (KeyError, TypeError, ValueError, AttributeError):
         return None
 

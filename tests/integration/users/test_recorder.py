@@ -16,8 +16,8 @@ import pytest
 
 from pai_install.agents.common.api import Access, ApiError, Client, with_token
 from pai_install.agents.common.lease import Lease
+from pai_install.agents.common.records import RECORD
 from pai_install.agents.job_recorder.__main__ import Recorder, record, stand_by
-from pai_install.agents.job_recorder.records import RECORD
 from pai_install.agents.job_recorder.settings import Settings
 from pai_install.agents.job_recorder.store import Rules
 from pai_install.jobs.history import kept_jobs

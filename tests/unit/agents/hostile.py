@@ -41,6 +41,12 @@ def _damage(item: Any, chance: random.Random) -> None:
         if isinstance(below, dict | list) and below and chance.random() < 0.85:
             place = below
             continue
+        if isinstance(below, str) and below.startswith("{") and below.endswith("}") and len(below) < 1000:
+            # JSON in an annotation or a condition
+            inner = json.loads(below)
+            _damage(inner, chance)
+            place[key] = json.dumps(inner)
+            return
         place[key] = _value(chance)
         return
 

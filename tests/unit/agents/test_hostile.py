@@ -15,6 +15,7 @@ import pytest
 
 from pai_install.agents.common.api import Access, ApiError, Client
 from pai_install.agents.common.http import Response
+from pai_install.agents.common.records import Record, Removed, state_map
 from pai_install.agents.common.utilization import CONDITION
 from pai_install.agents.common.values import meta
 from pai_install.agents.gpu_use.__main__ import Meter
@@ -23,7 +24,6 @@ from pai_install.agents.hived_bridge import messages
 from pai_install.agents.job_recorder.__main__ import Recorder
 from pai_install.agents.job_recorder.idle import WARNED
 from pai_install.agents.job_recorder.limits import Limit
-from pai_install.agents.job_recorder.records import Record, Removed, state_map
 from pai_install.agents.job_recorder.settings import Settings
 from pai_install.agents.job_recorder.store import Rules
 from pai_install.agents.job_recorder.watch import Watcher

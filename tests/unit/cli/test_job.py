@@ -10,8 +10,8 @@ from typing import Any
 import jsonschema  # type: ignore[import-untyped]
 import pytest
 
+from pai_install.agents.common.records import Record, Removed, logs_map, state_map
 from pai_install.agents.job_recorder.objects import kept_job, kept_pod, pod_key
-from pai_install.agents.job_recorder.records import Record, Removed, logs_map, state_map
 from pai_install.cli._shared.job_submit import Submission, Submitted, create
 from pai_install.cli._shared.job_watch import exit_code_of, watch
 from pai_install.cli.schema import SCHEMAS

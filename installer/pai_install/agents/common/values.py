@@ -12,16 +12,18 @@ import re
 import time
 from calendar import timegm
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 Json = Mapping[str, Any]
+T = TypeVar("T")
 
 # Kubernetes' own objects have fewer than 20 levels
 MAX_DEPTH = 48
 # JSON inside of a string, such as an annotation
 MAX_TEXT = 256 * 1024
 MAX_VALUES = 1_000_000
-_MAX_DIGITS = 18
+# as 64 bits need
+_MAX_DIGITS = 20
 _BLANK = re.compile(r"[ \t\n\r]*")
 _TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.DOTALL)
 
@@ -163,3 +165,14 @@ def seconds(timestamp: str) -> float:
         return timegm(time.strptime(timestamp, "%Y-%m-%dT%H:%M:%SZ"))
     except (ValueError, OverflowError):
         return 0
+
+
+def fitting(entries: Mapping[str, T], max_bytes: int) -> dict[str, T]:
+    """The first entries that have at most max_bytes together; larger ones are left out."""
+    kept: dict[str, T] = {}
+    for name, entry in entries.items():
+        size = len(name) + len(entry.encode() if isinstance(entry, str) else json.dumps(entry)) + 8
+        if size <= max_bytes:
+            max_bytes -= size
+            kept[name] = entry
+    return kept

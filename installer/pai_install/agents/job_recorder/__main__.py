@@ -19,12 +19,12 @@ from urllib.parse import quote
 from pai_install.agents.common.api import MERGE, ApiError, Client, object_path, with_token
 from pai_install.agents.common.lease import DURATION_S, RENEW_S, Lease
 from pai_install.agents.common.log import Log
+from pai_install.agents.common.records import LOGS, RECORD, STATE, logs_map, name_of, read_record, state_map
 from pai_install.agents.common.values import Json, child, meta, rows, text
 from pai_install.agents.job_recorder import settings
 from pai_install.agents.job_recorder.actions import Actor
 from pai_install.agents.job_recorder.idle import Idle
 from pai_install.agents.job_recorder.lost_pods import LostPods, Release, is_lost
-from pai_install.agents.job_recorder.records import LOGS, RECORD, STATE, logs_map, name_of, read_record, state_map
 from pai_install.agents.job_recorder.settings import Settings
 from pai_install.agents.job_recorder.store import AT_ONCE, PODS, Action, Drop, Read, Store, WriteLogs, WriteState
 from pai_install.agents.job_recorder.watch import Event, Listed, Watcher

@@ -21,8 +21,8 @@ WARNED = "pai-install/warned"
 _NOTEBOOK, _CLUSTER = "pai-install/notebook", "pai-install/virtual-cluster"
 # between two looks at a job
 LOOK_S = 15
-# characters of a warning
-_MAX_NOTE = 4000
+# characters of a warning, and seconds in it
+_MAX_NOTE, _MAX_TIME = 4000, 1 << 33
 _GRAVITY = {"list": 0, "warn": 1, "preemptible": 2, "stop": 3}
 _MEANS = {"stop": "stopped", "preemptible": "made preemptible"}
 
@@ -162,10 +162,10 @@ def _job(resource: str, item: Json, key: tuple[str, ...]) -> Job:
 def _warned(note: str) -> Warned | None:
     try:
         found = parse_object(note, max_size=_MAX_NOTE, max_depth=2)
-        then = text(found["then"])
-        if then not in _GRAVITY:
+        then, at, grace = text(found["then"]), float(found["at"]), float(found["grace"])
+        if then not in _GRAVITY or not (0 <= at <= _MAX_TIME and 0 <= grace <= _MAX_TIME):
             return None
-        return Warned(text(found["what"]), then, float(found["at"]), float(found["grace"]), found["done"] is True)
+        return Warned(text(found["what"]), then, at, grace, found["done"] is True)
     except (ValueError, TypeError, KeyError, OverflowError):
         return None
 

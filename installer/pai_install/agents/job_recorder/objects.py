@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any
 
-from pai_install.agents.common.values import Json, child, meta, number, rows, text
+from pai_install.agents.common.values import Json, child, fitting, meta, number, rows, text
 
 # label of a job's owner; users cannot set it to another user
 USER = "pai-install/user"
@@ -32,7 +32,6 @@ MARKS = (
 STOPPED_BY, STOPPED_WHY = "pai-install/stopped-by", "pai-install/stopped-why"
 # characters of a message, of a status, of a specification, and of labels or annotations; number of conditions
 _MOST_TEXT, _MOST_STATUS, _MOST_SPEC, _MOST_WORDS, _MOST_ROWS = 400, 32 * 1024, 32 * 1024, 16 * 1024, 20
-T = TypeVar("T")
 ENDED_PHASES = ("Succeeded", "Failed")
 # of a spec: what says how many pods there are, of which roles, devices and queues
 _OUTLINE = frozenset(
@@ -109,17 +108,6 @@ def _name(value: Any) -> str:
 
 def _words(value: Json) -> dict[str, str]:
     return fitting({name: text(word) for name, word in value.items()}, _MOST_WORDS)
-
-
-def fitting(entries: Mapping[str, T], max_bytes: int) -> dict[str, T]:
-    """The first entries that have at most max_bytes together; larger ones are left out."""
-    kept: dict[str, T] = {}
-    for name, entry in entries.items():
-        size = len(name) + len(entry.encode() if isinstance(entry, str) else json.dumps(entry)) + 8
-        if size <= max_bytes:
-            max_bytes -= size
-            kept[name] = entry
-    return kept
 
 
 def _outline(value: Any, *, all_of: bool = False) -> Any:

@@ -10,9 +10,9 @@ from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Union
 
+from pai_install.agents.common.records import Record, Removed, outdated
 from pai_install.agents.common.values import Json, meta, text
 from pai_install.agents.job_recorder import objects
-from pai_install.agents.job_recorder.records import Record, Removed, outdated
 
 # seconds: between two writes of one record; until logs of a job that goes on are written; until a log is read again
 # of a pod that runs, and of one that ends; how long a job that is gone waits for its pods' last words

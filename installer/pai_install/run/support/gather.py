@@ -12,6 +12,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
+from pai_install.agents.common.values import parse_object
 from pai_install.cluster.client import ClusterClient, Select
 from pai_install.engine.base import Engine, EventKind, RunRequest
 from pai_install.errors import PaiError
@@ -72,11 +73,9 @@ def _unpacked(host: str, packed: str, largest: int) -> dict[str, str]:
     try:
         expander = zlib.decompressobj()
         data = expander.decompress(base64.b64decode(packed), min(_LARGEST_ANSWER, 8 * largest))
-        texts = json.loads(data)
+        texts = parse_object(data, max_size=_LARGEST_ANSWER)
     except (binascii.Error, zlib.error, ValueError) as error:
         return {f"machines/{host}/unreadable.txt": f"{error}\n"}
-    if not isinstance(texts, dict):
-        return {}
     safe = {"".join(c if c.isalnum() or c in "-._" else "-" for c in str(name)): str(it) for name, it in texts.items()}
     return {f"machines/{host}/{name.lstrip('.')[:80]}": it for name, it in safe.items() if name.lstrip(".")}
 

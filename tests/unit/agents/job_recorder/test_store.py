@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Any
 
-from pai_install.agents.job_recorder.records import Record, Removed
+from pai_install.agents.common.records import Record, Removed
 from pai_install.agents.job_recorder.store import (
     AT_ONCE,
     ATTEMPTS,

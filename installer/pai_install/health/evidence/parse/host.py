@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pai_install.agents.common.values import InvalidJsonError, parse_object
 from pai_install.health.evidence.parse.numbers import whole
 from pai_install.kube.model import Node
+
+# bytes of a program's output
+_MAX_OUTPUT = 16 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,13 +139,12 @@ def parse_ps(text: str) -> tuple[ProcessLine, ...]:
     return tuple(found)
 
 
-def parse_json_object(text: str) -> dict[str, Any]:
+def parse_json_object(text: str) -> Mapping[str, Any]:
     """The object in a text, {} when it is none."""
     try:
-        value = json.loads(text)
-    except ValueError:
+        return parse_object(text, max_size=_MAX_OUTPUT)
+    except InvalidJsonError:
         return {}
-    return value if isinstance(value, dict) else {}
 
 
 def parse_kubernetes_nodes(text: str) -> dict[str, Node]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -10,10 +9,11 @@ from typing import Any
 from pai_install.checks.evidence import NotObservedError
 from pai_install.checks.result import Result, failed, passed, skipped, unknown, warned
 from pai_install.checks.verdict import Action, Verdict
-from pai_install.health.evidence.parse.host import Mount, parse_mounts
+from pai_install.health.evidence.parse.host import Mount, parse_json_object, parse_mounts
 from pai_install.health.evidence.parse.kernel_log import LogKind
 from pai_install.health.judge.check import machine_check
 from pai_install.health.judge.view import MachineView
+from pai_install.kube.objects import child
 
 _REAL = {"ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "overlay"}
 # Where a system that works writes; data sets, snaps and volumes of pods may be read-only on purpose.
@@ -113,12 +113,8 @@ def smart(machine: MachineView) -> Iterator[Result]:
         yield skipped("smartctl finds no disk")
     for disk in disks[:24]:
         result = machine.result(f"smart:{disk}")
-        try:
-            report = json.loads(result.stdout) if result else {}
-        except ValueError:
-            report = {}
-        status = report.get("smart_status") if isinstance(report, dict) else None
-        good = status.get("passed") if isinstance(status, dict) else None
+        report = parse_json_object(result.stdout) if result else {}
+        good = child(report, "smart_status").get("passed")
         if good is False:
             yield failed("the disk's own health check says it fails", "failed", "passed", device=disk)
         elif good is True:

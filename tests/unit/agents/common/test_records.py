@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from pai_install.agents.common.records import JOB, RECORD, Record, Removed, logs_map, read_record, state_map
 from pai_install.agents.job_recorder.objects import MARKS, USER, kept_job, kept_pod
-from pai_install.agents.job_recorder.records import JOB, RECORD, Record, Removed, logs_map, read_record, state_map
 from pai_install.jobs.compile import names
 from pai_install.jobs.history import completed, kept_jobs, selector
 from pai_install.jobs.state import JobState, states_of

@@ -7,13 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pai_install.agents.common.values import InvalidJsonError, Json, child, meta, number, parse_object, text
-from pai_install.agents.job_recorder.objects import fitting
+from pai_install.agents.common.values import InvalidJsonError, Json, child, fitting, meta, number, parse_object, text
 
 # on the ConfigMaps: state or logs, and whose record it is. No user may write one that has the first.
 RECORD, JOB = "pai-install/record", "pai-install/job"
 STATE, LOGS = "state", "logs"
 VERSION = 1
+# characters of a label
+MAX_LABEL = 63
 # ConfigMaps have 1 MiB at most
 _MOST_BYTES, _MAX_RECORD = 768 * 1024, 1024 * 1024
 _DAY_S = 86400
@@ -68,8 +69,11 @@ def logs_map(job: Json, logs: Mapping[str, str]) -> dict[str, Any]:
 
 def _config_map(job: Json, what: str, data: Mapping[str, str]) -> dict[str, Any]:
     name = name_of(job) if what == STATE else f"{name_of(job)}.{LOGS}"
-    # labels have 63 characters at most
-    labels = {"app.kubernetes.io/managed-by": "pai-install", RECORD: what, JOB: meta(job, "name")[:63].rstrip("-.")}
+    labels = {
+        "app.kubernetes.io/managed-by": "pai-install",
+        RECORD: what,
+        JOB: meta(job, "name")[:MAX_LABEL].rstrip("-."),
+    }
     # no label of a user: what has one is the user's to change
     metadata = {"name": name, "namespace": meta(job, "namespace"), "labels": labels}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": dict(data)}
