@@ -20,32 +20,32 @@ _GONE_S = 90
 _BACK_S = 120
 
 
-def clean(cluster: ClusterClient, stagehand: SelfTestDriver) -> None:
+def clean(cluster: ClusterClient, driver: SelfTestDriver) -> None:
     """Begins to remove objects, takes devices away, and gives stopped controllers their replicas back.
 
     Raises PaiError where the kinds of the scheduler are not in the cluster.
     """
-    start_controllers(cluster, stagehand.namespaces)
-    for objects in _ours(cluster, stagehand):
+    start_controllers(cluster, driver.namespaces)
+    for objects in _ours(cluster, driver):
         if objects:
             cluster.delete([ref_of(entry) for entry in objects])
     cluster.patch(list(taken(read.nodes(cluster))))
 
 
-def gone(cluster: ClusterClient, stagehand: SelfTestDriver, pause: Callable[[float], None]) -> tuple[str, ...]:
+def gone(cluster: ClusterClient, driver: SelfTestDriver, pause: Callable[[float], None]) -> tuple[str, ...]:
     """Waits until all that `clean` removes is gone; gives the names of what is not, after a while."""
     left: tuple[str, ...] = ()
     for _ in range(_GONE_S):
-        left = tuple(str(ref_of(entry)) for objects in _ours(cluster, stagehand) for entry in objects)
+        left = tuple(str(ref_of(entry)) for objects in _ours(cluster, driver) for entry in objects)
         if not left:
             break
         pause(1)
     return left
 
 
-def _ours(cluster: ClusterClient, stagehand: SelfTestDriver) -> tuple[tuple[JsonObject, ...], ...]:
+def _ours(cluster: ClusterClient, driver: SelfTestDriver) -> tuple[tuple[JsonObject, ...], ...]:
     """Namespaces, then the others: queues wait for their jobs."""
-    kinds = (("namespaces",), (_CLASSES, *stagehand.kinds))
+    kinds = (("namespaces",), (_CLASSES, *driver.kinds))
     try:
         return cluster.list(*(Select(some, labels=OURS) for some in kinds))
     except ApiError as error:

@@ -16,9 +16,9 @@ from pai_install.run.self_test.observe import last_warning, samples
 from pai_install.schedulers.registry import backend_of
 from pai_install.schedulers.self_test.driver import SelfTestDriver
 from pai_install.schedulers.self_test.manifests import gang_objects, namespaces, queue_objects, setting
-from pai_install.schedulers.self_test.model import OURS, RUN, Gang, Sample, Scenario, Scene
-from pai_install.schedulers.self_test.objects import Cast
-from pai_install.schedulers.self_test.scenario_run import Course, begun, refused, seen, told
+from pai_install.schedulers.self_test.model import OURS, RUN, Gang, Sample, Scenario, ScenarioStep
+from pai_install.schedulers.self_test.objects import SelfTestContext
+from pai_install.schedulers.self_test.scenario_run import ScenarioRun, begun, refused, seen, told
 from pai_install.system.words import plural
 
 POLL_S = 0.5
@@ -29,11 +29,11 @@ _ATTEMPTS = 3
 
 
 @dataclass
-class Theatre:
+class SelfTestRunner:
     """Where scenarios are played. clock: seconds; pause: waits for as many."""
 
     cluster: ClusterClient
-    cast: Cast
+    context: SelfTestContext
     clock: Callable[[], float] = time.monotonic
     pause: Callable[[float], None] = time.sleep
     blind: int = field(default=0, init=False)
@@ -43,64 +43,64 @@ class Theatre:
         self.began = self.clock()
 
     @property
-    def stagehand(self) -> SelfTestDriver:
+    def driver(self) -> SelfTestDriver:
         """How its scheduler is asked."""
-        return backend_of(self.cast.backend).self_test
+        return backend_of(self.context.backend).self_test
 
     @property
     def now_s(self) -> float:
         """Seconds since it opened."""
         return round(self.clock() - self.began, 2)
 
-    def play(self, scenarios: Sequence[Scenario]) -> list[Course]:
+    def play(self, scenarios: Sequence[Scenario]) -> list[ScenarioRun]:
         """Plays all; the disruptive ones last, while the scheduler is stopped.
 
         What an earlier run left goes first, what this one made goes last, also after Ctrl-C. Raises PaiError when the
         cluster does not answer, or what an earlier run left does not go.
         """
-        clean(self.cluster, self.stagehand)
-        if left := gone(self.cluster, self.stagehand, self.pause):
+        clean(self.cluster, self.driver)
+        if left := gone(self.cluster, self.driver, self.pause):
             raise _stays(left)
         try:
-            courses = self._all(scenarios)
+            runs = self._all(scenarios)
         finally:
-            clean(self.cluster, self.stagehand)
-        gone(self.cluster, self.stagehand, self.pause)
-        return courses
+            clean(self.cluster, self.driver)
+        gone(self.cluster, self.driver, self.pause)
+        return runs
 
-    def _all(self, scenarios: Sequence[Scenario]) -> list[Course]:
+    def _all(self, scenarios: Sequence[Scenario]) -> list[ScenarioRun]:
         # made, not applied: a namespace of that name that is someone else's must not become the test's
-        self.cluster.create(namespaces(self.cast, scenarios))
-        self._apply(setting(self.cast))
-        self.cluster.patch(list(given(self.cast.machines, scenarios)))
+        self.cluster.create(namespaces(self.context, scenarios))
+        self._apply(setting(self.context))
+        self.cluster.patch(list(given(self.context.machines, scenarios)))
         ended = self._together([one for one in scenarios if not one.disruptive])
         return [*ended, *self._without_scheduler([one for one in scenarios if one.disruptive])]
 
-    def _without_scheduler(self, scenarios: Sequence[Scenario]) -> list[Course]:
+    def _without_scheduler(self, scenarios: Sequence[Scenario]) -> list[ScenarioRun]:
         if not scenarios:
             return []
         try:
-            stop_controllers(self.cluster, self.stagehand.namespaces)
+            stop_controllers(self.cluster, self.driver.namespaces)
             return self._together(scenarios)
         except ApiError as error:  # what was seen before must still be told
             return [refused(begun(one, self.now_s), _said(error)) for one in scenarios]
         finally:
-            start_controllers(self.cluster, self.stagehand.namespaces)
+            start_controllers(self.cluster, self.driver.namespaces)
 
-    def _together(self, scenarios: Sequence[Scenario]) -> list[Course]:
-        courses = [self._begun(one) for one in scenarios]
-        while any(course.scene for course in courses):
+    def _together(self, scenarios: Sequence[Scenario]) -> list[ScenarioRun]:
+        runs = [self._begun(one) for one in scenarios]
+        while any(run.step for run in runs):
             self.pause(POLL_S)
             looked = self._look(scenarios)
             if looked:
-                courses = [self._moved(course, looked[course.scenario.name]) for course in courses]
-        return courses
+                runs = [self._moved(run, looked[run.scenario.name]) for run in runs]
+        return runs
 
     def _look(self, scenarios: Sequence[Scenario]) -> dict[str, Sample]:
         """Every scenario as it is now; nothing where the API did not answer. Raises PaiError after many such looks."""
-        ours = f"{OURS},{RUN}={self.cast.run}"
+        ours = f"{OURS},{RUN}={self.context.run}"
         try:
-            (found,) = self.cluster.list(Select(("pods", *self.stagehand.jobs), labels=ours))
+            (found,) = self.cluster.list(Select(("pods", *self.driver.jobs), labels=ours))
         except PaiError:
             self.blind += 1
             if self.blind > _BLIND:
@@ -109,43 +109,43 @@ class Theatre:
         self.blind = 0
         return dict(samples(found, scenarios, self.now_s))
 
-    def _begun(self, scenario: Scenario) -> Course:
-        course = begun(scenario, self.now_s)
-        return self._act(course, scenario.scenes[0], queue_objects(self.cast, scenario))
+    def _begun(self, scenario: Scenario) -> ScenarioRun:
+        run = begun(scenario, self.now_s)
+        return self._act(run, scenario.steps[0], queue_objects(self.context, scenario))
 
-    def _moved(self, course: Course, sample: Sample) -> Course:
-        """The course after a look, with what its next scene does."""
-        before, moved = course.scene, seen(course, sample)
-        if before is None or moved.place == course.place:
+    def _moved(self, run: ScenarioRun, sample: Sample) -> ScenarioRun:
+        """The run after a look, with what its next step does."""
+        before, moved = run.step, seen(run, sample)
+        if before is None or moved.place == run.place:
             return moved
-        moved = told(moved, before.name, self._said(course.scenario))
-        return moved if moved.scene is None else self._act(moved, moved.scene)
+        moved = told(moved, before.name, self._said(run.scenario))
+        return moved if moved.step is None else self._act(moved, moved.step)
 
     def _said(self, scenario: Scenario) -> str:
         """Why jobs wait, in the scheduler's own words; without such words what went wrong last."""
         warnings = Select(("events",), scenario.namespace, fields="type=Warning")
-        words = [Select((kind,), scenario.namespace) for kind in (self.stagehand.words,) if kind]
+        words = [Select((kind,), scenario.namespace) for kind in (self.driver.words,) if kind]
         try:
             events, *found = self.cluster.list(warnings, *words)
         except PaiError:
             return ""
-        return next(filter(None, map(self.stagehand.why, found)), "") or last_warning(events)
+        return next(filter(None, map(self.driver.why, found)), "") or last_warning(events)
 
-    def _act(self, course: Course, scene: Scene, queues: Sequence[JsonObject] = ()) -> Course:
-        """Does what a scene does."""
-        scenario = course.scenario
+    def _act(self, run: ScenarioRun, step: ScenarioStep, queues: Sequence[JsonObject] = ()) -> ScenarioRun:
+        """Does what a step does."""
+        scenario = run.scenario
         try:
-            for name in scene.ends:
+            for name in step.ends:
                 self.cluster.delete([ref_of(entry) for entry in self._gang(scenario, scenario.gangs[name])])
-            if victim := course.victim():
+            if victim := run.victim():
                 self.cluster.delete([Ref("pods", victim, scenario.namespace)])
-            self._apply([*queues, *(entry for gang in scene.starts for entry in self._gang(scenario, gang))])
+            self._apply([*queues, *(entry for gang in step.starts for entry in self._gang(scenario, gang))])
         except ApiError as error:
-            return refused(course, _said(error))
-        return course
+            return refused(run, _said(error))
+        return run
 
     def _gang(self, scenario: Scenario, gang: Gang) -> tuple[JsonObject, ...]:
-        return gang_objects(self.cast, scenario, gang)
+        return gang_objects(self.context, scenario, gang)
 
     def _apply(self, objects: Sequence[JsonObject]) -> None:
         """Makes objects. Raises ApiError where they are refused again and again."""

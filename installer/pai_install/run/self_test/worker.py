@@ -14,16 +14,18 @@ from pai_install.checks.verdict import Verdict
 from pai_install.cluster.client import ClusterClient, Select
 from pai_install.kube.schedulable import takers_of
 from pai_install.run.actions import LocalWorker
-from pai_install.run.self_test.runner import Theatre
+from pai_install.run.self_test.runner import SelfTestRunner
 from pai_install.schedulers.hived.self_test import busy, programme
 from pai_install.schedulers.last_applied import kept_of
-from pai_install.schedulers.self_test.guarantees import PROMISES, START, left_out, unpromised
-from pai_install.schedulers.self_test.judge import Play, judged, started, untried
+from pai_install.schedulers.registry import backend_of
+from pai_install.schedulers.self_test.guarantees import PROMISES, START, left_out
+from pai_install.schedulers.self_test.judge import RecordedScenario, judged, started, untried
+from pai_install.schedulers.self_test.manifests import scenarios
 from pai_install.schedulers.self_test.model import Scenario
-from pai_install.schedulers.self_test.objects import Cast
+from pai_install.schedulers.self_test.objects import SelfTestContext
 from pai_install.schedulers.self_test.record import as_data
-from pai_install.schedulers.self_test.scenario_run import Course
-from pai_install.schedulers.self_test.scenarios import QUICK, Bounds, scenarios
+from pai_install.schedulers.self_test.scenario_run import ScenarioRun
+from pai_install.schedulers.self_test.scenarios import QUICK, Bounds
 from pai_install.schedulers.volcano.self_test import node_groups
 from pai_install.scheduling.model import Backend, Scheduling
 from pai_install.system.files import write_atomic
@@ -39,14 +41,14 @@ def self_test(cluster: ClusterClient, kept: Path) -> LocalWorker:
         backend: Backend = arguments["backend"]
         bounds = Bounds(**arguments["bounds"])
         places = tuple(arguments["machines"]), tuple(arguments["groups"])
-        cast = Cast(backend, secrets.token_hex(4), arguments["image"], *places)
+        context = SelfTestContext(backend, secrets.token_hex(4), arguments["image"], *places)
 
         def wanted(scenario: Scenario) -> bool:
             return bool(arguments["disruptive"]) or not scenario.disruptive
 
-        courses, reasons = _played(cluster, cast, arguments, bounds, wanted)
-        _keep(kept, backend, courses)
-        return findings(backend, courses, bounds, reasons)
+        runs, reasons = _played(cluster, context, arguments, bounds, wanted)
+        _keep(kept, backend, runs)
+        return findings(backend, runs, reasons)
 
     return work
 
@@ -59,71 +61,73 @@ def _quick(cluster: ClusterClient, kept: Path, arguments: Mapping[str, Any]) -> 
     backend: Backend = arguments["backend"]
     bounds = Bounds(**arguments["bounds"])
     names = tuple(node.name for node in machines)
-    cast = Cast(
+    context = SelfTestContext(
         backend, secrets.token_hex(4), arguments["image"], names, tuple(node_groups(node.labels for node in machines))
     )
-    courses, reasons = _played(cluster, cast, arguments, bounds, lambda scenario: scenario.name in QUICK)
-    _keep(kept, backend, courses)
-    if not courses:
+    runs, reasons = _played(cluster, context, arguments, bounds, lambda scenario: scenario.name in QUICK)
+    _keep(kept, backend, runs)
+    if not runs:
         return (untried(START, f"{'; '.join(dict.fromkeys(reasons.values()))}; pai-install scheduler test tries it"),)
-    found = findings(backend, courses, bounds, reasons)
+    found = findings(backend, runs, reasons)
     return tuple(one for one in found if one.verdict is not Verdict.SKIP)
 
 
 def _played(
     cluster: ClusterClient,
-    cast: Cast,
+    context: SelfTestContext,
     arguments: Mapping[str, Any],
     bounds: Bounds,
     wanted: Callable[[Scenario], bool],
-) -> tuple[list[Course], Mapping[str, str]]:
+) -> tuple[list[ScenarioRun], Mapping[str, str]]:
     """The scenarios that are wanted; check -> why this run did not try it."""
-    if cast.backend == "hived":
+    if context.backend == "hived":
         scheduling = kept_of(arguments["kept"])
         assert scheduling is not None  # noqa: S101 - the operation has made it
-        return _in_turn(cluster, cast, scheduling, bounds, wanted)
-    played = tuple(filter(wanted, scenarios(cast.backend, bounds)))
-    return (Theatre(cluster, cast).play(played) if played else []), {}
+        return _in_turn(cluster, context, scheduling, bounds, wanted)
+    played = tuple(filter(wanted, scenarios(context.backend, bounds)))
+    return (SelfTestRunner(cluster, context).play(played) if played else []), {}
 
 
 def _in_turn(
-    cluster: ClusterClient, cast: Cast, scheduling: Scheduling, bounds: Bounds, wanted: Callable[[Scenario], bool]
-) -> tuple[list[Course], Mapping[str, str]]:
+    cluster: ClusterClient,
+    context: SelfTestContext,
+    scheduling: Scheduling,
+    bounds: Bounds,
+    wanted: Callable[[Scenario], bool],
+) -> tuple[list[ScenarioRun], Mapping[str, str]]:
     """HiveD's, one after the other in one virtual cluster; what a user's job came into says nothing, and ends it."""
     nodes, pods = cluster.list(Select(("nodes",)), Select(("pods",)))
     found = programme(scheduling, nodes, pods, bounds)
     acts = [act for act in found.acts if wanted(act.scenario)]
-    courses: list[Course] = []
+    runs: list[ScenarioRun] = []
     for number, act in enumerate(acts):
-        played = Theatre(cluster, replace(cast, stage=act.stage)).play((act.scenario,))
+        played = SelfTestRunner(cluster, replace(context, cells=act.stage)).play((act.scenario,))
         if busy(scheduling, act.stage.sku, cluster.list(Select(("pods",)))[0]):
             missed = [check for left in acts[number:] for check in left.scenario.checks]
-            return courses, {**found.reasons, **dict.fromkeys(missed, "a user's job came meanwhile")}
-        courses += played
-    return courses, found.reasons
+            return runs, {**found.reasons, **dict.fromkeys(missed, "a user's job came meanwhile")}
+        runs += played
+    return runs, found.reasons
 
 
 def findings(
-    backend: Backend, courses: Sequence[Course], bounds: Bounds, reasons: Mapping[str, str] | None = None
+    backend: Backend, runs: Sequence[ScenarioRun], reasons: Mapping[str, str] | None = None
 ) -> tuple[Finding, ...]:
     """One for every promise that any scheduler makes, in their order. reasons: check -> why it was not tried."""
-    found = {finding.id: finding for finding in _judged(backend, courses, bounds, reasons)}
+    found = {finding.id: finding for finding in _judged(backend, runs, reasons)}
     return tuple(found[check] for check in PROMISES if check in found)
 
 
-def _judged(
-    backend: Backend, courses: Sequence[Course], bounds: Bounds, reasons: Mapping[str, str] | None
-) -> Iterator[Finding]:
-    plays = [Play(course.scenario, course.recording, bounds.back_s) for course in courses]
-    if plays:
-        yield started(plays)
-    for play in plays:
-        yield from judged(play)
-    played = tuple(course.scenario for course in courses)
-    for check, reason in (*unpromised(backend), *left_out(backend, played, reasons)):
+def _judged(backend: Backend, runs: Sequence[ScenarioRun], reasons: Mapping[str, str] | None) -> Iterator[Finding]:
+    recorded = [RecordedScenario(run.scenario, run.recording) for run in runs]
+    if recorded:
+        yield started(recorded)
+    for run in recorded:
+        yield from judged(run)
+    played = tuple(run.scenario for run in runs)
+    for check, reason in left_out(backend_of(backend).self_test.unsupported, played, reasons):
         yield untried(check, reason)
 
 
-def _keep(path: Path, backend: Backend, courses: Sequence[Course]) -> None:
-    recordings = [as_data(course.recording) for course in courses]
+def _keep(path: Path, backend: Backend, runs: Sequence[ScenarioRun]) -> None:
+    recordings = [as_data(run.recording) for run in runs]
     write_atomic(path, json.dumps({"backend": backend, "recordings": recordings}) + "\n", mode=0o600)

@@ -13,10 +13,18 @@ from dataclasses import dataclass
 from pai_install.kube.objects import JsonObject as Found
 from pai_install.kube.objects import child, text
 from pai_install.schedulers.hived.cells import leaf_types
+from pai_install.schedulers.hived.compile import class_value
 from pai_install.schedulers.hived.usage import hived_pods
 from pai_install.schedulers.self_test.driver import SelfTestDriver
 from pai_install.schedulers.self_test.model import PLACES, Gang, Scenario
-from pai_install.schedulers.self_test.objects import CELL_PRIORITIES, Cast, CellStage, JsonObject, job_spec, meta
+from pai_install.schedulers.self_test.objects import (
+    CELL_PRIORITIES,
+    CellSite,
+    JsonObject,
+    SelfTestContext,
+    job_spec,
+    meta,
+)
 from pai_install.schedulers.self_test.scenarios import Bounds, on_cells, on_cores
 from pai_install.scheduling.job_queue import HIVED_MARKER, HIVED_SCHEDULER, HIVED_SPEC
 from pai_install.scheduling.model import PRIORITIES, Priority, Scheduling, Supply, VirtualCluster
@@ -38,7 +46,7 @@ _RESTARTS = 10
 class Act:
     """A scenario, and where it is played."""
 
-    stage: CellStage
+    stage: CellSite
     scenario: Scenario
 
 
@@ -55,7 +63,7 @@ def programme(scheduling: Scheduling, nodes: Iterable[Found], pods: Iterable[Fou
     known, theirs = tuple(nodes), tuple(pod for pod in pods if not _of_the_test(pod))
     found = [_stage(scheduling, *one, known, theirs) for one in _shares(scheduling)]
     stages = sorted(
-        (it for it in found if isinstance(it, CellStage)), key=lambda it: (not it.devices, it.room * it.unit)
+        (it for it in found if isinstance(it, CellSite)), key=lambda it: (not it.devices, it.room * it.unit)
     )
     refused = "; ".join(dict.fromkeys(it for it in found if isinstance(it, str)))
     if not stages:
@@ -68,7 +76,7 @@ def programme(scheduling: Scheduling, nodes: Iterable[Found], pods: Iterable[Fou
     return Programme(tuple(acts), dict(_reasons(stage, refused)))
 
 
-def _reasons(stage: CellStage, refused: str) -> Iterator[tuple[str, str]]:
+def _reasons(stage: CellSite, refused: str) -> Iterator[tuple[str, str]]:
     """Why what a full programme has may be missing."""
     why = f"{stage.cluster} has all machines of {stage.sku}: there is no one to borrow from"
     if stage.total > stage.room:
@@ -77,7 +85,7 @@ def _reasons(stage: CellStage, refused: str) -> Iterator[tuple[str, str]]:
     yield "scheduler-cores", refused or "no virtual cluster is guaranteed machines without devices"
 
 
-def _total(stage: CellStage) -> int:
+def _total(stage: CellSite) -> int:
     return stage.total if stage.total <= _MOST else 0
 
 
@@ -101,7 +109,7 @@ def _stage(
     supply: Supply,
     nodes: tuple[Found, ...],
     pods: tuple[Found, ...],
-) -> CellStage | str:
+) -> CellSite | str:
     """The stage, or why the share is none."""
     if busy(scheduling, supply.sku, pods):
         return f"jobs have or want {supply.sku}: it is tried while none does"
@@ -114,7 +122,7 @@ def _stage(
     if not _LEAST <= room <= _MOST:
         return f"{cluster.name} has room for {room} pods of {supply.sku}; the test needs {_LEAST} to {_MOST}"
     guests = [one.name for one in scheduling.clusters if one is not cluster and one.share(supply.sku) is not None]
-    return CellStage(
+    return CellSite(
         cluster=cluster.name,
         guest=(guests or [cluster.name])[0],
         sku=supply.sku,
@@ -143,31 +151,31 @@ def _of_the_test(pod: Found) -> bool:
     return text(child(pod, "metadata").get("namespace")).startswith(f"{PLACES}-")
 
 
-def gang_objects(cast: Cast, scenario: Scenario, gang: Gang) -> tuple[JsonObject, ...]:
+def gang_objects(context: SelfTestContext, scenario: Scenario, gang: Gang) -> tuple[JsonObject, ...]:
     """A JobSet that is one affinity group, and begins again as a whole when it loses a pod: as users' jobs do."""
     roles = [
-        {"name": f"role-{number}", "replicas": 1, "template": {"spec": _job(cast, scenario, gang, pods)}}
+        {"name": f"role-{number}", "replicas": 1, "template": {"spec": _job(context, scenario, gang, pods)}}
         for number, pods in enumerate(gang.tasks)
     ]
     spec = {"replicatedJobs": roles, "failurePolicy": {"maxRestarts": _RESTARTS}}
-    metadata = meta(cast, gang.name, scenario.namespace, gang.name)
+    metadata = meta(context, gang.name, scenario.namespace, gang.name)
     return ({"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": metadata, "spec": spec},)
 
 
-def _job(cast: Cast, scenario: Scenario, gang: Gang, pods: int) -> JsonObject:
-    assert cast.stage is not None  # noqa: S101 - HiveD's scenarios come with one
+def _job(context: SelfTestContext, scenario: Scenario, gang: Gang, pods: int) -> JsonObject:
+    assert context.cells is not None  # noqa: S101 - HiveD's scenarios come with one
     borrows = gang.queue == _GUEST
-    cluster = cast.stage.guest if borrows else cast.stage.cluster
-    spec = job_spec(cast, scenario, gang, pods)
+    cluster = context.cells.guest if borrows else context.cells.cluster
+    spec = job_spec(context, scenario, gang, pods)
     template = spec["template"]
-    template["metadata"]["annotations"] = {HIVED_SPEC: _annotation(cast, cast.stage, scenario, gang)}
+    template["metadata"]["annotations"] = {HIVED_SPEC: _annotation(context, context.cells, scenario, gang)}
     template["spec"]["schedulerName"] = f"{HIVED_SCHEDULER}{cluster}"
     if borrows:
         template["spec"]["priorityClassName"] = _BORROWS
     return {**spec, "backoffLimit": 0}
 
 
-def _annotation(cast: Cast, stage: CellStage, scenario: Scenario, gang: Gang) -> str:
+def _annotation(context: SelfTestContext, stage: CellSite, scenario: Scenario, gang: Gang) -> str:
     borrows = gang.queue == _GUEST
     lines = [
         f"virtualCluster: {stage.guest if borrows else stage.cluster}",
@@ -176,7 +184,7 @@ def _annotation(cast: Cast, stage: CellStage, scenario: Scenario, gang: Gang) ->
         f"leafCellNumber: {stage.unit}",
         "ignoreK8sSuggestedNodes: false",
         "affinityGroup:",
-        f"  name: {scenario.namespace}.{gang.name}.{cast.run}",
+        f"  name: {scenario.namespace}.{gang.name}.{context.run}",
         "  members:",
         f"  - podNumber: {gang.size}",
         f"    leafCellNumber: {stage.unit}",
@@ -184,4 +192,14 @@ def _annotation(cast: Cast, stage: CellStage, scenario: Scenario, gang: Gang) ->
     return "\n".join(lines)
 
 
-DRIVER = SelfTestDriver(JOBS, gang_objects, namespaces=CONTROLLERS)
+_UNSUPPORTED = {
+    "scheduler-requeue": "HiveD gives all pods of a job their cells at once: quota is never given without room"
+}
+DRIVER = SelfTestDriver(
+    JOBS,
+    gang_objects,
+    namespaces=CONTROLLERS,
+    unsupported=_UNSUPPORTED,
+    priorities={rank: class_value(priority) for rank, priority in CELL_PRIORITIES.items()},
+    knows_devices=False,
+)

@@ -10,8 +10,8 @@ from pai_install.schedulers.self_test.driver import SelfTestDriver
 from pai_install.schedulers.self_test.model import PREFIX, Gang, Queue, Scenario
 from pai_install.schedulers.self_test.objects import (
     PRIORITIES,
-    Cast,
     JsonObject,
+    SelfTestContext,
     amount,
     class_name,
     job_spec,
@@ -36,18 +36,23 @@ CONTROLLERS = ("pai-kueue", "pai-jobset")
 _NODES = {"kubernetes.io/os": "linux"}
 
 
-def shared(cast: Cast) -> tuple[JsonObject, ...]:
+def shared(context: SelfTestContext) -> tuple[JsonObject, ...]:
     """What all scenarios use: a topology, and classes of priority."""
     levels = [{"nodeLabel": HOST_LABEL}]
-    topology = {"apiVersion": API, "kind": "Topology", "metadata": meta(cast, PREFIX), "spec": {"levels": levels}}
+    topology = {"apiVersion": API, "kind": "Topology", "metadata": meta(context, PREFIX), "spec": {"levels": levels}}
     classes = [
-        {"apiVersion": API, "kind": "WorkloadPriorityClass", "metadata": meta(cast, class_name(rank)), "value": value}
+        {
+            "apiVersion": API,
+            "kind": "WorkloadPriorityClass",
+            "metadata": meta(context, class_name(rank)),
+            "value": value,
+        }
         for rank, value in PRIORITIES.items()
     ]
     return (topology, *classes)
 
 
-def queues(cast: Cast, scenario: Scenario) -> tuple[JsonObject, ...]:
+def queues(context: SelfTestContext, scenario: Scenario) -> tuple[JsonObject, ...]:
     """A flavor of its own, and per queue a ClusterQueue and a LocalQueue."""
     if not scenario.queues:
         return ()
@@ -55,14 +60,14 @@ def queues(cast: Cast, scenario: Scenario) -> tuple[JsonObject, ...]:
     flavor = {
         "apiVersion": API,
         "kind": "ResourceFlavor",
-        "metadata": meta(cast, scenario.title),
+        "metadata": meta(context, scenario.title),
         "spec": spec,
     }
-    pairs = [_queue(cast, scenario, queue) for queue in scenario.queues]
+    pairs = [_queue(context, scenario, queue) for queue in scenario.queues]
     return (flavor, *(one for pair in pairs for one in pair))
 
 
-def _queue(cast: Cast, scenario: Scenario, queue: Queue) -> tuple[JsonObject, JsonObject]:
+def _queue(context: SelfTestContext, scenario: Scenario, queue: Queue) -> tuple[JsonObject, JsonObject]:
     name = f"{scenario.title}-{queue.name}"
     spec: JsonObject = {
         "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": scenario.namespace}},
@@ -71,8 +76,8 @@ def _queue(cast: Cast, scenario: Scenario, queue: Queue) -> tuple[JsonObject, Js
     }
     if len(scenario.queues) > 1:
         spec["cohortName"] = scenario.title
-    whole = {"apiVersion": API, "kind": "ClusterQueue", "metadata": meta(cast, name), "spec": spec}
-    metadata = meta(cast, queue.name, scenario.namespace)
+    whole = {"apiVersion": API, "kind": "ClusterQueue", "metadata": meta(context, name), "spec": spec}
+    metadata = meta(context, queue.name, scenario.namespace)
     local = {"apiVersion": API, "kind": "LocalQueue", "metadata": metadata, "spec": {"clusterQueue": name}}
     return whole, local
 
@@ -87,23 +92,23 @@ def _quota(scenario: Scenario, queue: Queue) -> JsonObject:
     }
 
 
-def gang_objects(cast: Cast, scenario: Scenario, gang: Gang) -> tuple[JsonObject, ...]:
+def gang_objects(context: SelfTestContext, scenario: Scenario, gang: Gang) -> tuple[JsonObject, ...]:
     """A batch Job, or a JobSet where it has several roles."""
-    metadata = meta(cast, gang.name, scenario.namespace, gang.name)
+    metadata = meta(context, gang.name, scenario.namespace, gang.name)
     metadata["labels"] |= {QUEUE_LABEL: gang.queue, PRIORITY_LABEL: class_name(gang.rank)}
     if len(gang.tasks) == 1:
-        spec = _job(cast, scenario, gang, gang.size)
+        spec = _job(context, scenario, gang, gang.size)
         return ({"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec},)
     roles = [
-        {"name": f"role-{number}", "replicas": 1, "template": {"spec": _job(cast, scenario, gang, pods)}}
+        {"name": f"role-{number}", "replicas": 1, "template": {"spec": _job(context, scenario, gang, pods)}}
         for number, pods in enumerate(gang.tasks)
     ]
     spec = {"replicatedJobs": roles, "failurePolicy": {"maxRestarts": 3}}
     return ({"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": metadata, "spec": spec},)
 
 
-def _job(cast: Cast, scenario: Scenario, gang: Gang, pods: int) -> JsonObject:
-    spec = job_spec(cast, scenario, gang, pods)
+def _job(context: SelfTestContext, scenario: Scenario, gang: Gang, pods: int) -> JsonObject:
+    spec = job_spec(context, scenario, gang, pods)
     if scenario.topology:
         spec["template"]["metadata"]["annotations"] = {ANYWHERE: "true"}
     return spec
@@ -131,4 +136,14 @@ def pods_ready_s(configmaps: Sequence[Mapping[str, Any]]) -> float:
     return float(sum(int(number) * {"h": 3600, "m": 60, "s": 1}[unit] for number, unit in parts))
 
 
-DRIVER = SelfTestDriver(JOBS, gang_objects, queues, shared, WORDS, why, KINDS, CONTROLLERS)
+DRIVER = SelfTestDriver(
+    JOBS,
+    gang_objects,
+    queues,
+    shared,
+    WORDS,
+    why,
+    KINDS,
+    CONTROLLERS,
+    priorities=dict.fromkeys(PRIORITIES, 0),  # Kueue has priorities of its own, and evicts whole jobs itself
+)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, Protocol
 
 Rank = Literal["low", "high"]
 
@@ -52,11 +52,11 @@ class Gang:
         return sum(self.tasks)
 
 
-class Want(StrEnum):
-    """What a scene waits for of a gang.
+class Expectation(StrEnum):
+    """What a step waits for of a gang.
 
     WHOLE: all pods run. DONE: it has ended well. HOLDS: some pod has a place. GONE: none has. RENEWED: all pods run
-    and the one that the scene removed is not among them.
+    and the one that the step removed is not among them.
     """
 
     WHOLE = "whole"
@@ -67,19 +67,48 @@ class Want(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
-    """One step of a scenario: what is done, then what is waited for.
+class Violation:
+    """What was seen against a limit. value: with its numbers. expected: the limit. unseen: nothing shows either."""
 
-    starts, ends: gangs that are made, that are removed. loses: a gang of which one pod is removed.
-    wants: gang -> what must come; empty: what goes on is watched for within_s seconds.
+    message: str
+    value: str = ""
+    expected: str = ""
+    unseen: bool = False
+
+
+class Limit(Protocol):
+    """What must not be seen during a step."""
+
+    def violation(self, samples: Sequence[Sample], gangs: Mapping[str, Gang]) -> Violation | None:
+        """The first thing seen against the limit. gangs: of the scenario."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioStep:
+    """One step of a scenario: what is done, then what is waited for, and what it proves.
+
+    starts, ends: gangs that are created, that are deleted. loses: a gang of which one pod is deleted.
+    wants: gang -> its expected state; empty: the step watches for within_s seconds. missed: what it means if the
+    expected state does not come; empty: the step only prepares, and nothing is proven. due_s: seconds in which it has
+    to come; 0: within_s. limits: what must not be seen meanwhile. proves: checks that end with this step, where that
+    is not the last one of the scenario.
     """
 
     name: str
     starts: tuple[Gang, ...] = ()
     ends: tuple[str, ...] = ()
     loses: str = ""
-    wants: Mapping[str, Want] = field(default_factory=dict)
+    wants: Mapping[str, Expectation] = field(default_factory=dict)
     within_s: float = 60.0
+    missed: str = ""
+    due_s: float = 0.0
+    limits: tuple[Limit, ...] = ()
+    proves: str = ""
+
+    @property
+    def is_preparation(self) -> bool:
+        """Whether the step proves nothing by itself."""
+        return not self.missed if self.wants else not self.limits
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +123,7 @@ class Scenario:
     name: str
     checks: tuple[str, ...]
     queues: tuple[Queue, ...]
-    scenes: tuple[Scene, ...]
+    steps: tuple[ScenarioStep, ...]
     capacity: int = 4
     resource: str = ""
     unit: str = "1"
@@ -114,7 +143,7 @@ class Scenario:
     @property
     def gangs(self) -> Mapping[str, Gang]:
         """Every gang by its name."""
-        return {gang.name: gang for scene in self.scenes for gang in scene.starts}
+        return {gang.name: gang for step in self.steps for gang in step.starts}
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,8 +207,8 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
-class SceneMark:
-    """When a scene was. met_s: when all that it wants had come; None: it has not. why: what the scheduler said then."""
+class StepMark:
+    """When a step was. met_s: when all that it wants had come; None: it has not. why: what the scheduler said then."""
 
     name: str
     began_s: float
@@ -193,24 +222,24 @@ class Recording:
 
     scenario: str
     samples: tuple[Sample, ...] = ()
-    marks: tuple[SceneMark, ...] = ()
+    marks: tuple[StepMark, ...] = ()
     refused: str = ""
 
-    def mark(self, scene: str) -> SceneMark | None:
-        """A scene that began; None: the scenario did not come to it."""
-        return next((mark for mark in self.marks if mark.name == scene), None)
+    def mark(self, step: str) -> StepMark | None:
+        """A step that began; None: the scenario did not come to it."""
+        return next((mark for mark in self.marks if mark.name == step), None)
 
-    def during(self, scene: str) -> tuple[Sample, ...]:
-        """What was seen from the beginning of a scene to that of the next."""
+    def during(self, step: str) -> tuple[Sample, ...]:
+        """What was seen from the beginning of a step to that of the next."""
         names = [mark.name for mark in self.marks]
-        if scene not in names:
+        if step not in names:
             return ()
-        place = names.index(scene)
+        place = names.index(step)
         begins = self.marks[place].began_s
         ends = self.marks[place + 1].began_s if place + 1 < len(names) else float("inf")
         return tuple(sample for sample in self.samples if begins < sample.at_s <= ends)
 
     @property
     def missed(self) -> str:
-        """The scene that did not come to its end; empty where all did."""
+        """The step that did not come to its end; empty where all did."""
         return next((mark.name for mark in self.marks if mark.met_s is None), "")

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pai_install.schedulers.hived.compile import class_value
 from pai_install.schedulers.self_test.model import CORES, GANG, OURS, PREFIX, RUN, Gang, Rank, Scenario
 from pai_install.scheduling.model import HOST_LABEL, Backend
 
@@ -19,7 +18,7 @@ NOBODY = 65534
 
 
 @dataclass(frozen=True, slots=True)
-class CellStage:
+class CellSite:
     """A virtual cluster of the site that HiveD's scenarios are played in.
 
     guest: that of who borrows. leaf: HiveD's name for a cell of the SKU. unit: cells of a pod. room: pods that its
@@ -37,10 +36,10 @@ class CellStage:
 
 
 @dataclass(frozen=True, slots=True)
-class Cast:
+class SelfTestContext:
     """What all objects of a run share. run: marks them. image: has busybox. machines: names of the nodes to use.
 
-    groups: Volcano's names for groups of these nodes, which a queue has to name. stage: where HiveD is asked.
+    groups: Volcano's names for groups of these nodes, which a queue has to name. cells: where HiveD runs the test.
     """
 
     backend: Backend
@@ -48,7 +47,7 @@ class Cast:
     image: str
     machines: tuple[str, ...]
     groups: tuple[str, ...] = ()
-    stage: CellStage | None = None
+    cells: CellSite | None = None
 
     @property
     def labels(self) -> dict[str, str]:
@@ -62,20 +61,19 @@ def class_name(rank: Rank) -> str:
     return f"{PREFIX}-{rank}"
 
 
-def meta(cast: Cast, name: str, namespace: str = "", gang: str = "") -> JsonObject:
+def meta(context: SelfTestContext, name: str, namespace: str = "", gang: str = "") -> JsonObject:
     """The metadata of an object. gang: whose job it is; empty: of none."""
     where = {"namespace": namespace} if namespace else {}
-    return {"name": name, **where, "labels": {**cast.labels, **({GANG: gang} if gang else {})}}
+    return {"name": name, **where, "labels": {**context.labels, **({GANG: gang} if gang else {})}}
 
 
-def shared(cast: Cast) -> tuple[JsonObject, ...]:
-    """What all scenarios use: classes of priority. Those of Kueue take nothing: Kueue evicts whole jobs itself."""
-    values = _values(cast.backend)
+def shared(context: SelfTestContext, values: Mapping[Rank, int]) -> tuple[JsonObject, ...]:
+    """What all scenarios use: classes of priority. Those with the value 0 preempt no one."""
     return tuple(
         {
             "apiVersion": "scheduling.k8s.io/v1",
             "kind": "PriorityClass",
-            "metadata": meta(cast, class_name(rank)),
+            "metadata": meta(context, class_name(rank)),
             "value": value,
             "preemptionPolicy": "PreemptLowerPriority" if rank == "high" and value else "Never",
             "description": "The self-test of the scheduler; it is removed when that ends.",
@@ -84,21 +82,12 @@ def shared(cast: Cast) -> tuple[JsonObject, ...]:
     )
 
 
-def _values(backend: Backend) -> Mapping[Rank, int]:
-    """Kueue has priorities of its own; HiveD's have to be in its order for Kubernetes, too."""
-    if backend == "kueue":
-        return dict.fromkeys(PRIORITIES, 0)
-    if backend == "hived":
-        return {rank: class_value(priority) for rank, priority in CELL_PRIORITIES.items()}
-    return PRIORITIES
-
-
-def namespace(cast: Cast, scenario: Scenario) -> JsonObject:
+def namespace(context: SelfTestContext, scenario: Scenario) -> JsonObject:
     """Where its jobs are."""
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": meta(cast, scenario.namespace)}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": meta(context, scenario.namespace)}
 
 
-def pod_template(cast: Cast, scenario: Scenario, gang: Gang, scheduler: str = "") -> JsonObject:
+def pod_template(context: SelfTestContext, scenario: Scenario, gang: Gang, scheduler: str = "") -> JsonObject:
     """A pod that holds one unit, sleeps, and ends at once when it is told to."""
     sleep = f"trap 'exit 143' TERM; busybox sleep {gang.seconds or 3600} & wait $!"
     resources = {"requests": {scenario.resource: scenario.unit}, "limits": {scenario.resource: scenario.unit}}
@@ -116,7 +105,7 @@ def pod_template(cast: Cast, scenario: Scenario, gang: Gang, scheduler: str = ""
         "containers": [
             {
                 "name": "sleep",
-                "image": cast.image,
+                "image": context.image,
                 "command": ["/bin/busybox", "sh", "-c", sleep],
                 "resources": resources,
                 "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
@@ -126,8 +115,8 @@ def pod_template(cast: Cast, scenario: Scenario, gang: Gang, scheduler: str = ""
     if scheduler:
         spec["schedulerName"] = scheduler
     if scenario.resource == CORES:
-        spec["affinity"] = _on(cast.machines)
-    return {"metadata": {"labels": {**cast.labels, GANG: gang.name}}, "spec": spec}
+        spec["affinity"] = _on(context.machines)
+    return {"metadata": {"labels": {**context.labels, GANG: gang.name}}, "spec": spec}
 
 
 def _on(machines: Sequence[str]) -> JsonObject:
@@ -136,21 +125,21 @@ def _on(machines: Sequence[str]) -> JsonObject:
     return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
 
 
-def bare_pod(cast: Cast, scenario: Scenario, gang: Gang) -> JsonObject:
+def bare_pod(context: SelfTestContext, scenario: Scenario, gang: Gang) -> JsonObject:
     """A pod without a job, as those of the system are to the scheduler of jobs."""
-    template = pod_template(cast, scenario, gang)
-    metadata = meta(cast, gang.name, scenario.namespace, gang.name)
+    template = pod_template(context, scenario, gang)
+    metadata = meta(context, gang.name, scenario.namespace, gang.name)
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
 
 
-def job_spec(cast: Cast, scenario: Scenario, gang: Gang, pods: int) -> JsonObject:
+def job_spec(context: SelfTestContext, scenario: Scenario, gang: Gang, pods: int) -> JsonObject:
     """The spec of a batch Job that needs all of its pods at once."""
     return {
         "completionMode": "Indexed",
         "parallelism": pods,
         "completions": pods,
         "backoffLimit": 6,
-        "template": pod_template(cast, scenario, gang),
+        "template": pod_template(context, scenario, gang),
     }
 
 

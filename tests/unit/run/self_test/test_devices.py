@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pai_install.kube.model import Node
 from pai_install.run.self_test.devices import given, taken
-from pai_install.schedulers.self_test.scenarios import Bounds, scenarios
+from pai_install.schedulers.self_test.manifests import scenarios
+from pai_install.schedulers.self_test.scenarios import Bounds
 
 
 def test_machines_share_what_each_scenario_needs() -> None:

@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 from pai_install.run.self_test.observe import last_warning, samples
-from pai_install.schedulers.self_test.model import Gang, GangSeen, PodSeen, Scenario, Scene
+from pai_install.schedulers.self_test.model import Gang, GangSeen, PodSeen, Scenario, ScenarioStep
 
-PLAY = Scenario("play", (), (), (Scene("start", starts=(Gang("pair", "only", (2,)), Gang("other", "only", (1,)))),))
+PLAY = Scenario(
+    "play", (), (), (ScenarioStep("start", starts=(Gang("pair", "only", (2,)), Gang("other", "only", (1,)))),)
+)
 
 
 def entry(kind: str, name: str, gang: str = "pair", **more: Any) -> dict[str, Any]:

@@ -10,20 +10,21 @@ import pytest
 from pai_install.checks.finding import Finding
 from pai_install.cluster.client import ApiError, ClusterClient
 from pai_install.run.self_test.cleanup import REPLICAS
-from pai_install.run.self_test.runner import Theatre
+from pai_install.run.self_test.runner import SelfTestRunner
 from pai_install.run.self_test.worker import findings
 from pai_install.schedulers.self_test.guarantees import PROMISES
-from pai_install.schedulers.self_test.objects import Cast
-from pai_install.schedulers.self_test.scenarios import Bounds, scenarios
+from pai_install.schedulers.self_test.manifests import scenarios
+from pai_install.schedulers.self_test.objects import SelfTestContext
+from pai_install.schedulers.self_test.scenarios import Bounds
 from tests.errors import raises
 from tests.unit.run.self_test.simulated import MACHINES, Behaviour, SimulatedCluster
 
-CAST = Cast("kueue", "run-1", "busybox@sha256:1", MACHINES)
+CAST = SelfTestContext("kueue", "run-1", "busybox@sha256:1", MACHINES)
 BOUNDS = Bounds(requeue_s=50)
 
 
-def theatre(cluster: SimulatedCluster) -> Theatre:
-    return Theatre(cast("ClusterClient", cluster), CAST, cluster.clock, cluster.pause)
+def theatre(cluster: SimulatedCluster) -> SelfTestRunner:
+    return SelfTestRunner(cast("ClusterClient", cluster), CAST, cluster.clock, cluster.pause)
 
 
 def deployment(replicas: int, **notes: str) -> dict[str, Any]:
@@ -34,8 +35,8 @@ def deployment(replicas: int, **notes: str) -> dict[str, Any]:
 def played(cluster: SimulatedCluster, *, disruptive: bool = True) -> dict[str, Finding]:
     """Check -> finding, after a whole test."""
     chosen = [one for one in scenarios("kueue", BOUNDS) if disruptive or not one.disruptive]
-    courses = theatre(cluster).play(chosen)
-    return {found.id: found for found in findings("kueue", courses, BOUNDS)}
+    runs = theatre(cluster).play(chosen)
+    return {found.id: found for found in findings("kueue", runs)}
 
 
 def test_a_scheduler_that_keeps_its_promises_passes_all() -> None:
@@ -174,7 +175,7 @@ def test_an_interrupted_test_takes_everything_away() -> None:
         cluster.pause(seconds)
 
     with pytest.raises(KeyboardInterrupt):
-        Theatre(cast("ClusterClient", cluster), CAST, cluster.clock, pause).play(scenarios("kueue", BOUNDS))
+        SelfTestRunner(cast("ClusterClient", cluster), CAST, cluster.clock, pause).play(scenarios("kueue", BOUNDS))
     assert cluster.objects == {}
     assert cluster.devices == {name: {} for name in MACHINES}
 

@@ -13,8 +13,8 @@ import pytest
 from pai_install.run.self_test import worker
 from pai_install.schedulers.last_applied import kept_object
 from pai_install.schedulers.self_test.model import Scenario
-from pai_install.schedulers.self_test.objects import Cast
-from pai_install.schedulers.self_test.scenario_run import Course, begun
+from pai_install.schedulers.self_test.objects import SelfTestContext
+from pai_install.schedulers.self_test.scenario_run import ScenarioRun, begun
 from pai_install.schedulers.volcano.self_test import GROUP_LABEL
 from pai_install.scheduling.job_queue import HIVED_SPEC
 from tests.unit.cluster.fake import FakeCluster
@@ -35,15 +35,15 @@ def node(name: str, ready: str = "True", group: str = "") -> dict[str, Any]:
 class Stage:
     """What was played, by whom."""
 
-    casts: list[Cast] = field(default_factory=list)
+    casts: list[SelfTestContext] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
 
-    def open(self, cluster: object, cast: Cast) -> Stage:
+    def open(self, cluster: object, context: SelfTestContext) -> Stage:
         del cluster
-        self.casts.append(cast)
+        self.casts.append(context)
         return self
 
-    def play(self, scenarios: Sequence[Scenario]) -> list[Course]:
+    def play(self, scenarios: Sequence[Scenario]) -> list[ScenarioRun]:
         self.names += [one.name for one in scenarios]
         return [begun(one, 0.0) for one in scenarios]
 
@@ -51,7 +51,7 @@ class Stage:
 @pytest.fixture
 def stage(monkeypatch: pytest.MonkeyPatch) -> Stage:
     made = Stage()
-    monkeypatch.setattr(worker, "Theatre", made.open)
+    monkeypatch.setattr(worker, "SelfTestRunner", made.open)
     return made
 
 
@@ -65,8 +65,8 @@ def test_the_workers_that_take_pods_now_are_asked(tmp_path: Path, stage: Stage) 
     nodes = node("one", "False"), node("two", group="a100"), node("three", group="own.x"), node("master")
     found = tried(tmp_path, "volcano", *nodes)
     assert stage.names == ["quota", "gang", "borrow"]
-    (cast,) = stage.casts
-    assert (cast.machines, cast.groups) == (("three", "two"), ("a100", "own.x"))
+    (context,) = stage.casts
+    assert (context.machines, context.groups) == (("three", "two"), ("a100", "own.x"))
     assert sorted(found) == [f"scheduler-{name}" for name in ("borrow", "gang", "quota", "reclaim", "start")]
     assert "PASS" not in found.values(), "nothing was seen"
     assert json.loads((tmp_path / "kept.json").read_text())["backend"] == "volcano"
@@ -111,7 +111,7 @@ def test_scenarios_of_hived_are_played_one_after_the_other(tmp_path: Path, stage
     found = on_hived(tmp_path, FakeCluster.of(machine("a100-1"), machine("a100-2")))
     assert stage.names == ["quota", "priority", "restart", "gang", "deadlock", "oversize", "borrow"]
     assert len(stage.casts) == len(stage.names)
-    assert {one.stage.cluster for one in stage.casts if one.stage} == {"research"}
+    assert {one.cells.cluster for one in stage.casts if one.cells} == {"research"}
     assert "--disruptive" in found["scheduler-down"][1]
     assert found["scheduler-requeue"][0] == "SKIP"
 
@@ -133,7 +133,7 @@ def test_beside_jobs_of_users_hived_is_not_tried_and_that_is_told(tmp_path: Path
 def test_what_a_users_job_came_into_says_nothing(tmp_path: Path, stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = FakeCluster.of(machine("a100-1"), machine("a100-2"))
 
-    def play(scenarios: Sequence[Scenario]) -> list[Course]:
+    def play(scenarios: Sequence[Scenario]) -> list[ScenarioRun]:
         stage.names += [one.name for one in scenarios]
         if scenarios[0].name == "restart":
             cluster.apply([users_pod()], force=True)

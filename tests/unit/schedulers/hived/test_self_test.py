@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from pai_install.schedulers.hived.compile import class_value
 from pai_install.schedulers.hived.self_test import Programme, busy, gang_objects, programme
-from pai_install.schedulers.self_test.guarantees import PROMISES, START, left_out, unpromised
-from pai_install.schedulers.self_test.objects import CELL_PRIORITIES, Cast, CellStage
+from pai_install.schedulers.registry import backend_of
+from pai_install.schedulers.self_test.guarantees import PROMISES, START, left_out
+from pai_install.schedulers.self_test.objects import CELL_PRIORITIES, CellSite, SelfTestContext
 from pai_install.schedulers.self_test.scenarios import Bounds, on_cells
 from pai_install.scheduling.job_queue import HIVED_MARKER, HIVED_SPEC, hived_spec
 from pai_install.scheduling.model import PRIORITIES, Scheduling, Supply
@@ -21,7 +22,7 @@ from tests.virtual_clusters import CASES, cluster, cores, gpus, pinned, share, s
 
 BOUNDS = Bounds()
 SMALL = {"scheduler-borrow", "scheduler-reclaim"}
-STAGE = CellStage("research", "product", "a100", "a100", unit=2, room=4, total=8, devices=True)
+STAGE = CellSite("research", "product", "a100", "a100", unit=2, room=4, total=8, devices=True)
 
 
 def nodes(scheduling: Scheduling) -> list[dict[str, Any]]:
@@ -51,7 +52,7 @@ def names(found: Programme) -> set[str]:
 def test_the_smallest_idle_guarantee_is_used_and_another_one_borrows() -> None:
     found = planned(two_teams())
     stage = found.acts[0].stage
-    assert stage == CellStage("product", "research", "a100", "a100", unit=2, room=4, total=16, devices=True)
+    assert stage == CellSite("product", "research", "a100", "a100", unit=2, room=4, total=16, devices=True)
     assert names(found) == {"quota", "priority", "restart", "gang", "deadlock", "oversize", "borrow", "down"}
     assert found.reasons["scheduler-cores"] == "no virtual cluster is guaranteed machines without devices"
 
@@ -138,16 +139,16 @@ def test_every_promise_is_tried_once_or_has_a_reason(case: str, *, disruptive: b
     found = planned(CASES[case]())
     played = tuple(act.scenario for act in found.acts if disruptive or not act.scenario.disruptive)
     tried = [check for one in played for check in one.checks]
-    reasons = dict((*unpromised("hived"), *left_out("hived", played, found.reasons)))
+    reasons = dict(left_out(backend_of("hived").self_test.unsupported, played, found.reasons))
     assert sorted([*([START] if played else []), *tried, *reasons]) == sorted(PROMISES)
     assert "not tried" not in reasons.values()
 
 
-def asked(name: str, gang: str, stage: CellStage = STAGE) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+def asked(name: str, gang: str, stage: CellSite = STAGE) -> list[tuple[dict[str, Any], dict[str, Any]]]:
     """What HiveD is told by each role of a gang, and its pod's spec."""
     scenario = next(one for one in on_cells(BOUNDS, HIVED_MARKER, stage.room, stage.total) if one.name == name)
-    cast = Cast("hived", "run-1", "busybox", ("w1",), stage=stage)
-    (job_set,) = gang_objects(cast, scenario, scenario.gangs[gang])
+    context = SelfTestContext("hived", "run-1", "busybox", ("w1",), cells=stage)
+    (job_set,) = gang_objects(context, scenario, scenario.gangs[gang])
     templates = [row["template"]["spec"]["template"] for row in job_set["spec"]["replicatedJobs"]]
     return [(dict(hived_spec(template)), template["spec"]) for template in templates]
 

@@ -8,21 +8,23 @@ from typing import Any, get_args
 import pytest
 
 from pai_install.schedulers.kueue import self_test as kueue
-from pai_install.schedulers.self_test.manifests import gang_objects, namespaces, queue_objects, setting
+from pai_install.schedulers.self_test.manifests import gang_objects, namespaces, queue_objects, scenarios, setting
 from pai_install.schedulers.self_test.model import RESOURCE, Gang, Rank, Scenario
 from pai_install.schedulers.self_test.objects import PRIORITIES as OURS_PRIORITIES
-from pai_install.schedulers.self_test.objects import Cast, CellStage, amount
-from pai_install.schedulers.self_test.scenarios import Bounds, on_cells, on_cores, scenarios
+from pai_install.schedulers.self_test.objects import CellSite, SelfTestContext, amount
+from pai_install.schedulers.self_test.scenarios import Bounds, on_cells, on_cores
 from pai_install.schedulers.volcano import self_test as volcano
 from pai_install.scheduling.job_queue import HIVED_MARKER
 from pai_install.scheduling.model import BACKENDS, PRIORITIES, Backend
 
 PLAYED: tuple[Backend, ...] = BACKENDS
-STAGE = CellStage("research", "product", "a100", "a100", unit=2, room=4, total=8, devices=True)
+STAGE = CellSite("research", "product", "a100", "a100", unit=2, room=4, total=8, devices=True)
 
 
-def cast(backend: Backend) -> Cast:
-    return Cast(backend, "run-1", "store/busybox@sha256:1", ("w1", "w2"), stage=STAGE if backend == "hived" else None)
+def context(backend: Backend) -> SelfTestContext:
+    return SelfTestContext(
+        backend, "run-1", "store/busybox@sha256:1", ("w1", "w2"), cells=STAGE if backend == "hived" else None
+    )
 
 
 def chosen(backend: Backend) -> tuple[Scenario, ...]:
@@ -39,11 +41,11 @@ def scenario(backend: Backend, name: str) -> Scenario:
 
 
 def everything(backend: Backend) -> Iterator[dict[str, Any]]:
-    yield from (*setting(cast(backend)), *namespaces(cast(backend), chosen(backend)))
+    yield from (*setting(context(backend)), *namespaces(context(backend), chosen(backend)))
     for one in chosen(backend):
-        yield from queue_objects(cast(backend), one)
+        yield from queue_objects(context(backend), one)
         for gang in one.gangs.values():
-            yield from gang_objects(cast(backend), one, gang)
+            yield from gang_objects(context(backend), one, gang)
 
 
 def pod_specs(value: Any) -> Iterator[dict[str, Any]]:
@@ -112,7 +114,7 @@ def test_each_scenario_has_a_namespace_and_devices_of_its_own(backend: Backend) 
 def test_the_objects_of_a_gang_have_all_its_pods(backend: Backend) -> None:
     for one in chosen(backend):
         for gang in one.gangs.values():
-            assert sum(map(pods_of, gang_objects(cast(backend), one, gang))) == gang.size
+            assert sum(map(pods_of, gang_objects(context(backend), one, gang))) == gang.size
 
 
 def pods_of(item: dict[str, Any]) -> int:
@@ -131,7 +133,7 @@ def pods_of(item: dict[str, Any]) -> int:
 
 
 def test_kueue_lends_within_a_cohort_and_takes_back() -> None:
-    flavor, *queues = queue_objects(cast("kueue"), scenario("kueue", "borrow"))
+    flavor, *queues = queue_objects(context("kueue"), scenario("kueue", "borrow"))
     assert flavor["spec"]["topologyName"] == "pai-self-test"
     owner, local, guest, _ = queues
     assert (owner["kind"], local["kind"], guest["metadata"]["name"]) == (
@@ -148,7 +150,7 @@ def test_kueue_lends_within_a_cohort_and_takes_back() -> None:
 
 
 def test_a_queue_of_kueue_that_lends_nothing_has_no_cohort_and_no_limits() -> None:
-    flavor, queue, _ = queue_objects(cast("kueue"), scenario("kueue", "cores"))
+    flavor, queue, _ = queue_objects(context("kueue"), scenario("kueue", "cores"))
     assert "topologyName" not in flavor["spec"]
     assert "cohortName" not in queue["spec"]
     (group,) = queue["spec"]["resourceGroups"]
@@ -158,40 +160,40 @@ def test_a_queue_of_kueue_that_lends_nothing_has_no_cohort_and_no_limits() -> No
 
 def test_jobs_of_kueue_name_queue_and_priority_and_take_places_by_topology() -> None:
     found = scenario("kueue", "gang")
-    (job,) = gang_objects(cast("kueue"), found, found.gangs["first"])
-    (jobset,) = gang_objects(cast("kueue"), found, found.gangs["whole"])
+    (job,) = gang_objects(context("kueue"), found, found.gangs["first"])
+    (jobset,) = gang_objects(context("kueue"), found, found.gangs["whole"])
     for item in (job, jobset):
         assert item["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "only"
         assert item["metadata"]["labels"]["kueue.x-k8s.io/priority-class"] == "pai-self-test-low"
     anywhere = {"kueue.x-k8s.io/podset-unconstrained-topology": "true"}
     assert job["spec"]["template"]["metadata"]["annotations"] == anywhere
     by_quota = scenario("kueue", "requeue")
-    (plain,) = gang_objects(cast("kueue"), by_quota, by_quota.gangs["half"])
+    (plain,) = gang_objects(context("kueue"), by_quota, by_quota.gangs["half"])
     assert "annotations" not in plain["spec"]["template"]["metadata"]
 
 
 def test_a_job_of_volcano_is_a_gang_that_restarts_whole() -> None:
     found = scenario("volcano", "gang")
-    (job,) = gang_objects(cast("volcano"), found, found.gangs["whole"])
+    (job,) = gang_objects(context("volcano"), found, found.gangs["whole"])
     assert job["spec"]["minAvailable"] == 3
     assert job["spec"]["policies"] == [{"event": "PodEvicted", "action": "RestartJob"}]
     assert job["spec"]["queue"] == "pai-self-test-gang-only"
     assert {spec["schedulerName"] for spec in pod_specs(job)} == {"volcano"}
-    (queue,) = queue_objects(cast("volcano"), found)
+    (queue,) = queue_objects(context("volcano"), found)
     assert queue["spec"]["deserved"] == queue["spec"]["capability"] == {"pai-install/self-test-gang": "4"}
 
 
 def test_a_queue_of_volcano_may_use_the_groups_of_the_machines() -> None:
-    found = Cast("volcano", "run-1", "busybox", ("w1", "w2"), groups=("a100", "h100"))
+    found = SelfTestContext("volcano", "run-1", "busybox", ("w1", "w2"), groups=("a100", "h100"))
     (queue,) = queue_objects(found, scenario("volcano", "gang"))
     chosen_groups = queue["spec"]["affinity"]["nodeGroupAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
     assert chosen_groups == ["a100", "h100"]
-    (queue,) = queue_objects(cast("volcano"), scenario("volcano", "gang"))
+    (queue,) = queue_objects(context("volcano"), scenario("volcano", "gang"))
     assert "affinity" not in queue["spec"]
 
 
 def test_the_default_scheduler_has_quotas_of_namespaces() -> None:
-    made = {one.name: queue_objects(cast("default"), one) for one in chosen("default")}
+    made = {one.name: queue_objects(context("default"), one) for one in chosen("default")}
     assert {name for name, found in made.items() if found} == {"quota", "cores"}
     assert made["cores"][0]["spec"]["hard"] == {"requests.cpu": "20m"}
     assert made["quota"][0]["spec"]["hard"] == {"requests.pai-install/self-test-quota": "2"}
@@ -199,7 +201,7 @@ def test_the_default_scheduler_has_quotas_of_namespaces() -> None:
 
 def test_pods_of_cores_stay_on_the_machines_of_the_test() -> None:
     found = scenario("kueue", "cores")
-    (job,) = gang_objects(cast("kueue"), found, found.gangs["first"])
+    (job,) = gang_objects(context("kueue"), found, found.gangs["first"])
     (spec,) = pod_specs(job)
     assert "'values': ['w1', 'w2']" in str(spec["affinity"])
 

@@ -1,12 +1,12 @@
-"""A scenario moves from scene to scene by what is seen."""
+"""A scenario moves from step to step by what is seen."""
 
 from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pai_install.schedulers.self_test.model import Gang, GangSeen, PodSeen, Sample, Scenario, Scene, Want
-from pai_install.schedulers.self_test.scenario_run import Course, begun, refused, seen, told
+from pai_install.schedulers.self_test.model import Expectation, Gang, GangSeen, PodSeen, Sample, Scenario, ScenarioStep
+from pai_install.schedulers.self_test.scenario_run import ScenarioRun, begun, refused, seen, told
 
 PAIR = Gang("pair", "only", (2,))
 SCENARIO = Scenario(
@@ -14,10 +14,10 @@ SCENARIO = Scenario(
     (),
     (),
     (
-        Scene("fill", starts=(PAIR,), wants={"pair": Want.WHOLE}, within_s=10),
-        Scene("watch", within_s=3),
-        Scene("lose", loses="pair", wants={"pair": Want.RENEWED}, within_s=10),
-        Scene("leave", wants={"pair": Want.GONE}, within_s=10),
+        ScenarioStep("fill", starts=(PAIR,), wants={"pair": Expectation.WHOLE}, within_s=10),
+        ScenarioStep("watch", within_s=3),
+        ScenarioStep("lose", loses="pair", wants={"pair": Expectation.RENEWED}, within_s=10),
+        ScenarioStep("leave", wants={"pair": Expectation.GONE}, within_s=10),
     ),
 )
 
@@ -28,71 +28,71 @@ def pods(*states: str) -> GangSeen:
     return GangSeen(tuple(PodSeen(one, f"pod-{one}", "w1", phase.title(), phase.isupper()) for one, phase in words))
 
 
-def after(course: Course, at_s: float, *states: str) -> Course:
-    return seen(course, Sample(at_s, {"pair": pods(*states)}))
+def after(run: ScenarioRun, at_s: float, *states: str) -> ScenarioRun:
+    return seen(run, Sample(at_s, {"pair": pods(*states)}))
 
 
-def scene_of(course: Course) -> str:
-    return course.scene.name if course.scene else "over"
+def scene_of(run: ScenarioRun) -> str:
+    return run.step.name if run.step else "over"
 
 
 def test_a_stage_is_met_when_all_that_it_wants_has_come() -> None:
-    course = after(begun(SCENARIO, 0.0), 1, "a Running", "b Pending")
-    assert scene_of(course) == "fill"
-    course = after(course, 2, "a Running", "b Running")
-    assert scene_of(course) == "watch"
-    assert [(mark.name, mark.began_s, mark.met_s) for mark in course.recording.marks] == [
+    run = after(begun(SCENARIO, 0.0), 1, "a Running", "b Pending")
+    assert scene_of(run) == "fill"
+    run = after(run, 2, "a Running", "b Running")
+    assert scene_of(run) == "watch"
+    assert [(mark.name, mark.began_s, mark.met_s) for mark in run.recording.marks] == [
         ("fill", 0.0, 2),
         ("watch", 2, None),
     ]
 
 
 def test_a_stage_that_only_watches_takes_its_time() -> None:
-    course = after(begun(SCENARIO, 0.0), 2, "a Running", "b Running")
-    assert scene_of(after(course, 4.9, "a Running", "b Running")) == "watch"
-    assert scene_of(after(course, 5, "a Running", "b Running")) == "lose"
+    run = after(begun(SCENARIO, 0.0), 2, "a Running", "b Running")
+    assert scene_of(after(run, 4.9, "a Running", "b Running")) == "watch"
+    assert scene_of(after(run, 5, "a Running", "b Running")) == "lose"
 
 
 def test_the_pod_that_is_removed_must_be_replaced() -> None:
-    course = after(begun(SCENARIO, 0.0), 2, "a Running", "b Running")
-    course = after(course, 5, "a Running", "b Running")
-    assert course.victim() == "pod-a"
-    assert scene_of(after(course, 6, "a Running", "b Running")) == "lose"
-    assert scene_of(after(course, 6, "a RUNNING", "b Running", "c Running")) == "leave"
+    run = after(begun(SCENARIO, 0.0), 2, "a Running", "b Running")
+    run = after(run, 5, "a Running", "b Running")
+    assert run.victim() == "pod-a"
+    assert scene_of(after(run, 6, "a Running", "b Running")) == "lose"
+    assert scene_of(after(run, 6, "a RUNNING", "b Running", "c Running")) == "leave"
 
 
 def test_gone_is_a_gang_that_holds_nothing() -> None:
-    course = after(begun(SCENARIO, 0.0), 2, "a Running", "b Running")
-    course = after(after(course, 5, "a Running", "b Running"), 6, "b Running", "c Running")
-    assert scene_of(after(course, 7, "b Running")) == "leave"
-    over = after(course, 7, "b RUNNING", "c Failed")
+    run = after(begun(SCENARIO, 0.0), 2, "a Running", "b Running")
+    run = after(after(run, 5, "a Running", "b Running"), 6, "b Running", "c Running")
+    assert scene_of(after(run, 7, "b Running")) == "leave"
+    over = after(run, 7, "b RUNNING", "c Failed")
     assert scene_of(over) == "over"
     assert over.recording.missed == ""
 
 
 def test_a_late_stage_ends_the_scenario_and_is_the_one_that_was_missed() -> None:
-    course = after(begun(SCENARIO, 0.0), 10, "a Running")
-    assert (scene_of(course), course.recording.missed) == ("over", "fill")
-    assert after(course, 11, "a Running", "b Running").recording.missed == "fill"
+    run = after(begun(SCENARIO, 0.0), 10, "a Running")
+    assert (scene_of(run), run.recording.missed) == ("over", "fill")
+    assert after(run, 11, "a Running", "b Running").recording.missed == "fill"
 
 
 def test_what_the_api_refuses_ends_the_scenario() -> None:
-    course = refused(begun(SCENARIO, 0.0), "no")
-    assert (scene_of(course), course.recording.refused) == ("over", "no")
+    run = refused(begun(SCENARIO, 0.0), "no")
+    assert (scene_of(run), run.recording.refused) == ("over", "no")
 
 
 def test_what_the_scheduler_said_belongs_to_a_stage() -> None:
-    course = told(after(begun(SCENARIO, 0.0), 2, "a Running", "b Running"), "fill", "room was found")
-    assert [mark.why for mark in course.recording.marks] == ["room was found", ""]
+    run = told(after(begun(SCENARIO, 0.0), 2, "a Running", "b Running"), "fill", "room was found")
+    assert [mark.why for mark in run.recording.marks] == ["room was found", ""]
 
 
 @given(st.lists(st.sampled_from(["", "a Running", "a Pending"]), max_size=40))
 def test_dropping_looks_that_are_alike_loses_no_change_and_no_time(states: list[str]) -> None:
-    course = begun(Scenario("play", (), (), (Scene("watch", within_s=1000),)), 0.0)
+    run = begun(Scenario("play", (), (), (ScenarioStep("watch", within_s=1000),)), 0.0)
     every = [Sample(float(number), {"pair": pods(*filter(None, [state]))}) for number, state in enumerate(states, 1)]
     for sample in every:
-        course = seen(course, sample)
-    kept = course.recording.samples
+        run = seen(run, sample)
+    kept = run.recording.samples
 
     def changes(samples: list[Sample]) -> list[Sample]:
         return [one for one, before in zip(samples, [None, *samples], strict=False)
