@@ -68,6 +68,7 @@ ALLOWED = {
     "health": {
         "documents",
         "site",
+        "schedulers",
         "plan",
         "engine",
         "report",

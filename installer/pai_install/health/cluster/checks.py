@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from pai_install.checks.check import Check, unique
 from pai_install.ports import VXLAN_PORT
+from pai_install.schedulers.self_test.guarantees import PROMISES
 
 _RUNTIME = "apply --phase runtime; journalctl --unit containerd --unit docker on that machine says why"
 _NETWORK = (
@@ -27,17 +28,6 @@ def _container(name: str, program: str, runtime: str) -> Check[None]:
 def _from_a_pod(name: str, title: str, reads: str) -> Check[None]:
     return Check(
         id=name, title=title, judge=None, reads=reads, rule="FAIL after ten attempts without an answer", remedy=_NETWORK
-    )
-
-
-def _promise(name: str, title: str, reads: str, rule: str) -> Check[None]:
-    return Check(
-        id=f"scheduler-{name}",
-        title=title,
-        judge=None,
-        reads=f"{reads}; states of pods and jobs, twice a second",
-        rule=f"{rule}; UNKNOWN when nothing starts at all; SKIP where the scheduler does not promise it",
-        remedy="pai-install apply brings the scheduler's own objects and settings back",
     )
 
 
@@ -216,82 +206,7 @@ BACKUPS: tuple[Check[None], ...] = (
     ),
 )
 # what `scheduler test` shows with jobs of its own
-SCHEDULERS: tuple[Check[None], ...] = (
-    Check(
-        id="scheduler-start",
-        title="A job that has quota and room starts",
-        judge=None,
-        reads="the jobs that every scenario of the test begins with",
-        rule="FAIL when one does not start within 60 s, or the API does not take the test's objects",
-        remedy="pai-install verify; kubectl get events --all-namespaces shows what keeps pods from starting",
-    ),
-    _promise(
-        "gang",
-        "A job starts whole or not at all",
-        "a job of 3 pods beside one that leaves room for 2",
-        "FAIL when any of its pods gets a place before all can, or it does not start when they can",
-    ),
-    _promise(
-        "deadlock",
-        "Jobs that wait for each other's devices do not block each other",
-        "two jobs of 3 pods that come at once where 4 have room",
-        "FAIL when they do not both end, or both hold devices while no pod has ended",
-    ),
-    _promise(
-        "quota",
-        "A queue holds no more than its quota",
-        "a queue of 2 devices and jobs that want 3, on machines that have 4",
-        "FAIL when it holds 3, or the third is not given when one is free again",
-    ),
-    _promise(
-        "cores",
-        "A queue of cores, without devices, works",
-        "a queue of 20 millicores and jobs that want 30",
-        "as scheduler-quota",
-    ),
-    _promise(
-        "borrow",
-        "What a queue does not use is lent",
-        "a job of 4 pods in a queue that is guaranteed 2, beside one that does not use its own 2",
-        "FAIL when it does not start",
-    ),
-    _promise(
-        "reclaim",
-        "An owner takes back what it lent, and no half of a job is left",
-        "a job of the queue that had lent its devices",
-        "FAIL when it waits longer than --back (30 s), when pods of the other job stay, or that does not run again",
-    ),
-    _promise(
-        "priority",
-        "A more important job goes first",
-        "two jobs that wait for the same devices, the more important one came later",
-        "FAIL when the other one runs first",
-    ),
-    _promise(
-        "oversize",
-        "A job that no machines have room for holds nothing",
-        "a job of 3 pods in a queue of 6 devices, on machines that have 2; then a job of 1 pod",
-        "FAIL when any pod of the first gets a place, or the second does not start",
-    ),
-    _promise(
-        "requeue",
-        "A job that got quota and no room gives all back",
-        "the same with Kueue and no topology; waitForPodsReady of Kueue's own settings",
-        "FAIL when pods keep their places longer than Kueue's timeout and 30 s; SKIP where that is longer than --wait",
-    ),
-    _promise(
-        "restart",
-        "A job that loses a pod becomes whole again",
-        "a job of 3 pods, one of which is deleted",
-        "FAIL when not all 3 run again within 60 s",
-    ),
-    _promise(
-        "down",
-        "Pods of the system start while the scheduler of jobs is stopped",
-        "a pod that is no job's, made while the scheduler's Deployments have no replica; with --disruptive",
-        "FAIL when it does not start",
-    ),
-)
+SCHEDULERS: tuple[Check[None], ...] = tuple(promise.check for promise in PROMISES.values())
 # what `status`, `verify` and a run without work say of what they saw
 CONDITIONS: tuple[Check[None], ...] = (
     Check(

@@ -1,10 +1,11 @@
-"""What schedulers promise, what a broken promise means for users, and who does not make it. Pure."""
+"""What schedulers promise, and what a broken promise means for users. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from pai_install.checks.check import Check
 from pai_install.schedulers.self_test.model import Scenario
 
 # shown by all scenarios together
@@ -14,79 +15,114 @@ _OBJECTS = "pai-install apply brings the scheduler's own objects and settings ba
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """title: the promise. meaning: what users suffer where it is broken."""
+    """A check of the self-test. meaning: what users suffer where the promise is broken."""
 
-    id: str
-    title: str
+    check: Check[None]
     meaning: str
-    remedy: str = _OBJECTS
 
 
+def _promise(name: str, title: str, meaning: str, reads: str, rule: str, remedy: str = _OBJECTS) -> Promise:
+    check = Check(
+        id=f"scheduler-{name}",
+        title=title,
+        judge=None,
+        reads=f"{reads}; states of pods and jobs, twice a second",
+        rule=f"{rule}; UNKNOWN when nothing starts at all; SKIP where the scheduler does not promise it",
+        remedy=remedy,
+    )
+    return Promise(check, meaning)
+
+
+_STARTS = Check(
+    id=START,
+    title="A job that has quota and room starts",
+    judge=None,
+    reads="the jobs that every scenario of the test begins with",
+    rule="FAIL when one does not start within 60 s, or the API does not take the test's objects",
+    remedy="pai-install verify; kubectl get events --all-namespaces shows what keeps pods from starting",
+)
 _ALL = (
-    Promise(
-        START,
-        "A job that has quota and room starts",
-        "Jobs do not start",
-        remedy="pai-install verify; kubectl get events --all-namespaces shows what keeps pods from starting",
-    ),
-    Promise(
-        "scheduler-gang",
+    Promise(_STARTS, "Jobs do not start"),
+    _promise(
+        "gang",
         "A job starts whole or not at all",
         "Jobs hold devices without being able to run",
+        "a job of 3 pods beside one that leaves room for 2",
+        "FAIL when any of its pods gets a place before all can, or it does not start when they can",
     ),
-    Promise(
-        "scheduler-deadlock",
+    _promise(
+        "deadlock",
         "Jobs that wait for each other's devices do not block each other",
         "Two jobs can block each other without end, with every device taken and none at work",
+        "two jobs of 3 pods that come at once where 4 have room",
+        "FAIL when they do not both end, or both hold devices while no pod has ended",
     ),
-    Promise(
-        "scheduler-quota",
+    _promise(
+        "quota",
         "A queue holds no more than its quota",
         "A team can take devices that another one is guaranteed",
+        "a queue of 2 devices and jobs that want 3, on machines that have 4",
+        "FAIL when it holds 3, or the third is not given when one is free again",
     ),
-    Promise(
-        "scheduler-cores",
+    _promise(
+        "cores",
         "A queue of cores, without devices, works",
         "Jobs that need no device cannot be queued, or take more cores than they are given",
+        "a queue of 20 millicores and jobs that want 30",
+        "as scheduler-quota",
     ),
-    Promise(
-        "scheduler-borrow",
+    _promise(
+        "borrow",
         "What a queue does not use is lent",
         "Devices stay idle while jobs wait for them",
+        "a job of 4 pods in a queue that is guaranteed 2, beside one that does not use its own 2",
+        "FAIL when it does not start",
     ),
-    Promise(
-        "scheduler-reclaim",
+    _promise(
+        "reclaim",
         "An owner takes back what it lent, and no half of a job is left",
         "A team does not get its guaranteed devices when it needs them, or half-evicted jobs hold them",
+        "a job of the queue that had lent its devices",
+        "FAIL when it waits longer than --back (30 s), when pods of the other job stay, or that does not run again",
     ),
-    Promise(
-        "scheduler-priority",
+    _promise(
+        "priority",
         "A more important job goes first",
         "Important jobs wait behind others",
+        "two jobs that wait for the same devices, the more important one came later",
+        "FAIL when the other one runs first",
     ),
-    Promise(
-        "scheduler-oversize",
+    _promise(
+        "oversize",
         "A job that no machines have room for holds nothing",
         "A job that can never start holds devices, or keeps others waiting",
+        "a job of 3 pods in a queue of 6 devices, on machines that have 2; then a job of 1 pod",
+        "FAIL when any pod of the first gets a place, or the second does not start",
     ),
-    Promise(
-        "scheduler-requeue",
+    _promise(
+        "requeue",
         "A job that got quota and no room gives all back",
         "A job that got only some of its pods holds their devices until a person notices",
+        "the same with Kueue and no topology; waitForPodsReady of Kueue's own settings",
+        "FAIL when pods keep their places longer than Kueue's timeout and 30 s; SKIP where that is longer than --wait",
     ),
-    Promise(
-        "scheduler-restart",
+    _promise(
+        "restart",
         "A job that loses a pod becomes whole again",
         "A job whose machine fails stays broken and keeps its other devices",
+        "a job of 3 pods, one of which is deleted",
+        "FAIL when not all 3 run again within 60 s",
     ),
-    Promise(
-        "scheduler-down",
+    _promise(
+        "down",
         "Pods of the system start while the scheduler of jobs is stopped",
         "When the scheduler of jobs fails, the system's own pods cannot start either",
-        remedy="no admission webhook of the scheduler may ask for pods: kubectl get mutatingwebhookconfigurations",
+        "a pod that is no job's, made while the scheduler's Deployments have no replica; with --disruptive",
+        "FAIL when it does not start",
+        "no admission webhook of the scheduler may ask for pods: kubectl get mutatingwebhookconfigurations",
     ),
 )
-PROMISES: Mapping[str, Promise] = {promise.id: promise for promise in _ALL}
+PROMISES: Mapping[str, Promise] = {promise.check.id: promise for promise in _ALL}
 
 
 def left_out(

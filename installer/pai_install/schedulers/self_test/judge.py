@@ -53,7 +53,7 @@ def judged(run: RecordedScenario) -> tuple[Finding, ...]:
 
 
 def _result(promise: Promise, run: RecordedScenario) -> Result:
-    steps = run.steps(promise.id)
+    steps = run.steps(promise.check.id)
     unseen = _unseen(promise, run, {step.name for step in steps if step.is_preparation})
     if unseen is not None:
         return unseen
@@ -72,9 +72,11 @@ def _unseen(promise: Promise, run: RecordedScenario, preparations: set[str]) -> 
     """Why nothing is known of a promise; None where it was tried."""
     recording = run.recording
     if recording.refused:
-        return unknown("the API did not take the objects of the test", recording.refused, remedy=promise.remedy)
+        return unknown("the API did not take the objects of the test", recording.refused, remedy=promise.check.remedy)
     if recording.missed in preparations:
-        return unknown("no job came as far as to try it", run.why(recording.missed), remedy=PROMISES[START].remedy)
+        return unknown(
+            "no job came as far as to try it", run.why(recording.missed), remedy=PROMISES[START].check.remedy
+        )
     if any(mark.name not in preparations and not recording.during(mark.name) for mark in recording.marks):
         return unknown("the cluster was not seen while it was tried")
     if not {mark.name for mark in recording.marks} - preparations:
@@ -103,13 +105,13 @@ def _finding(promise: Promise, result: Result, run: RecordedScenario) -> Finding
     samples = run.recording.samples
     seconds = samples[-1].at_s - samples[0].at_s if samples else 0.0
     return Finding(
-        promise.id,
+        promise.check.id,
         result.verdict,
         SUBJECT,
-        f"{promise.meaning}: {result.message}" if sick else f"{promise.title}: {result.message}",
+        f"{promise.meaning}: {result.message}" if sick else f"{promise.check.title}: {result.message}",
         result.value[:400],
         result.expected,
-        result.remedy or (promise.remedy if sick else ""),
+        result.remedy or (promise.check.remedy if sick else ""),
         action=Action.CONFIG if sick else Action.NONE,
         evidence=f"{len(samples)} looks in {seconds:.0f} s at namespace {run.scenario.namespace}",
     )
@@ -117,16 +119,15 @@ def _finding(promise: Promise, result: Result, run: RecordedScenario) -> Finding
 
 def started(runs: Sequence[RecordedScenario]) -> Finding:
     """The finding on what all scenarios begin with: whether any job starts."""
-    promise, evidence = PROMISES[START], f"the first jobs of {len(runs)} namespaces"
+    check, meaning = PROMISES[START].check, PROMISES[START].meaning
+    evidence = f"the first jobs of {len(runs)} namespaces"
     stuck = [run for run in runs if run.recording.refused or _is_stuck(run)]
     if stuck:
         reasons = (f"{run.scenario.name}: {run.recording.refused or run.why(run.recording.missed)}" for run in stuck)
-        message = f"{promise.meaning}: {len(stuck)} of {len(runs)} that should have did not"
+        message = f"{meaning}: {len(stuck)} of {len(runs)} that should have did not"
         value = "; ".join(reasons)[:400]
-        return Finding(
-            START, Verdict.FAIL, SUBJECT, message, value, "", promise.remedy, "", Action.CONFIG, "", evidence
-        )
-    return Finding(START, Verdict.PASS, SUBJECT, f"{promise.title}: {len(runs)} of {len(runs)} did", evidence=evidence)
+        return Finding(START, Verdict.FAIL, SUBJECT, message, value, "", check.remedy, "", Action.CONFIG, "", evidence)
+    return Finding(START, Verdict.PASS, SUBJECT, f"{check.title}: {len(runs)} of {len(runs)} did", evidence=evidence)
 
 
 def _is_stuck(run: RecordedScenario) -> bool:
@@ -136,4 +137,4 @@ def _is_stuck(run: RecordedScenario) -> bool:
 
 def untried(check: str, reason: str) -> Finding:
     """The finding on a promise that this scheduler does not make, or that was not tried for a reason."""
-    return Finding(check, Verdict.SKIP, SUBJECT, f"{PROMISES[check].title}: {reason}")
+    return Finding(check, Verdict.SKIP, SUBJECT, f"{PROMISES[check].check.title}: {reason}")

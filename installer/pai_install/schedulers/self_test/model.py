@@ -52,7 +52,7 @@ class Gang:
         return sum(self.tasks)
 
 
-class Expectation(StrEnum):
+class GangState(StrEnum):
     """What a step waits for of a gang.
 
     WHOLE: all pods run. DONE: it has ended well. HOLDS: some pod has a place. GONE: none has. RENEWED: all pods run
@@ -76,7 +76,7 @@ class Violation:
     unseen: bool = False
 
 
-class Limit(Protocol):
+class StepLimit(Protocol):
     """What must not be seen during a step."""
 
     def violation(self, samples: Sequence[Sample], gangs: Mapping[str, Gang]) -> Violation | None:
@@ -98,11 +98,11 @@ class ScenarioStep:
     starts: tuple[Gang, ...] = ()
     ends: tuple[str, ...] = ()
     loses: str = ""
-    wants: Mapping[str, Expectation] = field(default_factory=dict)
+    wants: Mapping[str, GangState] = field(default_factory=dict)
     within_s: float = 60.0
     missed: str = ""
     due_s: float = 0.0
-    limits: tuple[Limit, ...] = ()
+    limits: tuple[StepLimit, ...] = ()
     proves: str = ""
 
     @property

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from pai_install.schedulers.self_test.model import (
-    Expectation,
     GangSeen,
+    GangState,
     Recording,
     Sample,
     Scenario,
@@ -103,15 +103,15 @@ def _met(run: ScenarioRun, step: ScenarioStep, sample: Sample) -> bool:
     return all(_has(want, sample.of(name), gangs[name].size, run.lost) for name, want in step.wants.items())
 
 
-def _has(want: Expectation, gang: GangSeen, size: int, lost: str) -> bool:
+def _has(want: GangState, gang: GangSeen, size: int, lost: str) -> bool:
     match want:
-        case Expectation.WHOLE:
+        case GangState.WHOLE:
             return gang.running == size
-        case Expectation.DONE:
+        case GangState.DONE:
             return gang.done
-        case Expectation.HOLDS:
+        case GangState.HOLDS:
             return gang.held > 0
-        case Expectation.GONE:
+        case GangState.GONE:
             return gang.held == 0
-        case Expectation.RENEWED:
+        case GangState.RENEWED:
             return gang.running == size and lost not in {pod.id for pod in gang.pods if pod.runs}

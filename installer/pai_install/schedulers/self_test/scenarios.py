@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from pai_install.schedulers.self_test.limits import HeldAtMost, NotTogether, PartialAtMost, RunsFirst
-from pai_install.schedulers.self_test.model import CORES, RESOURCE, Expectation, Gang, Queue, Scenario, ScenarioStep
+from pai_install.schedulers.self_test.model import CORES, RESOURCE, Gang, GangState, Queue, Scenario, ScenarioStep
 
 # what every installation shows: those that a job of several machines stands on, in less time than all
 QUICK = ("gang", "quota", "borrow")
@@ -66,8 +66,8 @@ def _only(units: int) -> tuple[Queue, ...]:
     return (Queue("only", units, units),)
 
 
-def _whole(*gangs: str) -> dict[str, Expectation]:
-    return dict.fromkeys(gangs, Expectation.WHOLE)
+def _whole(*gangs: str) -> dict[str, GangState]:
+    return dict.fromkeys(gangs, GangState.WHOLE)
 
 
 def _gang(bounds: Bounds, room: int = 4) -> Scenario:
@@ -93,7 +93,7 @@ def _deadlock(bounds: Bounds, room: int = 4) -> Scenario:
     both = ScenarioStep(
         "both",
         starts=gangs,
-        wants=dict.fromkeys(names, Expectation.DONE),
+        wants=dict.fromkeys(names, GangState.DONE),
         within_s=2 * bounds.start_s,
         missed="two jobs that have no room beside each other did not both end",
         limits=(NotTogether("two jobs that have no room beside each other held devices at once", names),),
@@ -150,7 +150,7 @@ def _priority(bounds: Bounds, room: int = 2) -> Scenario:
     first = Gang("first", "only", (room,), rank="high")
     low, high = (Gang(rank, "only", (room,), rank=rank, seconds=4) for rank in ("low", "high"))
     wrong = RunsFirst("a less important job ran before one that came later and is more important", "high", "low")
-    ended = dict.fromkeys(("high", "low"), Expectation.DONE)
+    ended = dict.fromkeys(("high", "low"), GangState.DONE)
     late = "two jobs that waited did not both run"
     steps = (
         ScenarioStep("fill", starts=(first,), wants=_whole("first"), within_s=bounds.start_s),
@@ -179,8 +179,8 @@ def _requeue(bounds: Bounds) -> Scenario:
     """As `_oversize`, where nothing but the quota is requested: half of the gang starts and must give back."""
     half, kept = Gang("half", "only", (3,)), "half of a job kept its devices"
     steps = (
-        ScenarioStep("half", starts=(half,), wants={"half": Expectation.HOLDS}, within_s=bounds.start_s),
-        ScenarioStep("requeue", wants={"half": Expectation.GONE}, within_s=bounds.requeue_s, missed=kept),
+        ScenarioStep("half", starts=(half,), wants={"half": GangState.HOLDS}, within_s=bounds.start_s),
+        ScenarioStep("requeue", wants={"half": GangState.GONE}, within_s=bounds.requeue_s, missed=kept),
     )
     found = ("scheduler-requeue",)
     return Scenario("requeue", found, _only(6), steps, 2, f"{RESOURCE}-requeue", topology=False)
@@ -194,7 +194,7 @@ def _restart(bounds: Bounds) -> Scenario:
         ("scheduler-restart",),
         _only(4),
         ScenarioStep("fill", starts=(gang,), wants=_whole("gang"), within_s=bounds.start_s),
-        ScenarioStep("lose", loses="gang", wants={"gang": Expectation.RENEWED}, within_s=RETURN_S, missed=broken),
+        ScenarioStep("lose", loses="gang", wants={"gang": GangState.RENEWED}, within_s=RETURN_S, missed=broken),
     )
 
 

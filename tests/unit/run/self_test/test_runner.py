@@ -44,8 +44,8 @@ def test_a_scheduler_that_keeps_its_promises_passes_all() -> None:
     assert {check: str(one.verdict) for check, one in found.items()} == dict.fromkeys(PROMISES, "PASS")
     assert list(found) == list(PROMISES)
     for check, one in found.items():
-        assert one.message.startswith(f"{PROMISES[check].title}: ")
-        assert one.message.removeprefix(f"{PROMISES[check].title}: ")
+        assert one.message.startswith(f"{PROMISES[check].check.title}: ")
+        assert one.message.removeprefix(f"{PROMISES[check].check.title}: ")
         looks = r"[1-9]\d* looks in [1-9]\d* s at namespace scheduler-self-test-[a-z]+|the first jobs of 10 namespaces"
         assert re.fullmatch(looks, one.evidence)
 

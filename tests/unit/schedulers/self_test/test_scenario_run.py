@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pai_install.schedulers.self_test.model import Expectation, Gang, GangSeen, PodSeen, Sample, Scenario, ScenarioStep
+from pai_install.schedulers.self_test.model import Gang, GangSeen, GangState, PodSeen, Sample, Scenario, ScenarioStep
 from pai_install.schedulers.self_test.scenario_run import ScenarioRun, begun, refused, seen, told
 
 PAIR = Gang("pair", "only", (2,))
@@ -14,10 +14,10 @@ SCENARIO = Scenario(
     (),
     (),
     (
-        ScenarioStep("fill", starts=(PAIR,), wants={"pair": Expectation.WHOLE}, within_s=10),
+        ScenarioStep("fill", starts=(PAIR,), wants={"pair": GangState.WHOLE}, within_s=10),
         ScenarioStep("watch", within_s=3),
-        ScenarioStep("lose", loses="pair", wants={"pair": Expectation.RENEWED}, within_s=10),
-        ScenarioStep("leave", wants={"pair": Expectation.GONE}, within_s=10),
+        ScenarioStep("lose", loses="pair", wants={"pair": GangState.RENEWED}, within_s=10),
+        ScenarioStep("leave", wants={"pair": GangState.GONE}, within_s=10),
     ),
 )
 
