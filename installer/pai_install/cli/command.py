@@ -59,7 +59,7 @@ def reading(
 ) -> Decorator:
     """For a verb that only reads: it gets `app`, `terminal`, and `request`, a `model`.
 
-    enduring: the work goes on when nobody reads the output any longer. formats: its --format.
+    enduring: the work goes on when no one reads the output any longer. formats: its --format.
     """
     return _verb(model, options, lambda _words: {}, lambda _terminal, _code: None, enduring=enduring, formats=formats)
 
@@ -132,7 +132,7 @@ def _verb(
 ) -> Decorator:
     """Adds the options of the model, --site, and --format, and opens the application around the verb.
 
-    enduring: the work goes on when nobody reads the output any longer. formats: its --format.
+    enduring: the work goes on when no one reads the output any longer. formats: its --format.
     """
 
     def decorate(verb: Callable[..., int]) -> Callable[..., int]:

@@ -2,7 +2,7 @@
 
 A Series is a list of (end, level): until that end there was a minute of that level, and after it none as busy.
 So ends rise, levels fall, and the time since which a pod is below any limit can be read from it.
-A level that nobody knows counts as BUSY, so that nobody takes it for idle.
+A level that no one knows counts as BUSY, so that no one takes it for idle.
 """
 
 from __future__ import annotations

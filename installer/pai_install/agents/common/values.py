@@ -1,7 +1,7 @@
 """Foreign JSON, read with limits. Pure.
 
 Everything that a member or a node writes is foreign: annotations, conditions, logs, whole objects.
-Content below the limit of depth is dropped, so that nobody can hide an object by nesting one of its fields.
+Content below the limit of depth is dropped, so that no one can hide an object by nesting one of its fields.
 """
 
 from __future__ import annotations
