@@ -17,6 +17,7 @@ from pai_install.errors import PaiError
 from pai_install.jobs.kubernetes import Native
 from pai_install.jobs.place import JobOwner, place, seat
 from pai_install.jobs.read import JobReading, read_job_text
+from pai_install.profile.project import profile_of
 from pai_install.report.job import readings_text
 from pai_install.schedulers.admission import refuse
 from pai_install.schedulers.defaulting import contradictions
@@ -27,7 +28,6 @@ from pai_install.scheduling.model import BACKENDS, PRIORITIES, Backend
 from pai_install.scheduling.read import scheduling_of
 from pai_install.site.load import load_site
 from pai_install.site.model import Site
-from pai_install.storage.compile import grants_of
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "examples"
@@ -128,7 +128,7 @@ def reading(name: str, backend: Backend) -> JobReading:
     shown = Path("examples") / name
     if name == SEARCH:
         shown = Path("search.yaml")
-    return check_job(read_job_text(text_of(name, *SHORT_SEARCH), shown), site_of(backend), GROUP)
+    return check_job(read_job_text(text_of(name, *SHORT_SEARCH), shown), profile_of(site_of(backend)), GROUP)
 
 
 def takes(name: str, backend: Backend) -> bool:
@@ -145,7 +145,7 @@ def takes(name: str, backend: Backend) -> bool:
         contradictions(job, places)
         refuse(job, places, [])
         return not any(problem.is_error for document in job.documents for problem in document.problems)
-    where = place(job, scheduling, owner, grants_of(site), (None, None))
+    where = place(job, scheduling, owner, profile_of(site).grants, (None, None))
     try:
         return bool(list(objects_of(job, where)))
     except PaiError:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 if TYPE_CHECKING:  # verbs that only read load none of it
+    from pai_install.jobs.state import JobState
     from pai_install.plan.model import Plan
     from pai_install.preflight.report import PreflightReport
     from pai_install.report.diffs import FileChange
@@ -67,6 +68,13 @@ class RunEnded:
 
 
 @dataclass(frozen=True, slots=True)
+class JobChanged:
+    """The new state of a watched job."""
+
+    job: JobState
+
+
+@dataclass(frozen=True, slots=True)
 class LogLine:
     """A line of a job's output."""
 
@@ -74,7 +82,7 @@ class LogLine:
 
 
 RunEvent: TypeAlias = "PlanReady | PreflightReady | ChangesReady | ClustersChangeReady | RunEnded"
-Event: TypeAlias = "Message | FileDifference | LogLine | RunEvent | WorkflowEvent | Notice"
+Event: TypeAlias = "Message | FileDifference | JobChanged | LogLine | RunEvent | WorkflowEvent | Notice"
 
 
 @dataclass(frozen=True, slots=True)

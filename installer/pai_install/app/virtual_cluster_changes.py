@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pai_install.app.context import App, RunOptions
 from pai_install.app.frontend import ClustersChangeReady
 from pai_install.app.site_edit import edit_services
-from pai_install.app.virtual_clusters import change_of, last_applied, require_scheduling
+from pai_install.app.virtual_clusters import change_of, last_applied
 from pai_install.checks.verdict import Verdict
 from pai_install.errors import ExitCode, PaiError
 from pai_install.operations.vc_apply import VcApply, VcRestore
@@ -49,7 +49,7 @@ def apply_virtual_clusters(app: App, request: ApplyVirtualClusters, options: Run
     """
     if not options.check:
         app.frontend.require_answers()
-    desired = require_scheduling(app.site)
+    desired = app.profile.require_scheduling()
     with app.hold("vc apply"):
         before, note = last_applied(app.cluster), app.state.virtual_clusters
         change, noted = change_of(app, before), read_good(note)

@@ -9,10 +9,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from pai_install.app.context import App
 from pai_install.cluster.client import ApiError, ClusterClient, NoClusterError, Select
-from pai_install.documents.validate import did_you_mean
 from pai_install.errors import ExitCode, PaiError
 from pai_install.kube.model import Ref
-from pai_install.report.virtual_clusters import NONE
+from pai_install.profile.model import ClusterProfile
 from pai_install.report.virtual_clusters_plan import ClustersChange, clusters_change
 from pai_install.schedulers.compile import remarks as scheduler_limits
 from pai_install.schedulers.last_applied import KEPT, KEPT_IN, kept_of
@@ -20,34 +19,10 @@ from pai_install.schedulers.registry import backend_of
 from pai_install.schedulers.simulation import Simulation, simulate
 from pai_install.schedulers.usage import NODES, Usage, kinds_of, usage_of
 from pai_install.scheduling.job_request import JobRequest, JobRequestError, read_job_request
-from pai_install.scheduling.model import Priority, Scheduling, VirtualCluster
+from pai_install.scheduling.model import Priority, Scheduling
 from pai_install.scheduling.read import remarks_of, scheduling_of
 from pai_install.scheduling.usage.health import Unmet, unmet
-from pai_install.site.model import Site
-from pai_install.site.workers import workers_of
 from pai_install.system.parameters import Parameter
-
-
-def require_scheduling(site: Site) -> Scheduling:
-    """The division of the site's workers. Raises PaiError for a site without virtual clusters."""
-    scheduling = scheduling_of(site)
-    if scheduling is None:
-        message, _, place = NONE.partition(": ")
-        raise PaiError(message, code="virtual-clusters-missing", remedy=place.strip(), exit_code=ExitCode.USAGE)
-    return scheduling
-
-
-def require_cluster(scheduling: Scheduling, name: str) -> VirtualCluster:
-    """The virtual cluster `name`. Raises PaiError for an unknown name."""
-    names = [cluster.name for cluster in scheduling.clusters]
-    if name not in names:
-        raise PaiError(
-            f"{name} is no virtual cluster of this site",
-            code="unknown-virtual-cluster",
-            remedy=did_you_mean(name, names),
-            exit_code=ExitCode.USAGE,
-        )
-    return scheduling.cluster(name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +55,7 @@ def _unmet(app: App, scheduling: Scheduling) -> tuple[Unmet, ...] | None:
     except (NoClusterError, ApiError) as error:
         app.say(f"what machines offer now is not known: {error.message}")
         return None
-    return unmet(scheduling, nodes, absent_of(app.site))
+    return unmet(scheduling, nodes, app.profile.absent)
 
 
 class VirtualClusterName(BaseModel):
@@ -92,9 +67,9 @@ class VirtualClusterName(BaseModel):
 
 def show_virtual_cluster(app: App, request: VirtualClusterName) -> Scheduling:
     """The division of the site's workers, which has the virtual cluster. Asks no machine."""
-    scheduling = require_scheduling(app.site)
-    require_cluster(scheduling, request.name)
-    return scheduling
+    profile = app.profile
+    profile.require_cluster(request.name)
+    return profile.require_scheduling()
 
 
 class VirtualClusterUsage(BaseModel):
@@ -106,21 +81,17 @@ class VirtualClusterUsage(BaseModel):
 
 def usage_of_virtual_clusters(app: App, request: VirtualClusterUsage) -> tuple[Scheduling, Usage]:
     """The current use of all virtual clusters. Raises PaiError for an unknown name, NoClusterError, and ApiError."""
-    scheduling = require_scheduling(app.site)
+    profile = app.profile
+    scheduling = profile.require_scheduling()
     if request.name:
-        require_cluster(scheduling, request.name)
-    return scheduling, read_usage(app.cluster, app.site, scheduling)
+        profile.require_cluster(request.name)
+    return scheduling, read_usage(app.cluster, profile, scheduling)
 
 
-def read_usage(cluster: ClusterClient, site: Site, scheduling: Scheduling) -> Usage:
+def read_usage(cluster: ClusterClient, profile: ClusterProfile, scheduling: Scheduling) -> Usage:
     """The use of virtual clusters in the cluster. Raises NoClusterError and ApiError."""
     answers = cluster.list(*(Select((kind,)) for kind in kinds_of(scheduling.backend)))
-    return usage_of(scheduling, answers, absent_of(site))
-
-
-def absent_of(site: Site) -> dict[str, tuple[str, ...]]:
-    """SKU -> machines that the layout marks as absent."""
-    return {sku: one.absent for sku, one in workers_of(site).items()}
+    return usage_of(scheduling, answers, profile.absent)
 
 
 def plan_virtual_clusters(app: App) -> ClustersChange:
@@ -136,7 +107,7 @@ def last_applied(cluster: ClusterClient) -> Scheduling | None:
 
 def change_of(app: App, before: Scheduling | None) -> ClustersChange:
     """The difference between `before` and the site, with the jobs that it affects."""
-    usage = read_usage(app.cluster, app.site, before) if before is not None else None
+    usage = read_usage(app.cluster, app.profile, before) if before is not None else None
     return clusters_change(before, scheduling_of(app.site), usage)
 
 
@@ -155,12 +126,13 @@ def simulate_job(app: App, request: SimulateJob, file: str, content: bytes) -> t
 
     Raises PaiError for a file that is not one job, NoClusterError, and ApiError.
     """
-    scheduling = require_scheduling(app.site)
+    profile = app.profile
+    scheduling = profile.require_scheduling()
     if request.cluster:
-        require_cluster(scheduling, request.cluster)
+        profile.require_cluster(request.cluster)
     job = _job_request(request, file, content)
-    usage = read_usage(app.cluster, app.site, scheduling)
-    return scheduling, simulate(app.site, scheduling, backend_of(scheduling.backend).rules, usage, job)
+    usage = read_usage(app.cluster, profile, scheduling)
+    return scheduling, simulate(profile, backend_of(scheduling.backend).rules, usage, job)
 
 
 def _job_request(request: SimulateJob, file: str, content: bytes) -> JobRequest:

@@ -2,37 +2,126 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Sequence
 
 import click
 
-from pai_install.cli._shared.job_look import list_command, logs, show
-from pai_install.cli._shared.job_stop import stop
-from pai_install.cli._shared.job_submit import submit
-from pai_install.cli._shared.job_validate import validate_files
-from pai_install.cli.options import format_option, group_site_option, site_option
+from pai_install.app.context import App
+from pai_install.app.job_submission import SubmitJob, submit_job
+from pai_install.app.jobs import (
+    JobLogs,
+    JobName,
+    ListJobs,
+    StopJob,
+    ValidateJobs,
+    list_jobs,
+    print_job_logs,
+    show_job,
+    stop_job,
+    validate_jobs,
+)
+from pai_install.cli.command import no_format, reading
+from pai_install.cli.options import group_site_option, yes_option
+from pai_install.cli.terminal import Terminal
+from pai_install.errors import ExitCode
+from pai_install.jobs.state import JobState
+from pai_install.report.job import readings_data, readings_text
+from pai_install.report.jobs import job_data, job_text, jobs_data, jobs_text
 
 
 @click.group
 @group_site_option
 def command() -> None:
-    """Jobs: what files of them mean, and how those that were submitted stand."""
+    """Submit, list, inspect, and stop jobs."""
 
 
 @command.command()
-@site_option
-@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--group", metavar="NAME", help="Who would submit: their virtual clusters, storages and namespace count.")
-@format_option
-def validate(*, site_dir: Path, files: tuple[Path, ...], group: str | None, output_format: str) -> int:
-    """Show what the jobs in files mean to this site, or what is wrong with them; asks no machine.
+@reading(ValidateJobs)
+def validate(*, app: App, terminal: Terminal, request: ValidateJobs) -> int:
+    """Check job files, and show what they mean on this site. Asks no machine.
 
     A FILE is OpenPAI's (JSON of protocol 1, YAML of protocol 2) or has objects of Kubernetes: Job, JobSet, Pod,
-    Volcano's Job, TFJob, PyTorchJob. Where no layout.yaml is, files are checked by themselves. Exit status 0, or 3
-    when a file has errors: each is named with file, line and column, and what to do.
+    Volcano's Job, TFJob, PyTorchJob. Without a layout.yaml the files are checked by themselves. Exit code 3 when a file
+    has errors. Each error has file, line, column, and a remedy.
     """
-    return validate_files(site_dir, files, group, output_format)
+    readings = validate_jobs(app, request)
+    terminal.show(readings_data(readings), readings_text(readings))
+    return ExitCode.OK if all(one.job is not None for one in readings) else ExitCode.SITE_INVALID
 
 
-for verb in (submit, list_command, show, logs, stop):
-    command.add_command(verb)
+@command.command()
+@reading(SubmitJob)
+def submit(*, app: App, terminal: Terminal, request: SubmitJob) -> int:
+    """Submit a job: an OpenPAI file (v1 JSON, v2 YAML) or Kubernetes objects.
+
+    An OpenPAI file becomes a gang of the site's scheduler. Kubernetes objects (Job, JobSet, Volcano's Job, TFJob,
+    PyTorchJob, Pod, and ConfigMaps, Secrets, and Services beside them) keep their specification. They get the group's
+    namespace, a virtual cluster, a priority, and an owner. Objects that contradict these are rejected, and so are
+    objects that the group may not create.
+
+    A job starts as a whole when its quota is free. The scheduler `default` starts pods one by one. With --watch the
+    exit code is 6 when the job fails. Ctrl-C leaves it running.
+    """
+    submitted = submit_job(app, request)
+    if terminal.as_json or not request.watch:
+        _show(terminal, submitted.jobs)
+    return submitted.exit_code
+
+
+def _show(terminal: Terminal, jobs: Sequence[JobState]) -> None:
+    """One job by itself, several as a list."""
+    if len(jobs) == 1:
+        terminal.show(job_data(jobs[0]), job_text(jobs[0]))
+    elif jobs:
+        terminal.show(jobs_data(jobs), jobs_text(jobs))
+
+
+@command.command(name="list")
+@reading(ListJobs)
+def list_command(*, app: App, terminal: Terminal, request: ListJobs) -> int:
+    """List jobs with their state, and the scheduler's reason for jobs that wait.
+
+    --abnormal lists jobs that run for days, jobs with idle GPUs, and unused notebooks, the longest first. Machines
+    measure NVIDIA GPUs. Jobs without a measurement are named. Exit code 5 when no control plane answers, 6 when the API
+    refuses.
+    """
+    found = list_jobs(app, request)
+    terminal.show(jobs_data(found), jobs_text(found))
+    return ExitCode.OK
+
+
+@command.command()
+@reading(JobName)
+def show(*, app: App, terminal: Terminal, request: JobName) -> int:
+    """Show a job: state, the node of each pod, exit codes, retries, and the reason to wait.
+
+    A deleted job is shown for as long as `jobs: {keep-days: N}` keeps its record. The latest job of a name is shown.
+    """
+    found = show_job(app, request)
+    terminal.show(job_data(found), job_text(found))
+    return ExitCode.OK
+
+
+@command.command()
+@reading(JobLogs, formats=no_format)
+def logs(*, app: App, request: JobLogs) -> int:
+    """Print the output of a job's instances. With several instances each line begins with ROLE-INDEX.
+
+    The last lines of deleted pods are printed if a record has them.
+    """
+    found = print_job_logs(app, request)
+    for one in found:
+        prefix = f"{one.instance.role}-{one.instance.index}: " if len(found) > 1 else ""
+        text = "".join(f"{prefix}{line}\n" for line in one.text.splitlines()) if prefix else one.text
+        click.echo(text, nl=False)
+    return ExitCode.OK
+
+
+@command.command()
+@reading(StopJob, yes_option, formats=no_format)
+def stop(*, app: App, request: StopJob) -> int:
+    """Stop a job and delete it. Its pods end, and its quota and its name are free.
+
+    A record of it, with its last lines, is kept for the days that the site sets.
+    """
+    return stop_job(app, request)

@@ -95,7 +95,8 @@ def _click_type(kind: Any, field: FieldInfo) -> Any:  # noqa: ANN401 - types
     if get_origin(kind) is Literal:
         return click.Choice(get_args(kind))
     if kind is Path:
-        return click.Path(path_type=Path)
+        existing = any(getattr(one, "path_type", "") == "file" for one in field.metadata)  # pydantic's FilePath
+        return click.Path(exists=existing, dir_okay=not existing, path_type=Path)
     if kind not in (int, float):
         return str if kind is str else None
     bounds = {name: getattr(one, name) for one in field.metadata for name in _BOUNDS if hasattr(one, name)}

@@ -79,14 +79,17 @@ def _storages(context: click.Context) -> Iterable[str]:
 
 def _jobs(context: click.Context) -> Iterable[str]:
     """The jobs of the cluster. A site that was never applied has none, and is not asked."""
-    from pai_install.cli._shared.job_cluster import jobs_of  # noqa: PLC0415
+    from pai_install.app.context import App  # noqa: PLC0415
+    from pai_install.app.jobs import open_job_directory  # noqa: PLC0415
     from pai_install.cli.command import environment_of  # noqa: PLC0415
+    from pai_install.cli.terminal import Terminal  # noqa: PLC0415
 
     folder = _folder(context)
     if not (folder / ".pai" / "kubeconfig").exists():
         return ()
-    with jobs_of(folder, environment_of(context)) as jobs:
-        return [job.name for job in jobs.all(jobs.namespace_of(context.params.get("group") or ""))]
+    with App(folder, environment_of(context), Terminal()) as app:
+        jobs = open_job_directory(app)
+        return [job.name for job in jobs.list(jobs.namespace_of(context.params.get("group") or ""))]
 
 
 # parameter -> its names, whatever the verb

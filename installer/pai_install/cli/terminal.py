@@ -16,6 +16,7 @@ from pai_install.app.frontend import (
     ClustersChangeReady,
     Event,
     FileDifference,
+    JobChanged,
     LogLine,
     Message,
     PlanReady,
@@ -29,6 +30,7 @@ from pai_install.run.workflow import MachinesMissing, RollbackStarted, StageFini
 
 if TYPE_CHECKING:
     from pai_install.app.frontend import RunEvent
+    from pai_install.jobs.state import JobState
     from pai_install.report.model import Outcome
     from pai_install.report.notices import Observer
 
@@ -62,6 +64,8 @@ class Terminal:
                 click.echo(text, nl=False, err=self.as_json)
             case PlanReady() | PreflightReady() | ChangesReady() | ClustersChangeReady() | RunEnded():
                 self._notify_of_run(event)
+            case JobChanged(job=job):
+                click.echo(_job(job), err=True)
             case StageStarted() | StageFinished() | RollbackStarted() | MachinesMissing():
                 _show_stage(event)
             case _:
@@ -138,6 +142,12 @@ class Terminal:
                 if finding.verdict is Verdict.PASS:
                     value = f" ({finding.value})" if finding.value else ""
                     click.echo(f"{finding.subject}: {finding.message}{value}")
+
+
+def _job(job: JobState) -> str:
+    from pai_install.report.jobs import job_text  # noqa: PLC0415 - only `job submit --watch` shows it
+
+    return job_text(job)
 
 
 def _show_stage(event: WorkflowEvent) -> None:

@@ -8,11 +8,11 @@ from functools import cached_property
 
 from pai_install.documents.quantity import format_bytes
 from pai_install.documents.validate import did_you_mean
+from pai_install.profile.model import ClusterProfile
 from pai_install.scheduling.amounts import held_cells
-from pai_install.scheduling.model import Scheduling, VirtualCluster
+from pai_install.scheduling.model import VirtualCluster
 from pai_install.scheduling.quota_rules import QuotaRules
-from pai_install.site.model import Site
-from pai_install.site.workers import OFFERED, Workers, workers_of
+from pai_install.site.workers import OFFERED, Workers
 from pai_install.system.words import plural
 
 _MIB = 2**20
@@ -52,8 +52,7 @@ class Capacity:
     they may come back. sku: machines of this type alone count; None: all.
     """
 
-    site: Site
-    scheduling: Scheduling | None
+    profile: ClusterProfile
     cluster: VirtualCluster | None
     borrows: bool
     rules: QuotaRules
@@ -125,7 +124,7 @@ class Capacity:
 
     @cached_property
     def _all(self) -> dict[str, Workers]:
-        return dict(workers_of(self.site))
+        return {one.sku: one for one in self.profile.workers}
 
     @cached_property
     def _usable(self) -> dict[str, Workers]:
@@ -138,7 +137,7 @@ class Capacity:
 
     def _units(self, workers: Workers) -> int:
         """The most units of an SKU that the virtual cluster may use."""
-        scheduling, cluster = self.scheduling, self.cluster
+        scheduling, cluster = self.profile.scheduling, self.cluster
         if scheduling is None or cluster is None:
             return workers.units * len(workers.names)
         own = workers.units * sum(name in cluster.pinned for name in workers.names)
@@ -177,7 +176,7 @@ class Capacity:
             return 0
         asked = (wish.devices, wish.cpu_millis, wish.memory_bytes)
         each = [have // want for have, want in zip(self._machine(workers), asked, strict=True) if want]
-        pinned = self.scheduling.pinned if self.scheduling is not None else {}
+        pinned = self.profile.scheduling.pinned if self.profile.scheduling is not None else {}
         mine = self.cluster.name if self.cluster is not None else ""
         machines = sum(pinned.get(name, mine) == mine for name in workers.names)
         return min([*each, wish.instances]) * machines
@@ -194,8 +193,7 @@ class Capacity:
         devices = workers.units if workers.resource else 0
         if self.rules.counts_cores:
             return devices, workers.units * workers.cpu_millis, workers.units * workers.memory_bytes
-        sku = self.site.skus[workers.sku]
-        return devices, sku.vcore * 1000, sku.mem_bytes
+        return devices, workers.machine_millis, workers.machine_bytes
 
     def _fitting(self, workers: Workers, wish: Ask) -> int:
         """How many of devices, cores and memory are enough on an idle machine."""

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 
 from pai_install.errors import ExitCode, PaiError
 from pai_install.jobs.model import Job, Role
+from pai_install.profile.model import ProfileGrant
 from pai_install.scheduling.admission import allowed, clusters_at
 from pai_install.scheduling.model import Priority, Scheduling, Supply, VirtualCluster
-from pai_install.storage.model import Grant
 
 # a label's value, which a user's name becomes
 _LABEL_VALUE = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
@@ -63,13 +63,17 @@ class JobPlace:
 
 
 def place(
-    job: Job, scheduling: Scheduling, owner: JobOwner, grants: Iterable[Grant], wish: tuple[str | None, Priority | None]
+    job: Job,
+    scheduling: Scheduling,
+    owner: JobOwner,
+    grants: Iterable[ProfileGrant],
+    queue: tuple[str | None, Priority | None],
 ) -> JobPlace:
-    """wish: virtual cluster and priority that count before those of the file. Raises PaiError for what may not be.
+    """The place of a job. Raises PaiError for a queue, a storage, or devices that the group may not use.
 
-    grants: those that new jobs use.
+    grants: current ones. queue: virtual cluster and priority in place of the file's.
     """
-    found = seat(scheduling, owner, wish[0] or job.virtual_cluster, wish[1] or job.priority)
+    found = seat(scheduling, owner, queue[0] or job.virtual_cluster, queue[1] or job.priority)
     found = replace(found, claims=dict(_claims(job, owner, grants)))
     for role in job.roles:
         if role.resources.gpus or role.resources.sku:
@@ -123,8 +127,8 @@ def _cluster(scheduling: Scheduling, owner: JobOwner, name: str | None) -> Virtu
     return next(it for it in may if it.name == wanted)
 
 
-def _claims(job: Job, owner: JobOwner, grants: Iterable[Grant]) -> Iterable[tuple[str, Claim]]:
-    own = {grant.storage.name: grant for grant in grants if grant.group == owner.group and grant.current}
+def _claims(job: Job, owner: JobOwner, grants: Iterable[ProfileGrant]) -> Iterable[tuple[str, Claim]]:
+    own = {grant.storage: grant for grant in grants if grant.group == owner.group and grant.current}
     for mount in job.mounts:
         grant = own.get(mount.storage)
         if grant is None or not grant.claimed:
@@ -134,7 +138,7 @@ def _claims(job: Job, owner: JobOwner, grants: Iterable[Grant]) -> Iterable[tupl
                 f"group {owner.group} is not granted the storage {mount.storage}",
                 f"it has {granted}; pai-install storage grant {mount.storage} --group {owner.group}",
             )
-        yield mount.storage, Claim(grant.claim, "" if grant.storage.share else owner.user)
+        yield mount.storage, Claim(grant.claim, "" if grant.shared else owner.user)
 
 
 def _reachable(scheduling: Scheduling, cluster: VirtualCluster) -> list[Supply]:

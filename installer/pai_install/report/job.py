@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pai_install.documents.problem import printable, short, text_lines
@@ -31,7 +31,7 @@ _COUNT = {"type": "integer", "minimum": 0}
 _MAYBE_COUNT = {"type": ["integer", "null"], "minimum": 0}
 
 
-def readings_data(readings: list[JobReading]) -> dict[str, Any]:
+def readings_data(readings: Sequence[JobReading]) -> dict[str, Any]:
     """The published form of all files."""
     return {
         "schema_version": JOB_SCHEMA_VERSION,
@@ -116,7 +116,7 @@ def first_line(command: str) -> str:
     return shown if len(shown) <= 100 else f"{shown[:97]}..."
 
 
-def readings_text(readings: list[JobReading]) -> str:
+def readings_text(readings: Sequence[JobReading]) -> str:
     """Problems of each file, and what it means where it has no errors."""
     return "\n".join("\n".join(_lines(one)) + "\n" for one in readings)
 

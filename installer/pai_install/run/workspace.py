@@ -19,6 +19,7 @@ from pai_install.site.model import Site
 if TYPE_CHECKING:
     from pai_install.cluster.client import ClusterClient
     from pai_install.engine.base import Engine
+    from pai_install.profile.model import ClusterProfile
 
 
 class Workspace:
@@ -57,6 +58,13 @@ class Workspace:
     def site(self) -> Site:
         """The site. Raises SiteInvalid."""
         return self.loaded.site
+
+    @property
+    def profile(self) -> ClusterProfile:
+        """The site without its secrets. Raises SiteInvalid."""
+        from pai_install.profile.project import profile_of  # noqa: PLC0415 - most verbs need none of it
+
+        return profile_of(self.site)
 
     def reload(self) -> Site:
         """Reads the site again, after one of its files changed."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 from pai_install.documents.problem import Problem
 from pai_install.documents.validate import did_you_mean
@@ -12,15 +11,12 @@ from pai_install.jobs.capacity import Ask, Capacity
 from pai_install.jobs.kubernetes import Native, NativeJob
 from pai_install.jobs.model import Job
 from pai_install.jobs.read import JobReading
+from pai_install.profile.model import ClusterProfile
 from pai_install.schedulers.registry import backend_of
 from pai_install.scheduling.admission import allowed
 from pai_install.scheduling.model import Scheduling, VirtualCluster
 from pai_install.scheduling.quota_rules import QuotaRules
-from pai_install.scheduling.read import scheduling_of
-from pai_install.site.groups import DEFAULT, PlacedGroup, groups_of, namespace_of
-from pai_install.site.model import Site
-from pai_install.site.schedulers import has_training_operator
-from pai_install.storage.compile import grants_of
+from pai_install.site.groups import DEFAULT, namespace_of
 
 _MIB = 2**20
 
@@ -35,11 +31,11 @@ class Refusal:
     remedy: str
 
 
-def check_job(reading: JobReading, site: Site, group: str | None) -> JobReading:
-    """The reading, with what the site says to it. group: who submits; None: anyone of the site's groups."""
+def check_job(reading: JobReading, profile: ClusterProfile, group: str | None) -> JobReading:
+    """The reading with the problems that the job has here. group: who submits; None: any group of the site."""
     if reading.job is None:
         return reading
-    checker = _Checker(site, group)
+    checker = _Checker(profile, group)
     found = checker.of_job(reading.job) if isinstance(reading.job, Job) else checker.of_native(reading.job)
     return reading.with_problems(tuple(_problem(reading, one) for one in found))
 
@@ -56,20 +52,16 @@ def _problem(reading: JobReading, found: Refusal) -> Problem:
 
 @dataclass(frozen=True)
 class _Checker:
-    site: Site
+    profile: ClusterProfile
     group: str | None
 
-    @cached_property
+    @property
     def _scheduling(self) -> Scheduling | None:
-        return scheduling_of(self.site)
+        return self.profile.scheduling
 
     @property
     def _rules(self) -> QuotaRules:
         return backend_of(self._scheduling.backend).rules if self._scheduling is not None else QuotaRules()
-
-    @cached_property
-    def _groups(self) -> tuple[PlacedGroup, ...]:
-        return groups_of(self.site.services)
 
     def of_job(self, job: Job) -> Iterator[Refusal]:
         """What is wrong with a job of OpenPAI's."""
@@ -83,7 +75,7 @@ class _Checker:
         if wrong:
             return
         priority = job.priority or (cluster.usual if cluster is not None else "test")
-        capacity = Capacity(self.site, self._scheduling, cluster, priority == "oppo", self._rules)
+        capacity = Capacity(self.profile, cluster, priority == "oppo", self._rules)
         wishes = [
             Ask(
                 role.name,
@@ -106,7 +98,7 @@ class _Checker:
             yield from wrong
             if wrong or self._scheduling is None:
                 continue
-            capacity = Capacity(self.site, self._scheduling, cluster, borrows=True, rules=self._rules)
+            capacity = Capacity(self.profile, cluster, borrows=True, rules=self._rules)
             wishes = [
                 Ask(role.name, role.instances, sum(role.devices.values()), role.cpu_millis, role.memory_bytes, None)
                 for role in job.roles
@@ -122,7 +114,7 @@ class _Checker:
             others = f"a site with {' or '.join(job.kind.queued)} does; " if job.kind.queued else ""
             remedy = f"{others}write the job as another kind"
             yield Refusal(f"kind:{number}", "kind", message, remedy)
-        elif job.kind.operated and not has_training_operator(self.site):
+        elif job.kind.operated and not self.profile.training_operator:
             message = f"this site has no training-operator, which runs {job.kind.shown}"
             remedy = "add training-operator: true to the section scheduler of services-configuration.yaml, and apply"
             yield Refusal(f"kind:{number}", "kind", message, remedy)
@@ -130,7 +122,7 @@ class _Checker:
     def _namespace(self, number: int, job: NativeJob) -> Iterator[Refusal]:
         if not job.namespace:
             return
-        own = [namespace_of(self.group)] if self.group else [one.namespace for one in self._groups] or [DEFAULT]
+        own = [namespace_of(self.group)] if self.group else [one.namespace for one in self.profile.groups] or [DEFAULT]
         if job.namespace not in own:
             whose = f"the namespace of {self.group} is {own[0]}" if self.group else "no group of the site has it"
             message = f"{job.namespace} is another's: {whose}"
@@ -149,7 +141,7 @@ class _Checker:
             message = f"{name} is no virtual cluster of this site"
             return None, (Refusal(at, "virtual-cluster", message, did_you_mean(name, names)),)
         cluster = scheduling.cluster(name)
-        if self.group is None or not self._groups or self.group in cluster.groups:
+        if self.group is None or not self.profile.groups or self.group in cluster.groups:
             return cluster, ()
         mine = [one.name for one in scheduling.clusters if self.group in one.groups]
         message = f"the group {self.group} may not submit to the virtual cluster {name}"
@@ -157,8 +149,8 @@ class _Checker:
         return None, (Refusal(at, "virtual-cluster", message, remedy),)
 
     def _mounts(self, job: Job) -> Iterator[Refusal]:
-        known = [storage.name for storage in self.site.services.storages or ()]
-        granted = {grant.storage.name for grant in grants_of(self.site) if self.group in (None, grant.group)}
+        known = self.profile.storages
+        granted = {grant.storage for grant in self.profile.grants if self.group in (None, grant.group)}
         for mount in job.mounts:
             at = f"mount:{mount.storage}"
             if mount.storage not in known:

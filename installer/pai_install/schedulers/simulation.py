@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from pai_install.jobs.capacity import Ask, Capacity
+from pai_install.profile.model import ClusterProfile
 from pai_install.schedulers.hived.cells import leaf_types
 from pai_install.schedulers.usage import Usage
 from pai_install.scheduling.admission import allowed, clusters_at
@@ -21,7 +22,6 @@ from pai_install.scheduling.model import PRIORITIES, Scheduling, Share, Supply, 
 from pai_install.scheduling.quota_rules import QuotaRules
 from pai_install.scheduling.usage.amounts import resource_of, units_of
 from pai_install.scheduling.usage.model import SeenJob, Use
-from pai_install.site.model import Site
 
 # fits: within the guarantee. borrows: with idle quota of others. preempts: others return what they borrowed, or jobs
 # of lower priority end. waits: for quota in use. never: more than there is. refused: by the API server.
@@ -61,15 +61,16 @@ class Simulation:
     notes: tuple[str, ...] = ()
 
 
-def simulate(site: Site, scheduling: Scheduling, rules: QuotaRules, usage: Usage, request: JobRequest) -> Simulation:
+def simulate(profile: ClusterProfile, rules: QuotaRules, usage: Usage, request: JobRequest) -> Simulation:
     """Judges one job. rules: of the site's scheduler."""
+    scheduling = profile.require_scheduling()
     request, notes = _with_defaults(scheduling, request)
     refusals = tuple(_refusals(scheduling, request))
     if refusals:
         return Simulation(request, "refused", refusals, notes=notes)
     cluster = scheduling.cluster(request.queue.cluster)
     judge = _Judge(scheduling, rules, usage, cluster, _priority_of(request))
-    excess = tuple(_excess(site, judge, request))
+    excess = tuple(_excess(profile, judge, request))
     if excess:
         return Simulation(request, "never", excess, notes=notes)
     quotas = judge.quotas(request.pods)
@@ -125,10 +126,10 @@ def _priority_of(request: JobRequest) -> int:
     return next((value for name, value in PRIORITIES.items() if name == queue.priority), 0)
 
 
-def _excess(site: Site, judge: _Judge, request: JobRequest) -> Iterator[str]:
+def _excess(profile: ClusterProfile, judge: _Judge, request: JobRequest) -> Iterator[str]:
     """Why machines could never hold the job, all of them idle."""
     borrows = judge.is_opportunistic or not judge.rules.lends_to_oppo
-    capacity = Capacity(site, judge.scheduling, judge.cluster, borrows, judge.rules)
+    capacity = Capacity(profile, judge.cluster, borrows, judge.rules)
     asks = [_ask(judge, one) for one in request.pods]
     misfits = [one for ask in asks if (one := capacity.refuses_instance(ask)) is not None]
     gang = None if misfits else capacity.refuses_gang(asks)

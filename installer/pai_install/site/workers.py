@@ -16,7 +16,8 @@ class Workers:
     """The workers of one SKU, and what one of them has for jobs.
 
     resource: of its devices, "" for an SKU without. units: devices, or cores where it has none. cpu_millis,
-    memory_bytes: what goes with one unit. present, absent: names, in the order of the layout.
+    memory_bytes: what goes with one unit. machine_millis, machine_bytes: cores and memory of one machine, the system's
+    part included. present, absent: names, in the order of the layout.
     """
 
     sku: str
@@ -24,6 +25,8 @@ class Workers:
     units: int
     cpu_millis: int
     memory_bytes: int
+    machine_millis: int
+    machine_bytes: int
     present: tuple[str, ...]
     absent: tuple[str, ...]
 
@@ -60,6 +63,8 @@ def _workers(sku: Sku, present: tuple[str, ...], absent: tuple[str, ...]) -> Wor
         units=units,
         cpu_millis=sku.vcore * OFFERED * 10 // units if sku.device else min(1000, sku.vcore * OFFERED * 10 // units),
         memory_bytes=sku.mem_bytes * OFFERED // 100 // units,
+        machine_millis=sku.vcore * 1000,
+        machine_bytes=sku.mem_bytes,
         present=present,
         absent=absent,
     )

@@ -12,8 +12,9 @@ import pytest
 
 from pai_install.agents.common.records import Record, Removed, logs_map, state_map
 from pai_install.agents.job_recorder.objects import kept_job, kept_pod, pod_key
-from pai_install.cli._shared.job_submit import Submission, Submitted, create
-from pai_install.cli._shared.job_watch import exit_code_of, watch
+from pai_install.app.context import App
+from pai_install.app.frontend import Event, JobChanged
+from pai_install.app.job_submission import JobManifest, JobSubmission, create_jobs, exit_code_of, watch_job
 from pai_install.cli.schema import SCHEMAS
 from pai_install.cluster.client import ApiError
 from pai_install.errors import ExitCode
@@ -122,13 +123,13 @@ def test_what_is_not_submitted(
 def test_a_name_that_is_taken(folder: str, world: World, capsys: Any) -> None:
     world.api.refuses = ApiError("kubectl create failed", reason="AlreadyExists")
     assert submit(folder, "--group", "nlp") == ExitCode.STEP_FAILED
-    assert "there is a job mnist_024 already, mnist-024 in the namespace nlp" in capsys.readouterr().err
+    assert "job-exists" in capsys.readouterr().err
 
 
 def test_a_namespace_that_is_not_there_yet(folder: str, world: World, capsys: Any) -> None:
     world.api.refuses = ApiError("kubectl create failed", reason="NotFound")
     assert submit(folder, "--group", "nlp") == ExitCode.STEP_FAILED
-    assert "the namespace nlp is not there yet" in capsys.readouterr().err
+    assert "namespace-missing" in capsys.readouterr().err
 
 
 NATIVE = """\
@@ -265,7 +266,6 @@ def test_stop(folder: str, world: World, capsys: Any) -> None:
     assert "jobset" in kinds(world)
     assert run(["job", "stop", "ps.job", "--site", folder, "--yes"]) == ExitCode.OK
     assert "jobset" not in kinds(world)
-    assert "ps.job is gone" in capsys.readouterr().err
 
 
 def record(own: dict[str, Any], *pods: dict[str, Any], removed: Removed | None = None) -> dict[str, Any]:
@@ -367,11 +367,30 @@ def test_who_stops_a_job_says_why(folder: str, world: World, monkeypatch: pytest
     assert len([call for call, _ in world.api.calls if call == "patch"]) == 1, "what has ended was not stopped"
 
 
+class Recorder:
+    """A front end that keeps the states of watched jobs."""
+
+    def __init__(self) -> None:
+        self.states: list[str] = []
+
+    def notify(self, event: Event) -> None:
+        """Keeps it."""
+        if isinstance(event, JobChanged):
+            self.states.append(event.job.state)
+
+    def confirm(self, _question: object) -> bool:
+        """Agrees."""
+        return True
+
+    def require_answers(self) -> None:
+        """It can answer."""
+
+
 def seen(*states: JobState | None) -> tuple[JobState | None, list[str]]:
-    """What a watch that sees these one after the other tells."""
-    told: list[str] = []
-    looks = iter(states)
-    return watch(lambda: next(looks), told.append, lambda _seconds: None), told
+    """The last state of a watched job that has these states one after the other, and the states that it reports."""
+    recorder, looks = Recorder(), iter(states)
+    app = App(Path(), World(), recorder)
+    return watch_job(app, lambda: next(looks), lambda _seconds: None), recorder.states
 
 
 def test_watch_tells_each_change_once_until_the_end() -> None:
@@ -379,7 +398,7 @@ def test_watch_tells_each_change_once_until_the_end() -> None:
     done = stands(job(conditions=[holds("Completed")]))
     found, told = seen(waiting, waiting, running, running, done)
     assert found == done
-    assert [text.split("\n")[0] for text in told] == ["ps.job: WAITING", "ps.job: RUNNING", "ps.job: SUCCEEDED"]
+    assert told == ["WAITING", "RUNNING", "SUCCEEDED"]
     assert exit_code_of(found) == ExitCode.OK
     failed, _ = seen(stands(job(conditions=[holds("Failed", "a pod failed")])))
     assert exit_code_of(failed) == ExitCode.STEP_FAILED
@@ -393,7 +412,7 @@ def test_ctrl_c_leaves_the_job_running_and_says_so(
     def interrupted(*_words: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("pai_install.cli._shared.job_submit.watch", interrupted)
+    monkeypatch.setattr("pai_install.app.job_submission.watch_job", interrupted)
     assert submit(folder, "--group", "nlp", "--watch") == ExitCode.INTERRUPTED
     assert "mnist_024 runs on: pai-install job show mnist_024 --group nlp" in capsys.readouterr().err
     assert kinds(world) == ["jobset"]
@@ -403,7 +422,7 @@ def made(world: World) -> None:
     """A job with Secrets, made."""
     asked, place = servers_and_workers(), somewhere()
     own, *beside = objects_of(asked, place)
-    create(world.api, Submission((Submitted(asked.name, place, own),), tuple(beside)))
+    create_jobs(world.api, JobSubmission((JobManifest(asked.name, place, own),), tuple(beside)))
 
 
 def test_secrets_end_with_their_job(world: World) -> None:

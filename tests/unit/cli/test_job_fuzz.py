@@ -8,24 +8,22 @@ from __future__ import annotations
 import functools
 import os
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pai_install.cli._shared.job_cluster import JobsOfSite
-from pai_install.cli._shared.job_submit import SubmitWish, _work
+from pai_install.app.job_submission import SubmitJob, compile_submission
 from pai_install.errors import ExitCode, PaiError
 from pai_install.kube.objects import JsonObject
+from pai_install.profile.model import ClusterProfile
+from pai_install.profile.project import profile_of
 from pai_install.scheduling.model import Backend
-from pai_install.scheduling.read import scheduling_of
 from tests.examples import GROUP, SEARCH, SHORT_SEARCH, names, site_of, text_of
 from tests.unit.jobs.test_fuzz import FILES
 from tests.unit.site.test_fuzz import Mutation, mutations
 
 SOURCES = (*(str(path) for path in FILES), *names())
-NO_CLIENT: Any = None
 
 
 @functools.cache
@@ -34,11 +32,8 @@ def source(name: str) -> bytes:
 
 
 @functools.cache
-def jobs_at(backend: Backend) -> JobsOfSite:
-    site = site_of(backend)
-    scheduling = scheduling_of(site)
-    assert scheduling is not None
-    return JobsOfSite(site, scheduling, NO_CLIENT)
+def profile_at(backend: Backend) -> ClusterProfile:
+    return profile_of(site_of(backend))
 
 
 @pytest.mark.parametrize("backend", ["kueue", "volcano", "hived"])
@@ -68,7 +63,8 @@ def test_mutated_files_never_give_a_traceback(
 def submitted(path: Path, backend: Backend) -> tuple[PaiError | None, list[JsonObject]]:
     """What the API server would be given, or why it would not."""
     try:
-        work = _work(path, jobs_at(backend), SubmitWish(GROUP, "alice", None, None))
+        request = SubmitJob(file=path, group=GROUP, user="alice")
+        work, _ = compile_submission(profile_at(backend), request)
     except PaiError as error:
         return error, []
     return None, [one.item for one in work.jobs]

@@ -6,8 +6,9 @@ import functools
 import tempfile
 from pathlib import Path
 
+from pai_install.profile.model import ClusterProfile
+from pai_install.profile.project import profile_of
 from pai_install.site.load import load_site
-from pai_install.site.model import Site
 from tests.unit.scheduling.test_read import VALID
 from tests.unit.site.rules.scheduling.sites import GROUPS as NO_GRANTS
 from tests.unit.site.rules.scheduling.sites import LAYOUT
@@ -23,7 +24,7 @@ storages:
 
 
 @functools.cache
-def research(services: str = VALID + GROUPS + STORAGES) -> Site:
+def research(services: str = VALID + GROUPS + STORAGES) -> ClusterProfile:
     """A site with the virtual clusters research and default, groups and storages."""
     with tempfile.TemporaryDirectory() as folder:
-        return load_site(write_site(Path(folder) / "cluster", layout=LAYOUT, services=services)).site
+        return profile_of(load_site(write_site(Path(folder) / "cluster", layout=LAYOUT, services=services)).site)

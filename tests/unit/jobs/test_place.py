@@ -10,9 +10,8 @@ import pytest
 from pai_install.errors import ExitCode, PaiError
 from pai_install.jobs.model import Job, JobMount
 from pai_install.jobs.place import Claim, JobOwner, JobPlace, place
+from pai_install.profile.model import ProfileGrant
 from pai_install.scheduling.model import Scheduling
-from pai_install.site.services.storages import StorageEntry
-from pai_install.storage.model import Grant
 from tests.errors import raises
 from tests.unit.jobs.examples import OWNER, role, single
 from tests.virtual_clusters import cluster, cores, gpus, mixed, share, site, two_teams
@@ -94,15 +93,11 @@ def test_devices_of_several_makers_have_to_be_named() -> None:
 
 
 def test_storages_by_the_claims_that_new_jobs_use() -> None:
-    shared = StorageEntry.model_validate({"name": "data", "type": "nfs", "server": "nas", "path": "/data"})
-    homes = StorageEntry.model_validate(
-        {"name": "home", "type": "nfs", "server": "nas", "path": "/homes", "share": False}
-    )
     grants = (
-        Grant(shared, "vision", "vision", 2, "data-g2"),
-        Grant(shared, "vision", "vision", 1, "data", current=False),
-        Grant(shared, "nlp", "nlp"),
-        Grant(homes, "vision", "vision"),
+        ProfileGrant(storage="data", group="vision", claim="data-g2", shared=True),
+        ProfileGrant(storage="data", group="vision", claim="data", shared=True, current=False),
+        ProfileGrant(storage="data", group="nlp", claim="data", shared=True),
+        ProfileGrant(storage="home", group="vision", claim="home", shared=False),
     )
     job = replace(single(), mounts=(JobMount("data", "/mnt/data"), JobMount("home", "/mnt/home")))
     assert placed(job, grants=grants).claims == {"data": Claim("data-g2"), "home": Claim("home", "alice")}

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 import yaml
 
+from pai_install.profile.project import profile_of
 from pai_install.schedulers.registry import backend_of
 from pai_install.schedulers.simulation import Outcome, Simulation, simulate
 from pai_install.schedulers.usage import Usage
 from pai_install.scheduling.job_request import read_job_request
 from pai_install.scheduling.model import Backend
-from pai_install.scheduling.read import scheduling_of
 from pai_install.scheduling.usage.model import SeenJob, Use
 from pai_install.site.load import load_site
 from tests.unit.scheduling.test_read import VALID
@@ -47,12 +47,11 @@ def judged(
     folder: Path, content: str, uses: Mapping[tuple[str, str], Use] = IDLE, *jobs: SeenJob, backend: Backend = "kueue"
 ) -> Simulation:
     """In the site of `test_read`."""
-    site = load_site(write_site(folder, layout=LAYOUT, services=VALID + GROUPS)).site
-    scheduling = scheduling_of(site)
-    assert scheduling is not None
+    profile = profile_of(load_site(write_site(folder, layout=LAYOUT, services=VALID + GROUPS)).site)
+    scheduling = replace(profile.require_scheduling(), backend=backend)
     usage = Usage(uses, {}, jobs, frozenset(), ())
-    scheduling = replace(scheduling, backend=backend)
-    return simulate(site, scheduling, backend_of(backend).rules, usage, read_job_request(content))
+    profile = profile.model_copy(update={"scheduling": scheduling})
+    return simulate(profile, backend_of(backend).rules, usage, read_job_request(content))
 
 
 def used(cluster: str, units: int, own: int = 0, borrowed: int = 0) -> dict[tuple[str, str], Use]:

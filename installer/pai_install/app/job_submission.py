@@ -1,0 +1,281 @@
+"""The use case of `job submit`: a job's file becomes a gang of the site's scheduler, or Kubernetes' own objects."""
+
+from __future__ import annotations
+
+import functools
+import getpass
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, FilePath
+
+from pai_install.app.context import App
+from pai_install.app.frontend import JobChanged
+from pai_install.app.jobs import open_job_directory
+from pai_install.cluster.client import ApiError, ClusterClient
+from pai_install.documents.problem import text_lines
+from pai_install.errors import ExitCode, PaiError
+from pai_install.jobs.directory import JobDirectory
+from pai_install.jobs.kubernetes import Native, NativeJob
+from pai_install.jobs.model import Job
+from pai_install.jobs.place import JobOwner, JobPlace, place, seat
+from pai_install.jobs.pod_status import ENDED
+from pai_install.jobs.read import JobReading, read_job
+from pai_install.jobs.state import JobState
+from pai_install.kube.model import Ref
+from pai_install.kube.objects import JsonObject, child, text
+from pai_install.profile.model import ClusterProfile
+from pai_install.registry.pull_secrets import NAME as PULL_SECRET
+from pai_install.report.jobs import job_text
+from pai_install.schedulers.admission import refuse
+from pai_install.schedulers.defaulting import contradictions, native_objects
+from pai_install.schedulers.job_check import check_job
+from pai_install.schedulers.jobs import objects_of
+from pai_install.scheduling.job_kinds import JobKind, kind_of
+from pai_install.scheduling.job_queue import queue_of
+from pai_install.scheduling.model import PRIORITIES, Priority
+from pai_install.system.parameters import Parameter
+from pai_install.system.words import plural
+from pai_install.users.directory import owner_of
+
+_POLL_S = 2.0
+
+
+class SubmitJob(BaseModel):
+    """A job's file, its owner, and its queue."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    file: Annotated[FilePath, Parameter(positional=True, metavar="FILE")]
+    group: Annotated[str, Parameter(metavar="GROUP")] = Field(
+        description="Group of the job. The job runs in the group's namespace."
+    )
+    user: Annotated[str, Parameter(metavar="USER", default="the user of this host")] = Field(
+        default="", description="Owner of the job."
+    )
+    cluster: Annotated[str | None, Parameter("--vc", "NAME")] = Field(
+        default=None, description="Virtual cluster, in place of the file's."
+    )
+    priority: Priority | None = Field(default=None, description="Priority, in place of the file's.")
+    watch: bool = Field(default=False, description="Wait for the end of the job, and print its changes.")
+
+
+@dataclass(frozen=True, slots=True)
+class JobManifest:
+    """A job as an object, with its queue. name: as in its file."""
+
+    name: str
+    place: JobPlace
+    item: JsonObject
+
+    @property
+    def kind(self) -> JobKind:
+        """The kind of the object."""
+        kind = kind_of(self.item)
+        assert kind is not None  # noqa: S101 - only jobs are made here
+        return kind
+
+    @property
+    def label(self) -> str:
+        """Its name in Kubernetes."""
+        return text(child(self.item, "metadata").get("name"))
+
+
+@dataclass(frozen=True, slots=True)
+class JobSubmission:
+    """A file as objects. companions: objects beside the jobs, deleted with the last of them."""
+
+    jobs: tuple[JobManifest, ...]
+    companions: tuple[dict[str, Any], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SubmittedJobs:
+    """The state of submitted jobs, without deleted ones."""
+
+    jobs: tuple[JobState, ...]
+    exit_code: int = ExitCode.OK
+
+
+def submit_job(app: App, request: SubmitJob) -> SubmittedJobs:
+    """Creates the jobs of a file, all or none. With request.watch it returns after their end.
+
+    Raises PaiError for an invalid file, and ApiError where the API server rejects an object.
+    """
+    jobs = open_job_directory(app)
+    submission, warnings = compile_submission(jobs.profile, request)
+    for line in warnings:
+        app.say(line)
+    create_jobs(jobs.client, submission)
+    for one in submission.jobs:
+        app.say(f"{one.name} is submitted to {one.place.cluster.name} with priority {one.place.priority}")
+    if request.watch:
+        return _watched(app, jobs, submission)
+    states = [_state(jobs, one) for one in submission.jobs]
+    return SubmittedJobs(tuple(one for one in states if one is not None))
+
+
+def compile_submission(profile: ClusterProfile, request: SubmitJob) -> tuple[JobSubmission, tuple[str, ...]]:
+    """The objects of a file, and its warnings. Raises PaiError for an invalid file."""
+    profile.require_group(request.group)
+    reading = read_job(request.file)
+    if isinstance(reading.job, Job):
+        cluster, priority = request.cluster or reading.job.virtual_cluster, request.priority or reading.job.priority
+        reading = replace(reading, job=replace(reading.job, virtual_cluster=cluster, priority=priority))
+    reading = check_job(reading, profile, request.group)
+    _require_valid(reading)
+    compiled = _native if isinstance(reading.job, Native) else _openpai
+    return compiled(profile, request, reading), tuple(text_lines(reading.problems))
+
+
+def _require_valid(reading: JobReading) -> None:
+    """Raises PaiError for the errors of a file."""
+    errors = [problem for problem in reading.problems if problem.is_error]
+    if errors or reading.job is None:
+        raise PaiError(
+            f"{reading.file} has {plural(len(errors), 'error')}",
+            code="job-file-invalid",
+            details="\n".join(text_lines(errors)),
+            exit_code=ExitCode.SITE_INVALID,
+        )
+
+
+def _openpai(profile: ClusterProfile, request: SubmitJob, reading: JobReading) -> JobSubmission:
+    job = reading.job
+    assert isinstance(job, Job)  # noqa: S101 - the other kind goes another way
+    grants = [grant for grant in profile.grants if grant.current]
+    queue = request.cluster, request.priority
+    placed = place(job, profile.require_scheduling(), _owner(profile, request), grants, queue)
+    own, *rest = objects_of(job, placed)
+    return JobSubmission((JobManifest(job.name, placed, own),), tuple(rest))
+
+
+def _native(profile: ClusterProfile, request: SubmitJob, reading: JobReading) -> JobSubmission:
+    """The objects of the file with their defaults. Raises PaiError for what contradicts these."""
+    native = reading.job
+    assert isinstance(native, Native)  # noqa: S101 - the other kind goes another way
+    places = {job.name: _place(profile, request, job) for job in native.jobs}
+    before = {id(document): len(document.problems) for document in native.documents}
+    contradictions(native, places)
+    refuse(native, places, [PULL_SECRET])
+    found = [one for document in native.documents for one in document.problems[before[id(document)] :]]
+    _require_valid(reading.with_problems(tuple(found)))
+    own, companions = native_objects(native, places)
+    jobs = (JobManifest(job.name, places[job.name], item) for job, item in zip(native.jobs, own, strict=True))
+    return JobSubmission(tuple(jobs), companions)
+
+
+def _place(profile: ClusterProfile, request: SubmitJob, job: NativeJob) -> JobPlace:
+    """The queue of the object: by the request, else by its labels."""
+    named = queue_of(job.content, job.kind)
+    priority = next((name for name in PRIORITIES if name == named.priority), None)
+    cluster = request.cluster or named.cluster or None
+    return seat(profile.require_scheduling(), _owner(profile, request), cluster, request.priority or priority)
+
+
+def _owner(profile: ClusterProfile, request: SubmitJob) -> JobOwner:
+    group = profile.require_group(request.group)
+    return JobOwner(owner_of(request.user) or getpass.getuser(), group.name, group.namespace)
+
+
+def create_jobs(client: ClusterClient, submission: JobSubmission) -> None:
+    """Creates the jobs, then their companions; all or none. Raises PaiError."""
+    created: list[JsonObject] = []
+    try:
+        for one in submission.jobs:
+            created += _created(client, one)
+        if submission.companions:
+            client.create([_owned(one, created) for one in submission.companions])
+    except BaseException:
+        for one in submission.jobs[: len(created)]:
+            client.delete([Ref(one.kind.asked, one.label, one.place.owner.namespace)])
+        raise
+
+
+def _created(client: ClusterClient, job: JobManifest) -> Sequence[JsonObject]:
+    try:
+        return client.create([job.item])
+    except ApiError as error:
+        raise _explained(error, job) from error
+
+
+def _owned(item: dict[str, Any], jobs: Sequence[JsonObject]) -> dict[str, Any]:
+    """The object with the jobs as its owners."""
+    owners = [
+        {
+            "apiVersion": job["apiVersion"],
+            "kind": job["kind"],
+            "name": child(job, "metadata")["name"],
+            "uid": text(child(job, "metadata").get("uid")),
+        }
+        for job in jobs
+    ]
+    return {**item, "metadata": {**item["metadata"], "ownerReferences": owners}}
+
+
+def _explained(error: ApiError, job: JobManifest) -> PaiError:
+    """The API server's error in words of jobs."""
+    namespace = job.place.owner.namespace
+    if error.reason == "AlreadyExists":
+        return PaiError(
+            f"there is a job {job.name} already, {job.label} in the namespace {namespace}",
+            code="job-exists",
+            remedy="choose another name, or remove it: pai-install job stop",
+        )
+    if error.reason == "NotFound":
+        return PaiError(
+            f"the namespace {namespace} does not exist yet",
+            code="namespace-missing",
+            remedy="pai-install apply",
+            details=error.details,
+        )
+    if error.reason == "NoSuchKind":
+        return PaiError(
+            f"this cluster has no kind {job.kind.name}, which this job needs",
+            code="job-kind-missing",
+            remedy="pai-install apply",
+            details=error.details,
+        )
+    return error
+
+
+def _state(jobs: JobDirectory, job: JobManifest) -> JobState | None:
+    """Its state; None once it is deleted."""
+    owner = job.place.owner
+    found = jobs.list(owner.namespace, owner.user)
+    return next((one for one in found if (one.kind, one.label) == (job.kind, job.label)), None)
+
+
+def _watched(app: App, jobs: JobDirectory, submission: JobSubmission) -> SubmittedJobs:
+    """Watches one job after the other. The exit code is the worst."""
+    ended: list[JobState | None] = []
+    for one in submission.jobs:
+        try:
+            ended.append(watch_job(app, functools.partial(_state, jobs, one)))
+        except KeyboardInterrupt:
+            app.say(f"\n{one.name} runs on: pai-install job show {one.name} --group {one.place.owner.group}")
+            return SubmittedJobs((), ExitCode.INTERRUPTED)
+        if ended[-1] is None:
+            app.say(f"{one.name} was deleted")
+    return SubmittedJobs(tuple(one for one in ended if one is not None), max(map(exit_code_of, ended)))
+
+
+def watch_job(
+    app: App, look: Callable[[], JobState | None], sleep: Callable[[float], None] = time.sleep
+) -> JobState | None:
+    """Sends each change of a job to the front end. Returns its last state; None for a deleted job."""
+    last = ""
+    while (job := look()) is not None:
+        if (text := job_text(job)) != last:
+            app.frontend.notify(JobChanged(job))
+            last = text
+        if job.state in ENDED:
+            return job
+        sleep(_POLL_S)
+    return None
+
+
+def exit_code_of(job: JobState | None) -> ExitCode:
+    """6 for a job that failed or was deleted."""
+    return ExitCode.OK if job is not None and job.state == "SUCCEEDED" else ExitCode.STEP_FAILED

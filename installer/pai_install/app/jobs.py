@@ -1,0 +1,235 @@
+"""Use cases of jobs: validate, list, show, logs, stop."""
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from pai_install.app.context import App
+from pai_install.app.frontend import LogLine
+from pai_install.cluster.client import ClusterClient, Patch, Select
+from pai_install.errors import ExitCode, PaiError
+from pai_install.jobs.anomalies import abnormal, unknown
+from pai_install.jobs.compile import names
+from pai_install.jobs.directory import JobDirectory
+from pai_install.jobs.history import JobRecord
+from pai_install.jobs.pod_status import ENDED, Instance
+from pai_install.jobs.read import JobReading, read_job
+from pai_install.jobs.state import PODS, JobState
+from pai_install.kube.model import Ref
+from pai_install.kube.objects import child, words
+from pai_install.profile.model import ClusterProfile
+from pai_install.schedulers.job_check import check_job
+from pai_install.schedulers.registry import backend_of
+from pai_install.site.load import LAYOUT
+from pai_install.site.use_limits import UseLimits
+from pai_install.system.parameters import Parameter
+from pai_install.system.words import plural
+from pai_install.users.directory import owner_of
+
+# pods have half a minute to end
+_STOP_S = 90
+_DAY_S = 86400
+
+
+def open_job_directory(app: App) -> JobDirectory:
+    """The jobs of the site's cluster. Raises PaiError for a site without virtual clusters."""
+    profile = app.profile
+    backend = backend_of(profile.require_scheduling().backend)
+    return JobDirectory(profile, backend.status_resource, app.cluster)
+
+
+class ValidateJobs(BaseModel):
+    """Job files to validate."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    files: Annotated[tuple[Path, ...], Parameter(positional=True, metavar="FILE...")]
+    group: Annotated[str | None, Parameter(metavar="NAME")] = Field(
+        default=None,
+        description="Submitting group. Its virtual clusters, storages, and namespace count.",
+    )
+
+
+def validate_jobs(app: App, request: ValidateJobs) -> tuple[JobReading, ...]:
+    """The jobs in the files, with their problems. A folder without layout.yaml is no site: only the files count."""
+    readings = tuple(map(read_job, request.files))
+    if request.group is None and not (app.site_dir / LAYOUT).exists():
+        app.say(f"{app.site_dir} has no {LAYOUT}: the files are checked without a site")
+        return readings
+    if request.group is not None:
+        app.profile.require_group(request.group)
+    return tuple(check_job(one, app.profile, request.group) for one in readings)
+
+
+class JobName(BaseModel):
+    """Names one job."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    name: Annotated[str, Parameter(positional=True, metavar="NAME")]
+    group: Annotated[str, Parameter(metavar="GROUP")] = Field(default="", description="Only jobs of this group.")
+
+
+class ListJobs(BaseModel):
+    """Selects jobs."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    group: Annotated[str, Parameter(metavar="GROUP")] = Field(default="", description="Only jobs of this group.")
+    user: Annotated[str, Parameter(metavar="USER")] = Field(default="", description="Only jobs of this user.")
+    deleted: Annotated[bool, Parameter("--all")] = Field(
+        default=False, description="Also deleted jobs that have a record."
+    )
+    abnormal: bool = Field(default=False, description="Only jobs that run for days or leave their GPUs idle.")
+    days: Annotated[float | None, Parameter(default="the site's, else 5")] = Field(
+        default=None, ge=0, description="Days after which --abnormal lists a job."
+    )
+
+
+def list_jobs(app: App, request: ListJobs) -> tuple[JobState, ...]:
+    """The selected jobs, deleted jobs first; with request.abnormal the longest first."""
+    jobs = open_job_directory(app)
+    namespace = jobs.namespace_of(request.group)
+    existing = jobs.list(namespace)
+    known = (*jobs.deleted(existing, namespace), *existing) if request.deleted else existing
+    found = tuple(job for job in known if owner_of(request.user) in {"", job.user})
+    if not request.abnormal:
+        return found
+    now = datetime.now(UTC)
+    if unmeasured := unknown(found, now):
+        app.say(f"how busy their GPUs are is not known of {', '.join(unmeasured)}")
+    return abnormal(found, now, lambda cluster: _limits(app.profile, cluster, request.days))
+
+
+def _limits(profile: ClusterProfile, cluster: str, days: float | None) -> UseLimits:
+    limits = profile.limits_of(cluster)
+    return limits if days is None else replace(limits, long=replace(limits.long, after_s=int(days * _DAY_S)))
+
+
+def show_job(app: App, request: JobName) -> JobState:
+    """The job, deleted jobs included: the latest of the name."""
+    return open_job_directory(app).find(request.name, request.group)[0]
+
+
+class JobLogs(JobName):
+    """Selects the instances of a job whose output is printed."""
+
+    role: Annotated[str, Parameter(metavar="ROLE")] = Field(default="", description="Only instances of this role.")
+    index: int | None = Field(default=None, ge=0, description="Only the instance with this number.")
+    follow: bool = Field(default=False, description="Print new lines until the instance ends. Needs one instance.")
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceLog:
+    """The output of an instance."""
+
+    instance: Instance
+    text: str
+
+
+def print_job_logs(app: App, request: JobLogs) -> tuple[InstanceLog, ...]:
+    """The output of the selected instances. With request.follow new lines go to the front end as they come.
+
+    Raises PaiError for an unknown role or instance, and where request.follow selects several instances.
+    """
+    jobs = open_job_directory(app)
+    job, record = jobs.find(request.name, request.group)
+    selected = select_instances(job, request.role, request.index)
+    if request.follow:
+        _require_one(selected)
+        if not selected[0].gone:
+            for line in jobs.client.follow(Ref("pod", selected[0].pod, job.namespace)):
+                app.frontend.notify(LogLine(line))
+            return ()
+    if not selected:
+        app.say(f"{job.name} has no pods: {job.state}{f', {job.why}' if job.why else ''}")
+    if len(selected) == 1 and selected[0].state in {"WAITING", "STARTING"}:
+        app.say(f"{selected[0].role} {selected[0].index} has written nothing yet: {selected[0].state}")
+        return ()
+    output = _output(jobs.client, job, record, selected) if selected else {}
+    return tuple(InstanceLog(one, output.get(one.pod, "")) for one in selected)
+
+
+def _output(
+    client: ClusterClient, job: JobState, record: JobRecord | None, selected: list[Instance]
+) -> Mapping[str, str]:
+    """Pod -> its output; the last lines of deleted pods."""
+    existing, found = [one for one in selected if not one.gone], {}
+    if len(existing) == 1:
+        found[existing[0].pod] = client.logs(Ref("pod", existing[0].pod, job.namespace))
+    elif existing:
+        found.update(client.logs_of(Select((PODS,), job.namespace, _pods_of(job))))
+    if record is not None and len(existing) < len(selected):
+        (lines,) = client.get([Ref("configmap", record.logs, record.namespace)])
+        found |= {pod: text for pod, text in words(child(lines or {}, "data")).items() if pod not in found}
+    return found
+
+
+def _pods_of(job: JobState) -> str:
+    """The selector of a job's pods."""
+    return f"{job.kind.marks.job}={job.label}" if job.kind.marks else f"{names.USER}={job.user}"
+
+
+def select_instances(job: JobState, role: str, index: int | None) -> list[Instance]:
+    """The instances of a role ("": of all). Raises PaiError for a role or a number that the job lacks."""
+    roles = {one.name: one for one in job.roles}
+    if role and role not in roles:
+        raise PaiError(
+            f"{job.name} has no role {role}",
+            code="unknown-role",
+            remedy=f"it has {', '.join(roles)}",
+            exit_code=ExitCode.USAGE,
+        )
+    chosen = [roles[role]] if role else list(job.roles)
+    if index is not None and all(index >= one.wanted for one in chosen):
+        raise PaiError(
+            f"{job.name} has no instance {index}",
+            code="unknown-instance",
+            remedy=f"it has {max(one.wanted for one in chosen)}, from 0 on",
+            exit_code=ExitCode.USAGE,
+        )
+    return [one for it in chosen for one in it.instances if index in {None, one.index}]
+
+
+def _require_one(selected: list[Instance]) -> None:
+    if len(selected) != 1:
+        existing = ", ".join(f"{one.role} {one.index}" for one in selected) or "none"
+        raise PaiError(
+            f"--follow is for one instance, and there are {len(selected)}: {existing}",
+            code="follow-needs-one-instance",
+            remedy="add --role and --index",
+            exit_code=ExitCode.USAGE,
+        )
+
+
+class StopJob(JobName):
+    """Stops a job."""
+
+    why: Annotated[str, Parameter(metavar="TEXT")] = Field(
+        default="", description="Reason, which `job show` prints later."
+    )
+
+
+def stop_job(app: App, request: StopJob) -> int:
+    """Deletes a job with all its pods. Returns the exit code."""
+    jobs = open_job_directory(app)
+    job = jobs.get(request.name, request.group)
+    app.frontend.require_answers()
+    if not app.confirm(f"stop {job.name} of {job.user} ({job.state}, {plural(len(job.instances), 'pod')})"):
+        return ExitCode.PREFLIGHT_FAILED
+    if job.state not in ENDED:
+        jobs.client.patch([_stopped(job, request.why)])
+    own = Select((job.kind.asked,), job.namespace, fields=f"metadata.name={job.label}")
+    jobs.client.delete_selected(own, wait_s=_STOP_S)
+    app.say(f"{job.name} is deleted")
+    return ExitCode.OK
+
+
+def _stopped(job: JobState, why: str) -> Patch:
+    """Who stops it and why, for its record."""
+    notes = {names.STOPPED_BY: getpass.getuser(), **({names.STOPPED_WHY: why} if why else {})}
+    return Patch(Ref(job.kind.asked, job.label, job.namespace), {"metadata": {"annotations": notes}})

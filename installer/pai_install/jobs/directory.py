@@ -1,0 +1,139 @@
+"""The jobs of a cluster, and the job that a name means."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from pai_install.cluster.client import ApiError, ClusterClient, Select
+from pai_install.errors import ExitCode, PaiError
+from pai_install.jobs.compile import names
+from pai_install.jobs.history import JobRecord, completed, kept_jobs, selector
+from pai_install.jobs.names import kubernetes_name
+from pai_install.jobs.pod_status import ENDED
+from pai_install.jobs.state import PODS, JobState, states_of
+from pai_install.kube.objects import JsonObject
+from pai_install.profile.model import ClusterProfile
+from pai_install.scheduling.job_kinds import queued_at
+
+# valid values of a label selector
+_LABEL = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
+
+
+@dataclass(frozen=True, slots=True)
+class JobDirectory:
+    """The jobs of a cluster. Each method raises NoClusterError and ApiError.
+
+    status_resource: objects with the scheduler's status of jobs, as kubectl names them; "" for none.
+    """
+
+    profile: ClusterProfile
+    status_resource: str
+    client: ClusterClient
+
+    def list(self, namespace: str = "", user: str = "") -> tuple[JobState, ...]:
+        """Existing jobs of a namespace and user ("": of all)."""
+        backend = self.profile.require_scheduling().backend
+        marks = f"{names.USER}={user}" if user else names.USER
+        kinds = (*(kind.asked for kind in queued_at(backend, operator=self.profile.training_operator)), PODS)
+        status = (self.status_resource,) if self.status_resource else ()
+        selects = [Select((kind,), namespace, marks) for kind in kinds]
+        found = self._objects([*selects, *(Select((kind,), namespace) for kind in status)])
+        jobs = [job for answer in found[: len(kinds) - 1] for job in answer]
+        return states_of(jobs, found[len(kinds) - 1], found[-1] if status else ())
+
+    def records(self, namespace: str = "", label: str = "") -> tuple[JobRecord, ...]:
+        """Records of jobs of a namespace and name ("": of all), existing jobs included."""
+        return kept_jobs(self.client.list(Select(("configmaps",), namespace, selector(label)))[0])
+
+    def deleted(self, existing: Iterable[JobState], namespace: str = "") -> tuple[JobState, ...]:
+        """Deleted jobs of a namespace ("": of all) that have a record."""
+        uids = {job.uid for job in existing}
+        return tuple(one.job for one in self.records(namespace) if one.job.uid not in uids)
+
+    def get(self, name: str, group: str) -> JobState:
+        """The existing job that a name means. group: "" for any.
+
+        name: as in the job's file or in Kubernetes, also KIND/NAME. Raises PaiError for none and for several.
+        """
+        found = self._existing(name, group)
+        if found is None:
+            raise _unknown(name, group)
+        return found
+
+    def find(self, name: str, group: str) -> tuple[JobState, JobRecord | None]:
+        """As `get`, deleted jobs included: the latest of the name. An ended job has its deleted pods.
+
+        The record is None while the job has all its pods.
+        """
+        found = self._existing(name, group)
+        if found is None:
+            return self._latest(name, group)
+        if found.state not in ENDED or all(len(role.instances) >= role.wanted for role in found.roles):
+            return found, None
+        record = next((one for one in self.records(found.namespace, found.label) if one.job.uid == found.uid), None)
+        return (completed(found, record) if record is not None else found), record
+
+    def namespace_of(self, group: str) -> str:
+        """The namespace of a group, "" for "". Raises PaiError for an unknown group."""
+        return self.profile.require_group(group).namespace if group else ""
+
+    def _objects(self, selects: Sequence[Select]) -> Sequence[Sequence[JsonObject]]:
+        """The objects of each selection; none of a kind that the cluster lacks."""
+        try:
+            return self.client.list(*selects)
+        except ApiError as error:
+            if error.reason != "NoSuchKind":
+                raise
+        return [self._known(select) for select in selects]
+
+    def _known(self, select: Select) -> Sequence[JsonObject]:
+        try:
+            return self.client.list(select)[0]
+        except ApiError as error:
+            if error.reason != "NoSuchKind":
+                raise
+            return ()
+
+    def _existing(self, name: str, group: str) -> JobState | None:
+        found = [job for job in self.list(self.namespace_of(group)) if _means(name, job)]
+        if len(found) > 1:
+            raise _ambiguous(name, found)
+        return found[0] if found else None
+
+    def _latest(self, name: str, group: str) -> tuple[JobState, JobRecord]:
+        own, namespace = name.rpartition("/")[2], self.namespace_of(group)
+        labels = [label for label in dict.fromkeys((kubernetes_name(own), own)) if _LABEL.fullmatch(label)]
+        records = [one for label in labels for one in self.records(namespace, label) if _means(name, one.job)]
+        # users use names again: the last job of a name counts
+        latest = {(one.job.namespace, one.job.kind.name): one for one in sorted(records, key=lambda it: it.job.created)}
+        if not latest:
+            raise _unknown(name, group)
+        if len(latest) > 1:
+            raise _ambiguous(name, [one.job for one in latest.values()])
+        (record,) = latest.values()
+        return record.job, record
+
+
+def _means(name: str, job: JobState) -> bool:
+    kind, _, own = name.rpartition("/")
+    called = own == job.name or job.label in (own, kubernetes_name(own))
+    return called and kind.lower() in ("", job.kind.name.lower())
+
+
+def _unknown(name: str, group: str) -> PaiError:
+    where = f"group {group}" if group else "this site"
+    return PaiError(
+        f"{where} has no job {name}", code="unknown-job", remedy="pai-install job list --all", exit_code=ExitCode.USAGE
+    )
+
+
+def _ambiguous(name: str, found: Sequence[JobState]) -> PaiError:
+    if len({job.namespace for job in found}) > 1:
+        groups = dict.fromkeys(job.group or job.namespace for job in found)
+        message, remedy = f"several groups have a job {name}", f"--group {', '.join(groups)}"
+    else:
+        kinds = " or ".join(f"{job.kind.name.lower()}/{job.label}" for job in found)
+        message, remedy = f"several jobs are called {name}", f"say {kinds}"
+    return PaiError(message, code="ambiguous-job", remedy=remedy, exit_code=ExitCode.USAGE)

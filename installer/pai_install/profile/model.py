@@ -1,0 +1,106 @@
+"""ClusterProfile: what jobs, schedulers, and users need of a site. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pydantic import BaseModel, ConfigDict, InstanceOf
+
+from pai_install.documents.validate import did_you_mean
+from pai_install.errors import ExitCode, PaiError
+from pai_install.scheduling.model import Scheduling, VirtualCluster
+from pai_install.site.use_limits import UseLimits
+from pai_install.site.workers import Workers
+
+_NO_CLUSTERS = "sections scheduler and virtual-clusters of services-configuration.yaml"
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class ProfileGroup(_Model):
+    """A group of users. administrators: whether its members see and stop the jobs of all users."""
+
+    name: str
+    namespace: str
+    administrators: bool = False
+
+
+class ProfileGrant(_Model):
+    """A storage that a group may mount. claim: of the PVC. claimed: whether it exists. current: new jobs use it.
+
+    shared: users share one folder; else each user has a folder.
+    """
+
+    storage: str
+    group: str
+    claim: str
+    shared: bool
+    claimed: bool = True
+    current: bool = True
+
+
+class PublishedProfile(_Model):
+    """The part of the profile that `apply` publishes beside the virtual clusters, which have an object of their own.
+
+    use_limits: by virtual cluster; "" is for all others.
+    """
+
+    groups: tuple[ProfileGroup, ...] = ()
+    storages: tuple[str, ...] = ()
+    grants: tuple[ProfileGrant, ...] = ()
+    workers: tuple[Workers, ...] = ()
+    training_operator: bool = False
+    use_limits: Mapping[str, UseLimits] = {}
+
+
+class ClusterProfile(PublishedProfile):
+    """A site without its secrets. scheduling: None for a site without virtual clusters."""
+
+    scheduling: InstanceOf[Scheduling] | None = None
+
+    def require_scheduling(self) -> Scheduling:
+        """The division of the workers. Raises PaiError for a site without virtual clusters."""
+        if self.scheduling is None:
+            raise PaiError(
+                "this site has no virtual clusters",
+                code="virtual-clusters-missing",
+                remedy=_NO_CLUSTERS,
+                exit_code=ExitCode.USAGE,
+            )
+        return self.scheduling
+
+    def require_cluster(self, name: str) -> VirtualCluster:
+        """The virtual cluster `name`. Raises PaiError for an unknown name."""
+        scheduling = self.require_scheduling()
+        names = [cluster.name for cluster in scheduling.clusters]
+        if name not in names:
+            raise PaiError(
+                f"{name} is no virtual cluster of this site",
+                code="unknown-virtual-cluster",
+                remedy=did_you_mean(name, names),
+                exit_code=ExitCode.USAGE,
+            )
+        return scheduling.cluster(name)
+
+    def require_group(self, name: str) -> ProfileGroup:
+        """The group `name`. Raises PaiError for an unknown name."""
+        groups = {group.name: group for group in self.groups}
+        if name not in groups:
+            raise PaiError(
+                f"{name} is no group of this site",
+                code="unknown-group",
+                remedy=did_you_mean(name, list(groups)),
+                exit_code=ExitCode.USAGE,
+            )
+        return groups[name]
+
+    def limits_of(self, cluster: str) -> UseLimits:
+        """The limits of use in a virtual cluster."""
+        return self.use_limits.get(cluster) or self.use_limits[""]
+
+    @property
+    def absent(self) -> dict[str, tuple[str, ...]]:
+        """SKU -> machines that the layout marks as absent."""
+        return {one.sku: one.absent for one in self.workers}

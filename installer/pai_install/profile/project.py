@@ -1,0 +1,38 @@
+"""A site -> its ClusterProfile. Pure."""
+
+from __future__ import annotations
+
+from pai_install.profile.model import ClusterProfile, ProfileGrant, ProfileGroup
+from pai_install.scheduling.read import scheduling_of
+from pai_install.site.groups import administrates, groups_of
+from pai_install.site.model import Site
+from pai_install.site.schedulers import has_training_operator
+from pai_install.site.use_limits import all_limits
+from pai_install.site.workers import workers_of
+from pai_install.storage.compile import grants_of
+
+
+def profile_of(site: Site) -> ClusterProfile:
+    """The profile of a site. Each field is named here, so that a new setting of the site stays out of it."""
+    return ClusterProfile(
+        scheduling=scheduling_of(site),
+        groups=tuple(
+            ProfileGroup(name=one.name, namespace=one.namespace, administrators=administrates(one))
+            for one in groups_of(site.services)
+        ),
+        storages=tuple(storage.name for storage in site.services.storages or ()),
+        grants=tuple(
+            ProfileGrant(
+                storage=one.storage.name,
+                group=one.group,
+                claim=one.claim,
+                shared=one.storage.share,
+                claimed=one.claimed,
+                current=one.current,
+            )
+            for one in grants_of(site)
+        ),
+        workers=tuple(workers_of(site).values()),
+        training_operator=has_training_operator(site),
+        use_limits=all_limits(site),
+    )
