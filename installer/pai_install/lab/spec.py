@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pai_install.errors import ExitCode, PaiError
 from pai_install.site import Machine, Site, Sku
+from pai_install.site.model import NVIDIA
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +135,7 @@ def _lab_machine(site: Site, machine: Machine) -> LabMachine:
 
 
 def _gpus_of(sku: Sku) -> LabGpus | None:
-    device = sku.device
-    return LabGpus(device.model, device.count) if device and device.type == "nvidia.com/gpu" else None
+    return LabGpus(sku.device_model, sku.resources[NVIDIA]) if NVIDIA in sku.resources else None
 
 
 def _unfit(what: str, remedy: str) -> PaiError:

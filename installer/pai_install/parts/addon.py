@@ -247,5 +247,4 @@ def _has_device(site: Site, prefix: str) -> bool:
 
 def _is_device(site: Site, machine: Machine, prefix: str) -> bool:
     """Whether the machine's devices are of the type; an empty one is every machine's."""
-    device = site.sku_of(machine).device
-    return not prefix or (device is not None and device.type.startswith(prefix))
+    return not prefix or site.sku_of(machine).has_resource(prefix)

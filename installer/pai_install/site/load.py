@@ -16,7 +16,7 @@ from pai_install.documents.reader import read_document
 from pai_install.documents.validate import partly, validate
 from pai_install.site.layout_file import LayoutFile, MachineEntry, SkuEntry
 from pai_install.site.legacy import LEGACY_LAYOUT_KEYS, LEGACY_SETTINGS
-from pai_install.site.model import Device, Machine, Site, Sku, Ssh
+from pai_install.site.model import Machine, MachineRole, Site, Sku, Ssh
 from pai_install.site.rotations import read_rotations
 from pai_install.site.rules.contradictions import check_contradictions
 from pai_install.site.rules.directory import check_directory
@@ -181,8 +181,18 @@ def _sku(name: str, entry: SkuEntry) -> Sku:
         name=name,
         mem_bytes=entry.mem,
         vcore=entry.cpu.vcore,
-        device=Device(type=device.type, model=device.model, count=device.count) if device else None,
+        resources={device.type: device.count} if device else {},
+        device_model=device.model if device else "",
     )
+
+
+def _roles(entry: MachineEntry) -> Iterator[MachineRole]:
+    if entry.pai_master:
+        yield "control-plane"
+    if entry.pai_worker:
+        yield "worker"
+    if entry.pai_storage:
+        yield "storage"
 
 
 def _machine(entry: MachineEntry, settings: Settings) -> Machine:
@@ -191,9 +201,7 @@ def _machine(entry: MachineEntry, settings: Settings) -> Machine:
         hostname=entry.hostname,
         hostip=entry.hostip,
         sku=entry.machine_type,
-        control_plane=entry.pai_master,
-        worker=entry.pai_worker,
-        storage=entry.pai_storage,
+        roles=frozenset(_roles(entry)),
         absent=entry.absent,
         ssh=Ssh(
             user=(ssh.user if ssh else None) or settings.user,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
+from typing import Literal, get_args
 
 from pydantic import Field, SecretStr
 
@@ -15,6 +16,8 @@ from pai_install.site.services.storages import DRIVERS
 from pai_install.site.settings import Settings
 
 NVIDIA = "nvidia.com/gpu"
+MachineRole = Literal["control-plane", "worker", "storage"]
+MACHINE_ROLES: tuple[MachineRole, ...] = get_args(MachineRole)
 
 
 class Device(FrozenModel):
@@ -26,17 +29,31 @@ class Device(FrozenModel):
 
 
 class Sku(FrozenModel):
-    """A hardware type. mem_bytes and vcore are what one machine has."""
+    """A hardware type. mem_bytes and vcore are what one machine has.
+
+    resources: extended resource, such as nvidia.com/gpu -> units of one machine. device_model: name of its devices.
+    """
 
     name: str
     mem_bytes: int
     vcore: int
-    device: Device | None = None
+    resources: Mapping[str, int] = Field(default_factory=dict)
+    device_model: str = ""
+
+    @property
+    def device(self) -> Device | None:
+        """The accelerators that layout.yaml names: the first of `resources`; None without any."""
+        found = next(iter(self.resources.items()), None)
+        return None if found is None else Device(type=found[0], model=self.device_model, count=found[1])
+
+    def has_resource(self, prefix: str) -> bool:
+        """Whether machines of this type have a resource whose name begins so."""
+        return any(name.startswith(prefix) for name in self.resources)
 
     @property
     def has_nvidia(self) -> bool:
         """Whether machines of this type have NVIDIA devices (also MIG slices, nvidia.com/mig-*)."""
-        return self.device is not None and self.device.type.startswith("nvidia.com/")
+        return self.has_resource("nvidia.com/")
 
 
 class Ssh(FrozenModel):
@@ -54,14 +71,27 @@ class Machine(FrozenModel):
     hostname: str
     hostip: str
     sku: str
-    control_plane: bool = False
-    worker: bool = False
-    storage: bool = False
+    roles: frozenset[MachineRole] = frozenset()
     absent: bool = False
     ssh: Ssh
     labels: Mapping[str, str] = Field(default_factory=dict)
     taints: tuple[str, ...] = ()
     become: bool = True
+
+    @property
+    def control_plane(self) -> bool:
+        """Whether it is a control plane of the cluster."""
+        return "control-plane" in self.roles
+
+    @property
+    def worker(self) -> bool:
+        """Whether it runs jobs."""
+        return "worker" in self.roles
+
+    @property
+    def storage(self) -> bool:
+        """Whether it serves storage."""
+        return "storage" in self.roles
 
     @property
     def node(self) -> bool:

@@ -11,7 +11,7 @@ from pydantic import SecretStr
 
 from pai_install.documents.problem import printable
 from pai_install.documents.quantity import format_bytes
-from pai_install.site.model import Machine, Site
+from pai_install.site.model import MACHINE_ROLES, Machine, Site
 from pai_install.site.schedulers import scheduler_of
 from pai_install.site.services.registries import DOCKER_HUB, RegistrySection
 from pai_install.site.settings import CONTAINERD_ROOT, Settings
@@ -51,13 +51,12 @@ def site_json(site: Site) -> dict[str, Any]:
 
 
 def _machine_json(site: Site, machine: Machine) -> dict[str, Any]:
-    device = site.skus[machine.sku].device
     return {
         "hostname": machine.hostname,
         "hostip": machine.hostip,
         "roles": roles(machine),
         "sku": machine.sku,
-        "devices": {device.type: device.count} if device else {},
+        "devices": dict(site.skus[machine.sku].resources),
         "absent": machine.absent,
         "ssh": {
             "user": machine.ssh.user,
@@ -83,17 +82,15 @@ def _open(value: object) -> object:
 
 def roles(machine: Machine) -> list[str]:
     """What a machine does, in the order control-plane, worker, storage."""
-    named = {"control-plane": machine.control_plane, "worker": machine.worker, "storage": machine.storage}
-    return [name for name, has in named.items() if has]
+    return [role for role in MACHINE_ROLES if role in machine.roles]
 
 
 def headline(site: Site) -> str:
     """One sentence: how many of what."""
     devices: Counter[str] = Counter()
     for machine in site.present_machines:
-        device = site.skus[machine.sku].device
-        if device is not None and machine.worker:
-            devices[device.type] += device.count
+        if machine.worker:
+            devices.update(site.skus[machine.sku].resources)
     parts = [plural(len(site.control_planes), "control plane"), plural(len(site.workers), "worker")]
     parts += [plural(len(site.storage_servers), "storage server")] if site.storage_servers else []
     parts += [f"{count} x {kind}" for kind, count in sorted(devices.items())]

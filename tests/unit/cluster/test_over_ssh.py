@@ -91,7 +91,11 @@ def machine(name: str, *, user: str = "root", password: str = "", key: Path | No
     """A control plane whose address is its name."""
     secret = SecretStr(password) if password else None
     return Machine(
-        hostname=name, hostip=name, sku="cpu", control_plane=True, ssh=Ssh(user=user, password=secret, key_file=key)
+        hostname=name,
+        hostip=name,
+        sku="cpu",
+        roles=frozenset({"control-plane"}),
+        ssh=Ssh(user=user, password=secret, key_file=key),
     )
 
 

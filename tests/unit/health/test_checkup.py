@@ -221,11 +221,7 @@ def test_expectations_of_a_site(site: Site) -> None:
 
 def test_mig_devices_of_a_sku_are_instances_to_be_counted(site: Site) -> None:
     skus = dict(site.skus)
-    device = skus["dgx"].device
-    assert device is not None
-    skus["dgx"] = skus["dgx"].model_copy(
-        update={"device": device.model_copy(update={"type": "nvidia.com/mig-1g.10gb", "count": 14})}
-    )
+    skus["dgx"] = skus["dgx"].model_copy(update={"resources": {"nvidia.com/mig-1g.10gb": 14}})
     found = expectations(site.model_copy(update={"skus": skus}))["gpu-01"]
     assert (found.count, found.mig, found.nvidia) == (None, 14, True)
     assert expectations(site)["gpu-01"].mig is None

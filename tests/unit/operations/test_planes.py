@@ -14,7 +14,7 @@ from pai_install.plan.model import HostStep, Inventory, LocalWork, Plan, Playboo
 from pai_install.plan.observation import Observation
 from pai_install.plan.observed import Membership, Observed, RoleRecord
 from pai_install.site import Site
-from pai_install.site.model import Machine, Ssh
+from pai_install.site.model import Machine, MachineRole, Ssh
 from tests.errors import raises
 from tests.unit.cluster.fake import FakeCluster
 from tests.unit.operations.test_node_remove import node
@@ -115,7 +115,8 @@ def test_one_has_to_stay(make_site: Callable[..., Site]) -> None:
 
 def _machine(*, control_plane: bool) -> Machine:
     ssh = Ssh(user="pai", port=22)
-    return Machine(hostname="m2", hostip="10.0.0.2", sku="cpu", control_plane=control_plane, worker=True, ssh=ssh)
+    roles = frozenset[MachineRole]({"worker", "control-plane"} if control_plane else {"worker"})
+    return Machine(hostname="m2", hostip="10.0.0.2", sku="cpu", roles=roles, ssh=ssh)
 
 
 STEPS = ("cordon", "await-jobs", "drain", "leave", "clean", "forget")

@@ -34,7 +34,7 @@ def _file_server(site: Site) -> Iterator[str]:
 
 def _devices(site: Site) -> tuple[str, ...]:
     """Types of devices that are not NVIDIA's, sorted: of machine types and of OpenPAI's section device-plugin."""
-    types = {sku.device.type for sku in map(site.sku_of, site.present_machines) if sku.device is not None}
+    types = {name for machine in site.present_machines for name in site.sku_of(machine).resources}
     if site.services.device_plugin is not None:
         types.update(site.services.device_plugin.devices)
     return tuple(sorted(name for name in types if not name.startswith("nvidia.com/")))

@@ -51,7 +51,7 @@ def _unnamed(top: Cell) -> Iterator[Wrong]:
 def _devices(site: Site, machine: Machine) -> int:
     """How many its machine type has; 0 where it has none, or is not known."""
     sku = site.skus.get(machine.sku)
-    return sku.device.count if sku is not None and sku.device is not None else 0
+    return sum(sku.resources.values()) if sku is not None else 0
 
 
 def _more(site: Site, node: Cell, machine: Machine, count: int) -> Iterator[Wrong]:
