@@ -15,7 +15,7 @@ from pai_install.operations.capacity import capacity_steps
 from pai_install.operations.install import Install
 from pai_install.operations.leaving import cleaning, dirty, writing
 from pai_install.operations.operation import Operation
-from pai_install.operations.verify import HEALTH
+from pai_install.operations.verify import HEALTH, proof
 from pai_install.plan.changes import RefusedChange
 from pai_install.plan.model import Plan
 from pai_install.plan.observation import Observation
@@ -74,7 +74,12 @@ class NodeAdd(Operation):
         clean = cleaning(observation.machines, tuple(leftover), "it is no node of the cluster and was one")
         plan = self._install(site, observation).plan(site, _as_blank(observation, leftover))
         work = tuple(step for step in plan.steps if step.name not in _PROOFS)
+        capacity = tuple(capacity_steps(site, observation))
         proofs = tuple(step for step in plan.steps if step.name in _PROOFS)
+        if capacity:  # it changes the first control plane, which is proven then, too
+            proven = {*plan.hosts, *self.nodes, *(name for step in capacity for name in step.names)}
+            others = tuple(step for step in proofs if step.name not in (VERIFY.name, HEALTH))
+            proofs = (*proof(site, observation, "after a change", proven), *others)
         written = writing(self.before, self.text, plan.leader) if self.text != self.before else ()
         if not any(name in observation.machines for name in self.nodes):
             return replace(plan, steps=written)  # no other machine needs anything for those that do not answer
@@ -82,7 +87,7 @@ class NodeAdd(Operation):
             *written,
             *clean,
             *work,
-            *capacity_steps(site, observation),
+            *capacity,
             *proofs,
         )
         nothing = f"{', '.join(self.nodes)}: nodes of the cluster already, as the site says"

@@ -166,6 +166,8 @@ def test_the_scheduler_hears_of_the_machine(make_site: Callable[..., Site], comp
     assert names(plan).index("labels") < names(plan).index("capacity") < names(plan).index("verify")
     touched = {host for step in plan.steps if step.name not in ("capacity", "verify", "health") for host in step.names}
     assert touched == {"worker2"}
+    (verify,) = (step for step in plan.steps if step.name == "verify")
+    assert set(verify.names) == {"master", "worker2"}, "what the capacity changed is proven, too"
 
 
 @given(
