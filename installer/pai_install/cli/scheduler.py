@@ -4,16 +4,43 @@ from __future__ import annotations
 
 import click
 
-from pai_install.cli._shared.scheduler_switch import switch
-from pai_install.cli._shared.scheduler_test import test
+from pai_install.app.context import App, RunOptions
+from pai_install.app.scheduler import SwitchScheduler, run_self_test, switch_scheduler
+from pai_install.cli.command import acting, checking
 from pai_install.cli.options import group_site_option
+from pai_install.cli.terminal import Terminal
+from pai_install.operations.scheduler_test import SchedulerTest
+from pai_install.report.promises import promises_text
 
 
 @click.group
 @group_site_option
 def command() -> None:
-    """The scheduler of jobs: show that it keeps what it promises, or have another one."""
+    """Test the scheduler's guarantees, or switch to another scheduler."""
 
 
-command.add_command(switch)
-command.add_command(test)
+@command.command()
+@acting(SwitchScheduler)
+def switch(*, app: App, run: RunOptions, request: SwitchScheduler) -> int:
+    """Replace the scheduler: edit services-configuration.yaml, remove the old scheduler, and apply the site.
+
+    Refused while jobs of the old scheduler run or wait. These jobs are listed. The objects of ended jobs are deleted.
+    The old scheduler is removed before the new one is installed. Run the same command, or apply, after an interruption.
+    At the end the self-test checks the guarantees of the new scheduler.
+    """
+    return switch_scheduler(app, request, run)
+
+
+@command.command()
+@checking(SchedulerTest)
+def test(*, app: App, terminal: Terminal, request: SchedulerTest) -> int:
+    """Test gangs, quota, lending, reclaim, and priority with small jobs.
+
+    Pods that sleep run on two workers, in namespaces and queues of the test. They request devices that only the test
+    has. The queues, quota, and jobs of users are not touched, and no pod of a user is evicted. Everything is removed at
+    the end. The next run removes what an interrupted run left. Exit code 7 if a guarantee is not met.
+    """
+    findings, code = run_self_test(app, request)
+    if not terminal.as_json:
+        click.echo(promises_text(findings), nl=False)
+    return code

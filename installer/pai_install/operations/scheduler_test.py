@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
@@ -23,6 +23,7 @@ from pai_install.scheduling.model import Backend
 from pai_install.scheduling.read import scheduling_of
 from pai_install.site.model import Site
 from pai_install.site.schedulers import scheduler_of
+from pai_install.system.parameters import Parameter
 
 STEP = "scheduler-test"
 # what is left of the wait for pods that are told to end when the scheduler's own time is over
@@ -35,10 +36,14 @@ class SchedulerTest(Operation):
     name: ClassVar[str] = "scheduler test"
     summary: ClassVar[str] = "Show with small jobs that the scheduler keeps what it promises; cleans up."
     configures: ClassVar[bool] = True  # the image of the pods is known with the site's components
-    backend: Backend | Literal[""] = Field("", description="The scheduler to test; empty: the site's.")
-    disruptive: bool = Field(default=False, description="Also stop the scheduler of jobs for a moment.")
-    back_s: int = Field(30, ge=5, le=600, description="Seconds in which an owner must have back what it lent.")
-    wait_s: int = Field(90, ge=30, le=3600, description="Seconds that one thing is waited for.")
+    backend: Annotated[Backend | None, Parameter(default="the site's")] = Field(None, description="Scheduler to test.")
+    disruptive: bool = Field(default=False, description="Also stop the scheduler for a moment. New jobs wait.")
+    back_s: Annotated[int, Parameter("--back", "SECONDS")] = Field(
+        30, ge=5, le=600, description="Time in which an owner must reclaim lent quota."
+    )
+    wait_s: Annotated[int, Parameter("--wait", "SECONDS")] = Field(
+        90, ge=30, le=3600, description="Timeout of each step."
+    )
 
     def require(self, site: Site) -> None:
         """The site must have chosen a scheduler, or one is named."""

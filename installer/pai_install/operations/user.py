@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from pydantic import Field
 
 from pai_install.cluster.client import Select
@@ -11,6 +13,7 @@ from pai_install.operations.operation import Operation
 from pai_install.plan.observation import Observation
 from pai_install.site.groups import groups_of
 from pai_install.site.model import Site
+from pai_install.system.parameters import Parameter
 from pai_install.users.model import MEMBER, NAMESPACE, OWNER, near_name, unknown_groups, why_no_name
 from pai_install.users.read import Found
 
@@ -31,8 +34,8 @@ _PLACES = (
 class UserOperation(Operation):
     """An operation on one user. Who is a user stands in the cluster, which groups there are in the site."""
 
-    user: str = Field(description="The user's name.")
-    groups: tuple[str, ...] = Field(default=(), description="Groups of authentication.group-manager.")
+    user: Annotated[str, Parameter(positional=True, metavar="NAME")] = Field(description="The user's name.")
+    groups: Annotated[tuple[str, ...], Parameter("--group", "GROUP,...", split=True)] = ()
 
     def require(self, site: Site) -> None:
         """A name that a user can have, and groups of the site."""

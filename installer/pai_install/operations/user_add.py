@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
+
+from pydantic import Field
 
 from pai_install.errors import ExitCode, PaiError
 from pai_install.operations.user import ASKED, USERS, UserOperation
@@ -11,6 +13,7 @@ from pai_install.plan.model import ClusterCall, ClusterCalls, HostStep, Plan, St
 from pai_install.plan.observation import Observation
 from pai_install.site.groups import PlacedGroup, administrates, groups_of
 from pai_install.site.model import Site
+from pai_install.system.parameters import Parameter
 from pai_install.users.model import MEMBER, NAMESPACE
 from pai_install.users.objects import account, administration, membership
 from pai_install.users.read import Found, effective, name_of, namespace_of
@@ -23,6 +26,10 @@ class UserAdd(UserOperation):
 
     name: ClassVar[str] = "user add"
     summary: ClassVar[str] = "Make a person a user: a member of groups, with access to their namespaces."
+
+    groups: Annotated[tuple[str, ...], Parameter("--group", "GROUP,...", split=True)] = Field(
+        description="Group of authentication.group-manager. Repeatable."
+    )
 
     def plan(self, site: Site, observation: Observation) -> Plan:
         """One call for each object that is missing."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Annotated, ClassVar
+
+from pydantic import Field
 
 from pai_install.documents.validate import did_you_mean
 from pai_install.errors import ExitCode, PaiError
@@ -14,6 +16,7 @@ from pai_install.plan.model import ClusterCall, ClusterCalls, HostStep, Plan, St
 from pai_install.plan.observation import Observation
 from pai_install.site.groups import administrates, groups_of
 from pai_install.site.model import Site
+from pai_install.system.parameters import Parameter
 from pai_install.users.read import Found, group_of, name_of, namespace_of
 
 _STAYS = "jobs that run go on; an administrator stops them"
@@ -24,6 +27,10 @@ class UserRemove(UserOperation):
 
     name: ClassVar[str] = "user remove"
     summary: ClassVar[str] = "Take a user's access away, to some groups or to all; its jobs go on."
+
+    groups: Annotated[tuple[str, ...], Parameter("--group", "GROUP,...", default="remove the user", split=True)] = (
+        Field(default=(), description="Group that the user leaves. Repeatable.")
+    )
 
     def require(self, site: Site) -> None:
         """As for `user add`; without groups the site is not asked, it may have lost them."""

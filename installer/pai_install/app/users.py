@@ -1,0 +1,172 @@
+"""Use cases of users beside `user add` and `user remove`: list, and make a kubeconfig."""
+
+from __future__ import annotations
+
+import io
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+
+from pai_install.app.context import App
+from pai_install.cluster.client import ClusterClient, Patch
+from pai_install.errors import ExitCode, PaiError
+from pai_install.kube.model import Ref
+from pai_install.kube.objects import JsonObject, child, rows, text
+from pai_install.operations.user import USERS, require_name
+from pai_install.system.files import write_secret
+from pai_install.system.parameters import Parameter
+from pai_install.users.model import NAMESPACE, User
+from pai_install.users.objects import expiring, kubeconfig, mark
+from pai_install.users.read import Found, effective, name_of, namespace_of, over, read_time
+
+
+def list_users(app: App) -> tuple[User, ...]:
+    """The users of the cluster. Raises NoClusterError and ApiError."""
+    return Found(*app.cluster.list(*USERS)).users
+
+
+class MakeKubeconfig(BaseModel):
+    """A kubeconfig for a user."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    name: Annotated[str, Parameter(positional=True, metavar="NAME")]
+    days: int = Field(default=30, ge=1, le=365, description="Lifetime in days.")
+    output: Annotated[Path | None, Parameter(default="NAME.kubeconfig")] = Field(
+        default=None, description="New file for the kubeconfig."
+    )
+    server: Annotated[str, Parameter(metavar="URL", default="the API server of `kubectl`")] = Field(
+        default="", description="URL of the API server for users."
+    )
+    replace: bool = Field(default=False, description="Revoke all earlier kubeconfigs of the user.")
+
+
+@dataclass(frozen=True, slots=True)
+class UserKubeconfig:
+    """A written kubeconfig. revoked: the number of earlier ones that were revoked."""
+
+    path: Path
+    until: datetime
+    namespaces: tuple[str, ...]
+    revoked: int
+
+
+def make_kubeconfig(app: App, request: MakeKubeconfig) -> UserKubeconfig:
+    """Writes a kubeconfig with a context for each of the user's groups.
+
+    Raises PaiError for an existing file, an unknown user, and a user without a group.
+    """
+    require_name(request.name)
+    path = request.output or Path(f"{request.name}.kubeconfig")
+    _require_free(path)
+    server = _server(app.state.path / "kubeconfig", request.server)
+    return _Writer(app.cluster, request, path, server).write()
+
+
+@dataclass(frozen=True, slots=True)
+class _Writer:
+    cluster: ClusterClient
+    request: MakeKubeconfig
+    path: Path
+    server: Mapping[str, str]
+
+    def write(self) -> UserKubeconfig:
+        user, cluster = self.request.name, self.cluster
+        found = Found(*cluster.list(*USERS)).of(user)
+        account = _account(found, user)
+        namespaces = tuple(sorted(namespace_of(one) for one in found.memberships if effective(one, user)))
+        if not namespaces:
+            raise PaiError(
+                f"{user} is a member of no group",
+                code="user-without-group",
+                remedy=f"pai-install user add {user} --group GROUP",
+                exit_code=ExitCode.USAGE,
+            )
+        now = datetime.now(UTC)
+        uid = text(child(account, "metadata").get("uid"))
+        (created,) = cluster.create([mark(user, uid, f"{user}.{secrets.token_hex(4)}")])
+        try:
+            token, until = self._token(created)
+            cluster.patch([Patch(_ref(created), expiring(until))])
+            write_secret(self.path, _yaml(kubeconfig(user, token, self.server, namespaces)))
+        except BaseException:
+            cluster.delete([_ref(created)])
+            raise
+        expired = [_ref(one) for one in over(found.marks, now)]
+        revoked = [ref for one in found.marks if (ref := _ref(one)) not in expired] if self.request.replace else []
+        cluster.delete([*expired, *revoked])
+        return UserKubeconfig(self.path, until, namespaces, len(revoked))
+
+    def _token(self, bound: JsonObject) -> tuple[str, datetime]:
+        """The token, and its end."""
+        account = Ref("serviceaccount", self.request.name, NAMESPACE)
+        lifetime = timedelta(days=self.request.days)
+        token = self.cluster.request_token(account, int(lifetime.total_seconds()), bound)
+        until = read_time(token.until)
+        if until is None or not token.text:
+            raise PaiError("the API server returned no token, or one without an end", code="token-missing")
+        return token.text, until
+
+
+def _server(path: Path, server: str) -> dict[str, str]:
+    """The fields of a kubeconfig's cluster, from the administrator's. server: another URL, or "".
+
+    Raises PaiError where that file is missing or invalid.
+    """
+    remedy = "pai-install apply writes it: it makes the cluster, or takes over the one that is there"
+    if not path.is_file():
+        raise PaiError(
+            f"{path} is missing: this dev box has not met the site's cluster yet",
+            code="kubeconfig-missing",
+            remedy=remedy,
+            exit_code=ExitCode.USAGE,
+        )
+    try:
+        document = YAML(typ="safe").load(path.read_text(encoding="utf-8"))
+    except (YAMLError, ValueError) as error:
+        raise PaiError(
+            f"{path} is no kubeconfig", code="kubeconfig-invalid", details=str(error), remedy=remedy
+        ) from error
+    (*_, cluster) = [{}, *(child(row, "cluster") for row in rows(child({"it": document}, "it").get("clusters")))]
+    found = {key: text(cluster.get(key)) for key in ("server", "certificate-authority-data")}
+    if not all(found.values()):
+        raise PaiError(
+            f"{path} names no cluster with its authority", code="kubeconfig-without-authority", remedy=remedy
+        )
+    return {**found, "server": server or found["server"]}
+
+
+def _require_free(path: Path) -> None:
+    """Raises PaiError for an existing file: it may be the kubeconfig of another cluster."""
+    if path.exists() or path.is_symlink():
+        remedy = "move it away, or name another file with --output"
+        raise PaiError(f"{path} exists already", code="file-exists", remedy=remedy, exit_code=ExitCode.USAGE)
+
+
+def _account(found: Found, user: str) -> JsonObject:
+    if not found.accounts:
+        raise PaiError(
+            f"the cluster has no user {user}",
+            code="unknown-user",
+            remedy=f"pai-install user add {user} --group GROUP",
+            exit_code=ExitCode.USAGE,
+        )
+    return found.accounts[0]
+
+
+def _ref(item: JsonObject) -> Ref:
+    return Ref("secret", name_of(item), NAMESPACE)
+
+
+def _yaml(document: Mapping[str, object]) -> str:
+    writer, out = YAML(typ="safe"), io.StringIO()
+    writer.default_flow_style = False
+    writer.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
+    writer.dump(dict(document), out)
+    return out.getvalue()
