@@ -20,7 +20,7 @@ from pai_install.report.model import HostStatus, Outcome
 from pai_install.report.virtual_clusters import NONE
 from pai_install.report.virtual_clusters_plan import ClustersChange, jobs_at_risk
 from pai_install.run.virtual_clusters import read_good, read_standings, write_good
-from pai_install.schedulers.migration import everything, hived_block_of, lost_in_hived, sections_of, within_hived
+from pai_install.schedulers.hived.migration import everything, hived_block_of, lost_in_hived, sections_of, within_hived
 from pai_install.schedulers.queue_status import CHECK, holds
 from pai_install.scheduling.model import Backend, Scheduling
 from pai_install.scheduling.read import remarks_of, scheduling_of

@@ -17,8 +17,8 @@ from pai_install.plan.model import HostStep, LocalWork, Plan, Step
 from pai_install.plan.observation import Observation
 from pai_install.schedulers.kueue.self_test import CONTROLLERS, pods_ready_s
 from pai_install.schedulers.last_applied import kept_object
+from pai_install.schedulers.registry import backend_of
 from pai_install.schedulers.self_test.scenarios import Bounds
-from pai_install.schedulers.volcano.self_test import node_groups
 from pai_install.scheduling.model import Backend
 from pai_install.scheduling.read import scheduling_of
 from pai_install.site.model import Site
@@ -54,7 +54,7 @@ class SchedulerTest(Operation):
                 remedy="section scheduler of services-configuration.yaml chooses one; --backend names one to test",
                 exit_code=ExitCode.USAGE,
             )
-        if self.backend == "hived" and scheduler_of(site) != "hived":
+        if self.backend and not _knows_devices(self.backend) and scheduler_of(site) != self.backend:
             raise PaiError(
                 "HiveD is tested in virtual clusters that it keeps, and this site's scheduler is not hived",
                 code="scheduler-test-virtual-clusters-without-hived",
@@ -112,12 +112,12 @@ def self_test(
         "backend": backend,
         "image": str(inventory.variables_of(leader).get("cluster_verify_image", "")),  # all machines hold it
         "machines": names,
-        "groups": node_groups(node.labels for node in machines),
+        "groups": backend_of(backend).self_test.node_groups(node.labels for node in machines),
         "disruptive": disruptive,
         "bounds": {"start_s": bounds.start_s, "back_s": bounds.back_s, "requeue_s": bounds.requeue_s},
         **_kept(site, backend),
     }
-    where = "in an idle virtual cluster" if backend == "hived" else f"on {' and '.join(names)}"
+    where = f"on {' and '.join(names)}" if _knows_devices(backend) else "in an idle virtual cluster"
     effects = ("no job that asks for quota starts for about a minute",) if disruptive else ()
     host = HostStep(leader, (f"asked for; pods run {where}",), effects)
     title = f"Test the scheduler ({backend})"
@@ -125,9 +125,14 @@ def self_test(
     return Plan((step,) if machines else (), inventory, observation.unreachable, leader)
 
 
+def _knows_devices(backend: Backend) -> bool:
+    """Whether the test has devices of its own, on any worker."""
+    return backend_of(backend).self_test.knows_devices
+
+
 def _kept(site: Site, backend: Backend | None) -> Mapping[str, Any]:
     """HiveD is tried in the site's own virtual clusters, and has to be told them."""
-    scheduling = scheduling_of(site) if backend == "hived" else None
+    scheduling = None if backend is None or _knows_devices(backend) else scheduling_of(site)
     return {} if scheduling is None else {"kept": kept_object(scheduling)}
 
 

@@ -12,10 +12,11 @@ from pai_install.documents.document import Document, Entries, Items, Text
 from pai_install.documents.problem import YamlPath, short
 from pai_install.jobs.kubernetes import Companion, Native, NativeJob
 from pai_install.jobs.place import JobPlace
+from pai_install.schedulers.job_fields import SubmittedPod
+from pai_install.schedulers.registry import backend_of
 from pai_install.scheduling.admission import vendors
 from pai_install.scheduling.amounts import devices_of
 from pai_install.scheduling.job_kinds import template_ways
-from pai_install.scheduling.job_queue import asks_hived
 from pai_install.scheduling.pod_limits import CAPABILITIES, VOLUMES
 
 _CONTAINERS = ("containers", "initContainers")
@@ -79,30 +80,13 @@ class _Pod:
         self._scheduled()
 
     def _scheduled(self) -> None:
-        """What no queue would count."""
-        backend = self.place.scheduling.backend
-        devices = list(self._devices())
+        """Fields by which a pod would pass its queue by."""
+        devices = tuple(self._devices())
         if devices and _text(self._at("nodeName")):
             self._add(("nodeName",), "a pod with devices may not choose its node: no queue would count it", "remove it")
-        if devices and backend == "kueue" and _text(self._at("priorityClassName")):
-            remedy = "remove it, and say --priority"
-            self._add(("priorityClassName",), "the priority of a job with devices is a label with Kueue", remedy)
-        if backend == "hived":
-            for at in devices:
-                remedy = "write the pods as docs/hived.md says"
-                self._add(at, "devices are given by HiveD here: ask for them in pods of HiveD", remedy)
-            self._hived()
-
-    def _hived(self) -> None:
-        way = self.path[:-1]
-        if not asks_hived(self.job.content, way):
-            return
-        at = (*way, "metadata", "annotations", "hivedscheduler.microsoft.com/pod-scheduling-spec")
-        lines = (_text(self._document.at(at)) or "").splitlines()
-        cluster = self.place.cluster.name
-        for line in (f"virtualCluster: {cluster}", "ignoreK8sSuggestedNodes: false"):
-            if line not in lines:
-                self._document.add(at, "site.not-permitted", f"a pod of HiveD needs the line {line}", "add it")
+        pod = SubmittedPod(self.job, self.place, self.path, tuple((*self.path, *path) for path in devices))
+        for one in backend_of(self.place.scheduling.backend).pod_problems(pod):
+            self._document.add(one.path, "site.not-permitted", one.message, one.remedy)
 
     def _devices(self) -> Iterator[YamlPath]:
         """Where containers ask for devices."""

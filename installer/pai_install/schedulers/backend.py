@@ -11,7 +11,7 @@ from pai_install.jobs.kubernetes import NativeJob
 from pai_install.jobs.model import Job
 from pai_install.jobs.place import JobPlace
 from pai_install.kube.objects import JsonObject
-from pai_install.schedulers.job_fields import JobField
+from pai_install.schedulers.job_fields import FieldProblem, JobField, SubmittedPod
 from pai_install.schedulers.job_inventory import KeptJob
 from pai_install.schedulers.self_test.driver import SelfTestDriver
 from pai_install.scheduling.model import Backend, Scheduling
@@ -67,6 +67,11 @@ class SchedulerBackend(ABC):
     @abstractmethod
     def queue_fields(self, job: NativeJob, place: JobPlace) -> Iterator[JobField]:
         """Fields that put a job written as a Kubernetes object into its queue."""
+
+    def pod_problems(self, pod: SubmittedPod) -> Iterator[FieldProblem]:
+        """Fields of a user's pod by which it would pass the queue by."""
+        del pod
+        return iter(())
 
     @abstractmethod
     def usage(self, scheduling: Scheduling, answers: Answers) -> Seen:

@@ -1,9 +1,10 @@
-"""Values and reasons of the fields that put a job into its queue. Pure."""
+"""Fields of submitted jobs: those that put a job into its queue, and those that pass it by. Pure."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pai_install.documents.document import Text
 from pai_install.documents.problem import YamlPath
 from pai_install.jobs.kubernetes import NativeJob
 from pai_install.jobs.place import JobPlace
@@ -17,6 +18,30 @@ class JobField:
     path: YamlPath
     value: str
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class SubmittedPod:
+    """A pod specification of a job, at `path` of its document. devices: where its containers request devices."""
+
+    job: NativeJob
+    place: JobPlace
+    path: YamlPath
+    devices: tuple[YamlPath, ...]
+
+    def text(self, path: YamlPath) -> str:
+        """The text at a path of the document, empty without any."""
+        found = self.job.document.at(path)
+        return str(found).strip() if isinstance(found, Text) else ""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldProblem:
+    """A field that the scheduler does not permit."""
+
+    path: YamlPath
+    message: str
+    remedy: str
 
 
 def queue_reason(place: JobPlace) -> tuple[str, str]:

@@ -20,7 +20,7 @@ from pai_install.scheduling.read import scheduling_of
 from pai_install.site.load import SERVICES, load_site
 from tests.unit.cli.stub_environment import World, run
 from tests.unit.cluster.fake import FakeCluster
-from tests.unit.schedulers.test_migration import QUICK_START
+from tests.unit.schedulers.hived.test_migration import QUICK_START
 from tests.unit.scheduling.test_read import VALID
 from tests.unit.scheduling.usage.objects import cluster_queue, workload
 from tests.unit.site.rules.scheduling.blocks import BLOCK

@@ -26,7 +26,6 @@ from pai_install.schedulers.self_test.objects import SelfTestContext
 from pai_install.schedulers.self_test.record import as_data
 from pai_install.schedulers.self_test.scenario_run import ScenarioRun
 from pai_install.schedulers.self_test.scenarios import QUICK, Bounds
-from pai_install.schedulers.volcano.self_test import node_groups
 from pai_install.scheduling.model import Backend, Scheduling
 from pai_install.system.files import write_atomic
 
@@ -61,9 +60,8 @@ def _quick(cluster: ClusterClient, kept: Path, arguments: Mapping[str, Any]) -> 
     backend: Backend = arguments["backend"]
     bounds = Bounds(**arguments["bounds"])
     names = tuple(node.name for node in machines)
-    context = SelfTestContext(
-        backend, secrets.token_hex(4), arguments["image"], names, tuple(node_groups(node.labels for node in machines))
-    )
+    groups = backend_of(backend).self_test.node_groups(node.labels for node in machines)
+    context = SelfTestContext(backend, secrets.token_hex(4), arguments["image"], names, tuple(groups))
     runs, reasons = _played(cluster, context, arguments, bounds, lambda scenario: scenario.name in QUICK)
     _keep(kept, backend, runs)
     if not runs:
@@ -80,7 +78,7 @@ def _played(
     wanted: Callable[[Scenario], bool],
 ) -> tuple[list[ScenarioRun], Mapping[str, str]]:
     """The scenarios that are wanted; check -> why this run did not try it."""
-    if context.backend == "hived":
+    if not backend_of(context.backend).self_test.knows_devices:
         scheduling = kept_of(arguments["kept"])
         assert scheduling is not None  # noqa: S101 - the operation has made it
         return _in_turn(cluster, context, scheduling, bounds, wanted)

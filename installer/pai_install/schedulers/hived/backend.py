@@ -11,10 +11,10 @@ from pai_install.jobs.place import JobPlace
 from pai_install.schedulers.backend import Answers, Desired, SchedulerBackend
 from pai_install.schedulers.hived import inventory, usage
 from pai_install.schedulers.hived.compile import hived_objects, hived_remarks
-from pai_install.schedulers.hived.jobs import hived_fields
+from pai_install.schedulers.hived.jobs import hived_fields, hived_problems
 from pai_install.schedulers.hived.jobs import hived_objects as hived_job_objects
 from pai_install.schedulers.hived.self_test import DRIVER
-from pai_install.schedulers.job_fields import JobField
+from pai_install.schedulers.job_fields import FieldProblem, JobField, SubmittedPod
 from pai_install.schedulers.job_inventory import KeptJob
 from pai_install.scheduling.model import Scheduling
 from pai_install.scheduling.quota_rules import QuotaRules
@@ -42,6 +42,10 @@ class HiveDBackend(SchedulerBackend):
     def queue_fields(self, job: NativeJob, place: JobPlace) -> Iterator[JobField]:
         """Queue and priority."""
         return hived_fields(job, place)
+
+    def pod_problems(self, pod: SubmittedPod) -> Iterator[FieldProblem]:
+        """Fields with devices and annotations that HiveD does not know."""
+        return hived_problems(pod)
 
     def usage(self, scheduling: Scheduling, answers: Answers) -> Seen:
         """What jobs use."""

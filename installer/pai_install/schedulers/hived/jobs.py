@@ -11,7 +11,14 @@ from pai_install.jobs.kubernetes import NativeJob
 from pai_install.jobs.model import Job, Role
 from pai_install.jobs.place import JobPlace
 from pai_install.schedulers.hived.cells import leaf_types
-from pai_install.schedulers.job_fields import JobField, pod_ways, priority_reason, queue_reason
+from pai_install.schedulers.job_fields import (
+    FieldProblem,
+    JobField,
+    SubmittedPod,
+    pod_ways,
+    priority_reason,
+    queue_reason,
+)
 from pai_install.scheduling.amounts import held_cells
 from pai_install.scheduling.job_queue import HIVED_MARKER, HIVED_SCHEDULER, HIVED_SPEC, asks_hived
 from pai_install.scheduling.model import PRIORITIES
@@ -88,3 +95,18 @@ def hived_fields(job: NativeJob, place: JobPlace) -> Iterator[JobField]:
             cluster, reason = queue_reason(place)
             yield JobField((*way, "spec", "schedulerName"), f"{HIVED_SCHEDULER}{cluster}", reason)
         yield JobField((*way, "spec", "priorityClassName"), *priority_reason(place))
+
+
+def hived_problems(pod: SubmittedPod) -> Iterator[FieldProblem]:
+    """Devices that HiveD does not give, and lines that the annotation of its pods lacks."""
+    for path in pod.devices:
+        message = "devices are given by HiveD here: ask for them in pods of HiveD"
+        yield FieldProblem(path, message, "write the pods as docs/hived.md says")
+    way = pod.path[:-1]
+    if not asks_hived(pod.job.content, way):
+        return
+    path = (*way, "metadata", "annotations", HIVED_SPEC)
+    lines = pod.text(path).splitlines()
+    for line in (f"virtualCluster: {pod.place.cluster.name}", "ignoreK8sSuggestedNodes: false"):
+        if line not in lines:
+            yield FieldProblem(path, f"a pod of HiveD needs the line {line}", "add it")

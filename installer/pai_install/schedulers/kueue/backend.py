@@ -9,11 +9,11 @@ from pai_install.jobs.kubernetes import NativeJob
 from pai_install.jobs.model import Job
 from pai_install.jobs.place import JobPlace
 from pai_install.schedulers.backend import Answers, Desired, SchedulerBackend
-from pai_install.schedulers.job_fields import JobField
+from pai_install.schedulers.job_fields import FieldProblem, JobField, SubmittedPod
 from pai_install.schedulers.job_inventory import KeptJob
 from pai_install.schedulers.kueue import inventory, usage
 from pai_install.schedulers.kueue.compile import kueue_labels, kueue_objects, kueue_remarks
-from pai_install.schedulers.kueue.jobs import kueue_fields
+from pai_install.schedulers.kueue.jobs import kueue_fields, kueue_problems
 from pai_install.schedulers.kueue.jobs import kueue_objects as kueue_job_objects
 from pai_install.schedulers.kueue.self_test import DRIVER
 from pai_install.scheduling.model import Scheduling
@@ -46,6 +46,10 @@ class KueueBackend(SchedulerBackend):
         """Queue and priority."""
         del job
         return kueue_fields(place)
+
+    def pod_problems(self, pod: SubmittedPod) -> Iterator[FieldProblem]:
+        """Fields with a priority that Kueue does not know."""
+        return kueue_problems(pod)
 
     def usage(self, scheduling: Scheduling, answers: Answers) -> Seen:
         """What jobs use."""

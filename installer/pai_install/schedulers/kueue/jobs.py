@@ -9,7 +9,7 @@ from pai_install.jobs.compile.jobset import job_set, outline_of
 from pai_install.jobs.compile.pod import PodExtras, secrets
 from pai_install.jobs.model import Job
 from pai_install.jobs.place import JobPlace
-from pai_install.schedulers.job_fields import JobField, priority_reason, queue_reason
+from pai_install.schedulers.job_fields import FieldProblem, JobField, SubmittedPod, priority_reason, queue_reason
 from pai_install.scheduling.job_queue import PRIORITY_LABEL, QUEUE_LABEL
 
 Object = dict[str, Any]
@@ -30,3 +30,11 @@ def kueue_fields(place: JobPlace) -> Iterator[JobField]:
     """The labels of the queue and the priority."""
     yield JobField(("metadata", "labels", QUEUE_LABEL), *queue_reason(place))
     yield JobField(("metadata", "labels", PRIORITY_LABEL), *priority_reason(place))
+
+
+def kueue_problems(pod: SubmittedPod) -> Iterator[FieldProblem]:
+    """A priority class of a pod with devices: Kueue's priority is a label."""
+    path = (*pod.path, "priorityClassName")
+    if pod.devices and pod.text(path):
+        message = "the priority of a job with devices is a label with Kueue"
+        yield FieldProblem(path, message, "remove it, and say --priority")

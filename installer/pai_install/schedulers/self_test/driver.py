@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,13 +27,18 @@ def _silent(objects: Sequence[Mapping[str, Any]]) -> str:
     return ""
 
 
+def _no_groups(labels: Iterable[Mapping[str, str]]) -> list[str]:
+    del labels
+    return []
+
+
 @dataclass(frozen=True, slots=True)
 class SelfTestDriver:
     """How a scheduler is asked. jobs: kinds of its jobs. words: the kind that says why jobs wait; empty: none does.
 
     kinds: what it has beside namespaces. namespaces: where its own controllers run. unsupported: check -> why the
     scheduler does not promise it. priorities: values of the test's priority classes. knows_devices: whether jobs may
-    request devices that only the test knows.
+    request devices that only the test knows. node_groups: labels of nodes -> names by which queues choose the nodes.
     """
 
     jobs: tuple[str, ...]
@@ -47,3 +52,4 @@ class SelfTestDriver:
     unsupported: Mapping[str, str] = field(default_factory=dict)
     priorities: Mapping[Rank, int] = field(default_factory=lambda: PRIORITIES)
     knows_devices: bool = True
+    node_groups: Callable[[Iterable[Mapping[str, str]]], list[str]] = _no_groups

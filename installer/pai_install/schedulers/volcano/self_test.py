@@ -85,4 +85,5 @@ DRIVER = SelfTestDriver(
     kinds=KINDS,
     namespaces=CONTROLLERS,
     unsupported=_UNSUPPORTED,
+    node_groups=node_groups,
 )

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pai_install.schedulers.migration import everything, hived_block_of, lost_in_hived, sections_of, within_hived
+from pai_install.schedulers.hived.migration import everything, hived_block_of, lost_in_hived, sections_of, within_hived
 from pai_install.scheduling.model import Scheduling
 from pai_install.scheduling.read import scheduling_of
 from pai_install.site.load import load_site
