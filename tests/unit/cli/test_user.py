@@ -91,7 +91,7 @@ def test_replacing_ends_the_earlier_ones(site: Path, world: World, capsys: Any) 
     assert "alice.old" in marks(world)
     assert "alice.past" not in marks(world)
     assert run([*words, "two", "--replace"]) == ExitCode.OK
-    assert "2 earlier kubeconfigs ended" in capsys.readouterr().out
+    assert "2 earlier kubeconfigs" in capsys.readouterr().out
     assert len(marks(world)) == 1
 
 
