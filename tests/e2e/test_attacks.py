@@ -62,6 +62,28 @@ def test_pod_does_not_reach_the_tunnel(cluster: Cluster, pods: dict[str, str]) -
         assert seen() == {"tunnel": 0, "other": 1}
 
 
+SPOOF = """
+import socket, struct
+packet = struct.pack("!HHHH2s", {port}, {port}, 10, 0, b"hi")
+header = struct.pack("!BBHHHBBH4s4s", 69, 0, 20 + len(packet), 1, 0, 64, 17, 0,
+                     socket.inet_aton("{source}"), socket.inet_aton("{target}"))
+with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW) as raw:
+    raw.sendto(header + packet, ("{target}", 0))
+"""
+
+
+def test_pod_does_not_send_with_the_address_of_a_machine(cluster: Cluster, pods: dict[str, str]) -> None:
+    """containerd gives pods NET_RAW by default, and the tunnel trusts the addresses of machines."""
+    assert pods
+    source = cluster.on(MASTER, "hostname -I").split()[0]
+    pod = f"$(pgrep --oldest --full '{' '.join(SERVE)}')"
+    with counting(cluster) as seen:
+        for port in (TUNNEL_PORT, OTHER_PORT):
+            program = SPOOF.format(port=port, source=source, target=TARGET)
+            cluster.on(EXISTING, f"nsenter --net --target {pod} python3 - <<'END'\n{program}\nEND")
+        assert seen() == {"tunnel": 0, "other": 0}
+
+
 def test_stranger_in_the_network_does_not_reach_the_tunnel(cluster: Cluster) -> None:
     """The dev box is in the same network and no machine of the cluster; flannel's machines are let in."""
     with counting(cluster) as seen, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:

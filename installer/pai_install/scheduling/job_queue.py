@@ -14,6 +14,8 @@ from pai_install.scheduling.job_kinds import JobKind
 from pai_install.scheduling.model import PRIORITIES
 from pai_install.scheduling.usage.amounts import asked_by_pod
 
+# the label of jobs and pods that names their virtual cluster, with every scheduler
+CLUSTER_LABEL = "pai-install/virtual-cluster"
 # Kueue: labels of the job
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"

@@ -17,6 +17,7 @@ from pai_install.site.groups import RECORD_LABEL, STOPPED_BY
 from pai_install.site.services.virtual_clusters import SchedulerType
 from pai_install.site.use_limits import WARNED
 from pai_install.users.directory import PREFIX, label
+from pai_install.users.job_rules import job_rules
 from pai_install.users.kinds import kinds_at, requests
 from pai_install.users.model import ACCOUNT_PREFIX, OWNER
 from pai_install.users.rights import ADMINISTRATE
@@ -31,7 +32,7 @@ def policies(scheduler: SchedulerType | None, namespaces: Iterable[str]) -> Iter
     """All of them with their bindings, for users of ours and of a directory. namespaces: of all groups."""
     within = tuple(namespaces)
     for kind in (*kinds_at(scheduler), POD):
-        yield from in_force(_jobs(kind), within)
+        yield from in_force(_jobs(kind, scheduler), within)
     yield from in_force(_config_maps(), within)
     yield from in_force(_secrets(), within)
 
@@ -71,7 +72,7 @@ _OWN = (
 )
 
 
-def _jobs(kind: JobKind) -> Object:
+def _jobs(kind: JobKind, scheduler: SchedulerType | None) -> Object:
     variables = {
         **_variables(),
         "templates": f"object == null ? [] : ({templates(kind)})",
@@ -87,7 +88,8 @@ def _jobs(kind: JobKind) -> Object:
         "' in the metadata of every pod template'",
     )
     name = f"pai-users-{kind.resource}" + (f".{kind.group}" if kind.group else "")
-    return policy(name, requests(kind, *_ALL), (*_OWN, labelled, _honest(), _warned(), *_content()), variables, _ONLY)
+    rules = (*_OWN, labelled, _honest(), _warned(), *_content(), *job_rules(kind, scheduler))
+    return policy(name, requests(kind, *_ALL), rules, variables, _ONLY)
 
 
 def _honest() -> Rule:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pai_install.errors import ExitCode, PaiError
 from pai_install.jobs.model import Job, Role
 from pai_install.jobs.names import kubernetes_name
+from pai_install.scheduling.job_queue import CLUSTER_LABEL
 from pai_install.site.groups import GROUP_LABEL, USER_LABEL
 from pai_install.site.groups import STOPPED_BY as STOPPED_BY_NOTE
 
@@ -20,7 +21,7 @@ JOB = "pai-install/job"
 ROLE = "pai-install/role"
 USER = USER_LABEL
 GROUP = GROUP_LABEL
-CLUSTER = "pai-install/virtual-cluster"
+CLUSTER = CLUSTER_LABEL
 # annotations: names as the user wrote them
 JOB_NAME = "pai-install/job-name"
 ROLES = "pai-install/roles"

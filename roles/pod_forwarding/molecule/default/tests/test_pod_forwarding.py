@@ -30,6 +30,12 @@ def test_no_pod_reaches_the_tunnel(host: Host) -> None:
     assert "typeof ip saddr" in table  # the nft of kube-proxy reads it
 
 
+def test_no_pod_sends_with_the_address_of_a_machine(host: Host) -> None:
+    cidr = host.ansible.get_variables()["pod_forwarding_cidr"]
+    for chain in ("forward", "input"):
+        assert f'iifname "cni0" ip saddr != {cidr} drop' in host.check_output(f"nft list chain ip pai_install {chain}")
+
+
 def test_no_pod_asks_a_storage_server(host: Host) -> None:
     cidr = host.ansible.get_variables()["pod_forwarding_cidr"]
     for chain in ("forward", "input"):
