@@ -11,6 +11,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import tarfile
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -35,6 +36,12 @@ _MANIFEST = "manifest.json"
 _SITE_FILES = (LAYOUT, CONFIG, SERVICES)
 _HOST_KEYS = "known_hosts"
 _STATE_FILES = (*KEPT, _HOST_KEYS)
+# a backup may come from anyone: any other member could be a program that the next command runs
+_MEMBERS = frozenset({MACHINE, *(f"site/{name}" for name in _SITE_FILES), *(f"state/{name}" for name in _STATE_FILES)})
+# bytes of a member, but for the one that goes to the control plane
+_LARGEST = 16 << 20
+# host, type, key: no marker, which would name an authority, and no option
+_HOST_KEY = re.compile(r"[A-Za-z0-9.,:|=+/\[\]-]+ (ssh|ecdsa|sk)-[a-z0-9@.-]+ [A-Za-z0-9+/=]+( [^\n]*)?")
 _PART = 1 << 20
 
 
@@ -113,7 +120,7 @@ def read_backup(file: Path) -> BackupManifest:
     try:
         _require_end(file)
         with tarfile.open(file) as archive:
-            manifest = BackupManifest.model_validate_json(_content(archive, _MANIFEST).read())
+            manifest = BackupManifest.model_validate_json(_small(archive, _MANIFEST))
             _require_whole(archive, manifest)
             return manifest
     except (OSError, tarfile.TarError, EOFError, KeyError, ValueError, ValidationError) as error:
@@ -127,10 +134,14 @@ def read_backup(file: Path) -> BackupManifest:
 
 
 def _require_whole(archive: tarfile.TarFile, manifest: BackupManifest) -> None:
-    """Raises ValueError for a file in it that is not what the manifest says."""
+    """Raises ValueError for a member that no backup has, and for one that differs from the manifest."""
+    if strange := sorted(set(manifest.files) - _MEMBERS):
+        raise ValueError(f"{strange[0]!r} is no member of a backup")
     for name, wanted in manifest.files.items():
         if _digest(_content(archive, name)) != wanted:
             raise ValueError(f"{name} in it is damaged")
+        if name == f"state/{_HOST_KEYS}":
+            _require_host_keys(_small(archive, name))
 
 
 def _require_end(file: Path) -> None:
@@ -145,6 +156,20 @@ def _content(archive: tarfile.TarFile, name: str) -> Any:  # noqa: ANN401 - tarf
     if found is None:
         raise ValueError(f"{name} in it is not a file")
     return found
+
+
+def _small(archive: tarfile.TarFile, name: str) -> bytes:
+    """The content of a member. Raises ValueError above the limit of size."""
+    content: bytes = _content(archive, name).read(_LARGEST + 1)
+    if len(content) > _LARGEST:
+        raise ValueError(f"{name} in it is larger than {_LARGEST >> 20} MiB")
+    return content
+
+
+def _require_host_keys(content: bytes) -> None:
+    for line in content.decode().splitlines():
+        if line and not line.startswith("#") and not _HOST_KEY.fullmatch(line):
+            raise ValueError(f"state/{_HOST_KEYS} in it has a line that is no host key")
 
 
 def take_machine(file: Path, dest: Path) -> None:
@@ -173,7 +198,7 @@ def bring_back(
             if base == _HOST_KEYS and not host_keys:
                 continue
             dest = (state.path if folder == "state" else site_dir) / Path(base).name
-            content = _content(archive, name).read()
+            content = _small(archive, name)
             if not dest.exists():
                 write_secret(dest, content.decode())
                 written.append(str(dest))
