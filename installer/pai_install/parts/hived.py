@@ -6,8 +6,8 @@ from hashlib import sha256
 from typing import Any
 
 from pai_install.parts.context import Context
+from pai_install.parts.virtual_clusters import scheduling_objects
 from pai_install.ports import API_SERVER_PORT, HIVED_BRIDGE_PORT, HIVED_EXTENDER_PORT, HIVED_PORT
-from pai_install.schedulers.compile import objects_of
 from pai_install.schedulers.hived.compile import NAMESPACE
 from pai_install.site import Site
 from pai_install.site.schedulers import scheduler_of
@@ -23,8 +23,7 @@ def hived_values(context: Context) -> dict[str, Any]:
 
     api_port: the API server's, all that the pod reaches. The other ports are the pod's own.
     """
-    scheduling = context.scheduling
-    objects = [] if scheduling is None else list(objects_of(scheduling))
+    objects = scheduling_objects(context)
     return {
         "objects": objects,
         "configuration_digest": _digest(objects),

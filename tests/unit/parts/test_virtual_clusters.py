@@ -10,6 +10,8 @@ import pytest
 
 from pai_install.components.model import ComponentSet
 from pai_install.parts.registry import ADDONS, make_context, part_named
+from pai_install.profile.project import profile_of
+from pai_install.profile.publish import profile_object
 from pai_install.schedulers.compile import objects_of
 from pai_install.scheduling.read import scheduling_of
 from pai_install.site import Site
@@ -70,7 +72,7 @@ def test_what_is_compiled_is_applied(make_site: MakeSite, components: ComponentS
     site = make_site(services=services(scheduler))
     scheduling = scheduling_of(site)
     assert scheduling is not None
-    assert applied(site, components) == list(objects_of(scheduling))
+    assert applied(site, components) == [*objects_of(scheduling), profile_object(profile_of(site))]
 
 
 def test_sections_become_queues(make_site: MakeSite, components: ComponentSet) -> None:
