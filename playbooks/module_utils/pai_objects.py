@@ -82,13 +82,21 @@ class Objects:
         for batch in in_order(objects):
             if own := [entry for entry in batch if not _is_adopted(entry)]:
                 self._make_way([entry for entry in own if entry["kind"] == "PriorityClass"])
-                status, _out, errors = self._kubectl.run("apply", *_how(), data=_list(own))
-                if status != 0:
-                    raise ObjectError(f"kubectl apply failed: {errors.strip()}")
+                self._apply(own)
             for entry in filter(_is_adopted, batch):
                 self._complete(entry)
             if batch[0]["kind"] == "CustomResourceDefinition":
                 self._wait_until_served([name for _namespace, name in map(identity, batch)])
+
+    def _apply(self, objects: list[dict[str, Any]]) -> None:
+        for left in reversed(range(SERVED_TRIES)):
+            status, _out, errors = self._kubectl.run("apply", *_how(), data=_list(objects))
+            if status == 0:
+                return
+            # a new ResourceQuota refuses new objects until the cluster has counted the old ones
+            if not left or "status unknown for quota" not in errors:
+                raise ObjectError(f"kubectl apply failed: {errors.strip()}")
+            time.sleep(0.5)
 
     def _make_way(self, classes: list[dict[str, Any]]) -> None:
         """Takes away those of our PriorityClasses that are to be others: what one says never changes.

@@ -48,7 +48,9 @@ COMPILED: Mapping[str, Compiled] = {
         frozenset({"leader", "node_ports", "front_port", "folder", "registries", "digest"}),
     ),
     "dynamic_volumes": Compiled(has_dynamic_volumes, dynamic_volume_values, frozenset({"path", "reclaim_policy"})),
-    "groups": Compiled(has_groups, group_values, frozenset({"namespaces", "credentials", "accounts", "rights"})),
+    "groups": Compiled(
+        has_groups, group_values, frozenset({"namespaces", "credentials", "accounts", "rights", "quotas"})
+    ),
     "hived": Compiled(
         has_hived,
         hived_values,

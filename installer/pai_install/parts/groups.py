@@ -14,6 +14,7 @@ from pai_install.storage.compile import closed_claims, grants_of
 from pai_install.storage.objects import closings, secrets, volumes
 from pai_install.users.directory import bindings
 from pai_install.users.policies import policies
+from pai_install.users.quotas import object_quotas
 from pai_install.users.rights import roles
 
 
@@ -26,8 +27,10 @@ def group_values(context: Context) -> dict[str, Any]:
     """namespaces: of all groups but the one that every cluster has. credentials: their logins at registries.
 
     rights: what users may do in these namespaces, what keeps them to it, and which people of a directory are users.
+    quotas: of objects, one for each namespace.
     """
     scheduler, groups = scheduler_of(context.site), groups_of(context.site.services)
+    records = context.site.services.job_records.keep_per_group
     namespaces = {group.name: group.namespace for group in groups}
     members = bindings(groups) if directory_of(context.site.services) else ()
     logins = context.registries.logins
@@ -36,6 +39,7 @@ def group_values(context: Context) -> dict[str, Any]:
         "credentials": list(pull_secrets(logins, namespaces)),
         "accounts": list(accounts(logins, namespaces)),
         "rights": [*roles(scheduler), *policies(scheduler, namespaces.values()), *members],
+        "quotas": list(object_quotas(scheduler, namespaces.values(), records)),
     }
 
 

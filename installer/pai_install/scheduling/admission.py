@@ -59,19 +59,22 @@ def policy(
     rules: Iterable[Rule],
     variables: Mapping[str, str],
     only: Mapping[str, str] | None = None,
+    *,
+    exempt_admins: bool = True,
 ) -> Object:
-    """A policy that administrators are exempt from. variables: name -> expression, each may use those before it.
+    """A policy of the API server. variables: name -> expression, each may use those before it.
 
     only: name -> condition on requests; it looks at those that fulfil all of them.
     """
-    conditions = [{"name": it, "expression": expression} for it, expression in (only or {}).items()]
+    conditions = [_NOT_ADMINS] if exempt_admins else []
+    conditions += [{"name": it, "expression": expression} for it, expression in (only or {}).items()]
     return {
         "apiVersion": _ADMISSION,
         "kind": "ValidatingAdmissionPolicy",
         "metadata": {"name": name},
         "spec": {
             "failurePolicy": "Fail",
-            "matchConditions": [_NOT_ADMINS, *conditions],
+            "matchConditions": conditions,
             "matchConstraints": {"resourceRules": [kind.rule]},
             "variables": [{"name": it, "expression": expression} for it, expression in variables.items()],
             "validations": [rule.validation for rule in rules],

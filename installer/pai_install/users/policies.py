@@ -20,6 +20,7 @@ from pai_install.users.directory import PREFIX, label
 from pai_install.users.job_rules import job_rules
 from pai_install.users.kinds import kinds_at, requests
 from pai_install.users.model import ACCOUNT_PREFIX, OWNER
+from pai_install.users.quotas import MAX_DATA
 from pai_install.users.rights import ADMINISTRATE
 
 Object = dict[str, Any]
@@ -185,7 +186,19 @@ def _config_maps() -> Object:
         f"object == null || !has({labels}) || !({literal(RECORD_LABEL)} in {labels})",
         f"'the label {RECORD_LABEL} is for what pai-install records of jobs'",
     )
-    return policy("pai-users-configmaps", kind, (*_OWN, genuine), _variables(), _ONLY)
+    return policy("pai-users-configmaps", kind, (*_OWN, genuine, _small("data", "binaryData")), _variables(), _ONLY)
+
+
+def _small(*fields: str) -> Rule:
+    """The content of ConfigMaps and Secrets is in etcd, which all groups share."""
+    sizes = (
+        f"(has(object.{name}) ? object.{name}.map(key, size(key) + size(object.{name}[key])).sum() : 0)"
+        for name in fields
+    )
+    return Rule(
+        f"object == null || {' + '.join(sizes)} <= {MAX_DATA}",
+        f"'ConfigMaps and Secrets of users have at most {MAX_DATA // 1024} KiB: use a storage for more'",
+    )
 
 
 def _secrets() -> Object:
@@ -203,4 +216,4 @@ def _secrets() -> Object:
             "'tokens of service accounts are for administrators to make'",
         ),
     )
-    return policy("pai-users-secrets", kind, rules, _variables(), _ONLY)
+    return policy("pai-users-secrets", kind, (*rules, _small("data")), _variables(), _ONLY)

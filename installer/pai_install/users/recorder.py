@@ -72,6 +72,7 @@ def recorder_objects(
     yield {"apiVersion": f"{RBAC}/v1", "kind": "Role", "metadata": own, "rules": rules}
     yield _binding("RoleBinding", own, "Role", NAME)
     yield from in_force(_records_alone(), spaces)
+    yield from in_force(_no_forged_records(), spaces)
     for made in _lost_alone(stops="stop" in acts):
         yield from in_force(made, spaces)
     if acts:
@@ -132,6 +133,17 @@ def _records_alone() -> Object:
     return policy(NAME, asked, [rule], {}, _ME)
 
 
+def _no_forged_records() -> Object:
+    """Only the recorder writes records. Administrators do not: a job file that they submit may come from a user."""
+    rule = Rule(
+        f"!{_has_label('object')} && !{_has_label('oldObject')}",
+        f"'only the job recorder writes ConfigMaps with the label {RECORD_LABEL}'",
+    )
+    others = {"not-the-recorder": f"!({_ME['the-recorder']})"}
+    changes = RequestKind("", "v1", "configmaps", ("CREATE", "UPDATE"))
+    return policy(f"{NAME}-records", changes, [rule], {}, others, exempt_admins=False)
+
+
 def _lost_alone(*, stops: bool) -> Iterator[Object]:
     """It ends no pod: it lets go of those that someone deleted, and that a lost machine keeps.
 
@@ -152,8 +164,12 @@ def _lost_alone(*, stops: bool) -> Iterator[Object]:
 
 
 def _record(which: str) -> str:
+    return f"({which} == null || {_has_label(which)})"
+
+
+def _has_label(which: str) -> str:
     labels = f"{which}.metadata.labels"
-    return f"({which} == null || (has({labels}) && {_LABEL} in {labels}))"
+    return f"({which} != null && has({labels}) && {_LABEL} in {labels})"
 
 
 def _cluster_role(name: str, rules: Sequence[Object]) -> Object:

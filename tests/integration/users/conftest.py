@@ -53,7 +53,7 @@ def apply_rights(api: Api) -> None:
     for scheduler in ("kueue", "volcano"):
         rights = [*roles(scheduler), *policies(scheduler, NAMESPACES)]
         found |= {f"{one['kind']} {one['metadata']['name']}": merged(found, one) for one in rights}
-    values = {"namespaces": [], "credentials": [], "accounts": [], "rights": list(found.values())}
+    values = {"namespaces": [], "credentials": [], "accounts": [], "rights": list(found.values()), "quotas": []}
     for entry in addon_action().objects_of(ROOT / "addons/groups", values, ()):
         api.apply(entry)
 

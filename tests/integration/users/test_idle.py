@@ -86,7 +86,15 @@ def test_an_idle_job_is_warned_then_stopped_and_a_busy_one_never(users: Users, a
             recorder.step(0.5, lambda: at)
         return False
 
-    minutes(0)
+    def seen() -> bool:
+        """Whether the recorder knows both jobs and their use. It looks at them at a later time."""
+        recorder.step(0.2, lambda: 0)
+        pods = recorder.idle._pods.values()
+        return len(recorder.idle._jobs) == len(pods) == 2 and all(pod.use for pod in pods)
+
+    tell(users, "idle", 600, start)
+    tell(users, "busy", 60, start)
+    until(seen)
     until(lambda: minutes(0) or WARNED in notes_of(users, idle))
     told = json.loads(notes_of(users, idle)[WARNED])
     assert told["says"].startswith("its 1 GPU was under 10 % busy, 2 % at most, for 1")

@@ -20,7 +20,10 @@ printf '%s\\n' "$*" >> asked
 case "$*" in
   *"patch "*) exit 0 ;;
   *" diff "*) cat > /dev/null; cat differs; exit $(cat status) ;;
-  *" apply "*) cat > applied; grep -q '"refused"' applied && {{ echo "denied the request" >&2; exit 1; }}; exit 0 ;;
+  *" apply "*)
+    cat > applied
+    test ! -s uncounted || {{ cat uncounted >&2; echo -n > uncounted; exit 1; }}
+    grep -q '"refused"' applied && {{ echo "denied the request" >&2; exit 1; }}; exit 0 ;;
   *"get customresourcedefinitions "*) cat defined ;;
   *"get priorityclasses "*) cat classes ;;
   *" delete "*"--selector="*) cat ours; echo -n > ours; test ! -e fading || mv fading instances ;;
@@ -440,6 +443,16 @@ def test_record_of_an_earlier_form_is_taken_over(machine: Machine) -> None:
     said = machine.run(addon("flannel", config_map("one"), replaces=["pod_network"]))
     assert said["removed"] == ["configmap/old"]
     assert machine.recorded() == {"addon.flannel": ["configmap/one"]}
+
+
+def test_new_quota_that_has_not_been_counted_yet_is_waited_for(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("time.sleep", lambda _seconds: None)
+    machine.says("uncounted", "secrets is forbidden: status unknown for quota: pai-objects, resources: count/secrets")
+    machine.run(addon("a", config_map("one")))
+    assert machine.recorded() == {"addon.a": ["configmap/one"]}
+    assert len(machine.asked(" apply ")) == 2
 
 
 def test_one_that_fails_stops_none_of_the_others(machine: Machine) -> None:

@@ -65,7 +65,8 @@ def test_a_site_without_groups_has_neither(make_site: MakeSite) -> None:
 def test_a_group_has_its_namespace_and_its_logins(site: Site, components: ComponentSet) -> None:
     found = objects(site, components, "groups")
     rights = {name for name in found if "/pai-users" in name} | {"ClusterRole/pai-member", "ClusterRole/pai-admin"}
-    assert set(found) - rights == {"Namespace/vision", "Secret/pai-registries", "ServiceAccount/default"}
+    quota = "ResourceQuota/pai-objects"
+    assert set(found) - rights == {"Namespace/vision", "Secret/pai-registries", "ServiceAccount/default", quota}
     text = base64.b64decode(found["Secret/pai-registries"]["data"][".dockerconfigjson"])
     assert json.loads(text)["auths"]["harbor.example.com"] == {"auth": base64.b64encode(b"robot:planted-pull").decode()}
 
@@ -120,3 +121,19 @@ def test_rights_count_in_the_namespaces_of_all_groups_and_for_the_sites_jobs(
     assert ("", "pods/exec") not in member
     assert not [rule for rule in found["ClusterRole/pai-member"]["rules"] if "*" in rule["verbs"] + rule["resources"]]
     assert found["Namespace/pai-users"]["metadata"]["annotations"] == {"pai-install/removal": "release"}
+
+
+def test_everything_that_members_create_is_counted(site: Site, components: ComponentSet) -> None:
+    found = objects(site, components, "groups")
+    created = {
+        f"{resource}.{group}" if group else resource
+        for rule in found["ClusterRole/pai-member"]["rules"]
+        if "create" in rule["verbs"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+    }
+    hard = found["ResourceQuota/pai-objects"]["spec"]["hard"]
+    assert {name.removeprefix("count/") for name in hard} == created
+    # the records of deleted and of present jobs fit beside the ConfigMaps of members
+    jobs, kept = int(hard["count/jobs.batch"]), site.services.job_records.keep_per_group
+    assert int(hard["count/configmaps"]) > 2 * (jobs + kept)
