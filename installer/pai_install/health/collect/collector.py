@@ -129,7 +129,7 @@ LINE_CUT = 600
 HOST_FILES = """/proc/meminfo /proc/swaps /proc/mounts /proc/modules /proc/mdstat
 /etc/os-release /sys/fs/cgroup/cgroup.controllers /sys/devices/system/edac/mc/mc*/[cu]e_count
 /sys/class/net/*/carrier_changes /sys/class/net/*/device/vendor /var/run/cdi/* /etc/cdi/*
-/var/lib/kubelet/config.yaml"""
+/var/lib/kubelet/config.yaml /run/systemd/container"""
 DRIVER_FILES = "/proc/driver/nvidia/version /proc/driver/nvidia/gpus/*/information"
 PCI_NAMES = "vendor class numa_node max_link_width iommu_group/type aer_dev_correctable aer_dev_nonfatal aer_dev_fatal"
 FABRIC_NAMES = """fw_ver ports/*/state ports/*/phys_state ports/*/rate ports/*/link_layer

@@ -455,6 +455,13 @@ CASES: list[tuple[Mutate, str, Verdict, Action]] = [
     ),
     (file("/sys/fs/cgroup/cgroup.controllers", "cpu"), "host-cgroups", FAIL, Action.CONFIG),
     (file("/sys/fs/cgroup/cgroup.controllers", None), "host-cgroups", WARN, Action.CONFIG),
+    (
+        lambda box: box.paths({"/sys/fs/cgroup/cgroup.controllers": None, "/run/systemd/container": "systemd-nspawn"}),
+        "host-cgroups",
+        SKIP,
+        Action.NONE,
+    ),
+    (file("/proc/modules", None), "driver-nouveau", SKIP, Action.NONE),
     # processes
     (output("ps", "  9 D 1 4000 nvidia_x nvidia-smi\n 10 S 1 9 - sh\n"), "processes-stuck", FAIL, Action.REBOOT),
     (output("ps", "  9 D 1 40 nvidia_x nvidia-smi\n 10 S 1 9 - sh\n"), "processes-stuck", WARN, Action.NONE),
