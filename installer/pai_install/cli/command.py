@@ -19,7 +19,7 @@ from pai_install.cli.terminal import Terminal
 from pai_install.run.environment import Environment, ProductEnvironment
 from pai_install.system.output import output_may_be_lost
 
-check_option = click.option("--check", is_flag=True, help="Only show what would change, with file differences.")
+check_option = click.option("--check", is_flag=True, help="Only show the changes, with file differences.")
 plan_option = click.option(
     "--plan",
     "plan_file",

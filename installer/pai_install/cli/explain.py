@@ -15,9 +15,9 @@ from pai_install.errors import ExitCode
 @click.argument("check", required=False)
 @format_option
 def command(*, site_dir: Path, check: str | None, output_format: str) -> int:
-    """Say what CHECK reads, its rule, its numbers and whose they are, and what to do; without it list all checks.
+    """Describe CHECK: its inputs, rule, thresholds, and remedy. Without CHECK, list all checks.
 
-    CHECK may also be an Xid of the NVIDIA driver, 79 or xid-79, or an SXid of an NVSwitch: sxid-12020.
+    CHECK may also be an Xid (79 or xid-79), or an SXid of an NVSwitch (sxid-12020).
     """
     from pai_install.app.explain import explained  # noqa: PLC0415 - the rules load only when needed
 

@@ -33,7 +33,7 @@ from pai_install.health.html import html, raw_links
 from pai_install.health.report import HealthReport, acknowledgement_json, metrics, text
 from pai_install.system.files import write_atomic
 
-_SHARE = "Share of nodes that may be cordoned; above 0 at least one."
+_SHARE = "Maximum share of cordoned nodes. Above 0, at least one node."
 FORMATS = ("table", "json", "html", "junit", "prometheus")
 # options of the group for its own report only
 _OF_THE_REPORT = ("output_format", "out", "raw", "everything", "act", "max_cordoned")

@@ -15,7 +15,7 @@ from pai_install.site_edit.starter import STARTER_LAYOUT, STARTER_SERVICES, star
 @click.command
 @site_option
 def command(*, site_dir: Path) -> int:
-    """Write the commented files of a site: machines, settings, who shares them. No file is overwritten."""
+    """Write the commented files of a new site. Existing files are never overwritten."""
     files = {LAYOUT: STARTER_LAYOUT, CONFIG: starter_config(), SERVICES: STARTER_SERVICES}
     paths = write_new_site(site_dir, files)
     click.echo(f"wrote {', '.join(map(str, paths))}")

@@ -28,8 +28,8 @@ TIMEOUT_S = 2.0
 def command(*, site_dir: Path, words: tuple[str, ...]) -> int:
     """Run kubectl on the site's cluster: pai-install kubectl -- get nodes.
 
-    kubectl asks the first control plane that answers. Where the dev box has no kubectl yet, or cannot reach port 6443,
-    kubectl runs on a control plane over SSH and reads files there; give local files by standard input, as in:
+    kubectl uses the first reachable control-plane node. Without kubectl on this host, or without access to port 6443,
+    it runs on a control-plane node over SSH and reads files there. Pass local files on standard input:
     kubectl -- apply -f - < FILE.
     """
     site = load_site(site_dir).site

@@ -37,10 +37,10 @@ from pai_install.site import load_site
 @click.group(name="lab")
 @group_site_option
 def command() -> None:
-    """Throw-away machines for a site on the dev box: real systemd, sshd and apt, no hardware of their own.
+    """Create and control throw-away machines on this host.
 
-    They are systemd-nspawn containers with the site's names and addresses; docs/lab.md says what is real in them
-    and what is not. Needs root.
+    Lab machines are systemd-nspawn containers with the names and addresses of the site. They share the kernel of the
+    host: see docs/lab.md. Requires root.
     """
 
 
@@ -59,23 +59,23 @@ def _say(line: str) -> None:
     "suites",
     multiple=True,
     metavar="[MACHINE=]SUITE",
-    help=f"System of machines that are made now: {', '.join(SUITES)}, or a root file system's tar file; repeatable.",
+    help=f"System of new machines: {', '.join(SUITES)}, or a tar file of a root file system. Repeatable.",
 )
 @click.option(
     "--with",
     "mixed_in",
     multiple=True,
     metavar="[MACHINE=]MIXIN",
-    help="What the machines were used for before, by its name in `lab mixins`; repeatable.",
+    help="Mix-in that simulates earlier use of the machines (`lab mixins`). Repeatable.",
 )
 @yes_option
 @format_option
 def up_command(
     *, site_dir: Path, suites: tuple[str, ...], mixed_in: tuple[str, ...], yes: bool, output_format: str
 ) -> int:
-    """Bring every machine of the site to running; machines that run are left alone.
+    """Start the lab machines of the site. Running machines are not changed.
 
-    Debian packages that are missing on the dev box are named and installed only after a yes.
+    Missing Debian packages on this host are installed after a confirmation.
     """
     spec = _spec(site_dir)
     choice = chosen(spec, suites, mixed_in)
@@ -93,7 +93,7 @@ def up_command(
 @command.command(name="mixins")
 @format_option
 def mixins_command(*, output_format: str) -> int:
-    """List what `lab up --with` can make of a machine before pai-install sees it."""
+    """List the mix-ins of `lab up --with`."""
     if output_format == "json":
         rows = [{"name": name, "leaves": sentence} for name, sentence in mixins().items()]
         click.echo(json.dumps({"schema_version": 1, "mixins": rows}, indent=2))
@@ -109,10 +109,9 @@ def mixins_command(*, output_format: str) -> int:
 @yes_option
 @format_option
 def down_command(*, site_dir: Path, yes: bool, output_format: str) -> int:
-    """Remove the lab of the site with everything on its machines.
+    """Remove the lab of the site with all data on its machines.
 
-    Works from what was written down when the lab was made: also after a crash, also when the site's files have
-    changed since. Labs whose site folder is gone are removed, too.
+    This also works after a crash, or if the site files have changed. Labs without a site folder are removed, too.
     """
     state_dir = state_dir_of(site_dir)
     labs = [
@@ -133,7 +132,7 @@ def down_command(*, site_dir: Path, yes: bool, output_format: str) -> int:
 @site_option
 @format_option
 def status_command(*, site_dir: Path, output_format: str) -> int:
-    """Say which machines run. Exit code 0 when all do, 5 otherwise."""
+    """Show the state of the lab machines. Exit code 5 if a machine does not run."""
     found = status(_spec(site_dir))
     click.echo(json.dumps(found.document(), indent=2) if output_format == "json" else _table(found))
     return ExitCode.OK if found.all_running else ExitCode.UNREACHABLE
@@ -168,7 +167,7 @@ def ssh_command_line(*, site_dir: Path, name: str, words: tuple[str, ...]) -> in
 @click.argument("name")
 @click.argument("fault", type=click.Choice([*(fault.value for fault in Fault), "heal"]))
 def fault_command(*, site_dir: Path, name: str, fault: str) -> int:
-    """Break machine NAME on purpose, or heal it: takes every fault back and starts it if it is off."""
+    """Inject a fault on machine NAME, or heal all its faults and start it."""
     spec = _spec(site_dir)
     machine = spec.machine(name)
     if fault == "heal":
@@ -183,10 +182,10 @@ def fault_command(*, site_dir: Path, name: str, fault: str) -> int:
 @click.argument("name")
 @yes_option
 def reinstall_command(*, site_dir: Path, name: str, yes: bool) -> int:
-    """Give machine NAME a new disk: everything on it is lost, its host key and machine id are others.
+    """Give machine NAME a new disk, host key, and machine ID. All its data is lost.
 
-    This is what other hardware under the same name looks like. The site still knows the old host key; `lab fault NAME
-    heal` records the new one.
+    This simulates replaced hardware with the same name. The site still has the old host key. `lab fault NAME heal`
+    records the new one.
     """
     spec = _spec(site_dir)
     machine = spec.machine(name)
@@ -202,9 +201,9 @@ def reinstall_command(*, site_dir: Path, name: str, yes: bool) -> int:
 @click.argument("name")
 @click.argument("state", type=click.Choice([state.value for state in GpuState]))
 def gpu_command(*, site_dir: Path, name: str, state: str) -> int:
-    """Have the stand-ins for GPUs of machine NAME show healthy or sick ones.
+    """Set the state of the simulated GPUs of machine NAME.
 
-    Machines whose SKU has nvidia.com/gpu have stand-ins for nvidia-smi and for what the kernel shows of GPUs.
+    Machines with nvidia.com/gpu in their SKU have stand-ins for nvidia-smi and the GPU interfaces of the kernel.
     """
     spec = _spec(site_dir)
     click.echo(show(spec, spec.machine(name), GpuState(state)))
@@ -216,9 +215,9 @@ def gpu_command(*, site_dir: Path, name: str, state: str) -> int:
 @click.argument("name")
 @click.argument("percent", nargs=-1, required=True, type=click.IntRange(0, 100))
 def busy_command(*, site_dir: Path, name: str, percent: tuple[int, ...]) -> int:
-    """Have the stand-ins for GPUs of machine NAME say that they compute PERCENT of the time, each its own.
+    """Simulate GPU load on NAME: one PERCENT per GPU.
 
-    What the last one says counts for those after it, too. Nothing computes.
+    The last value applies to all further GPUs. Nothing computes.
     """
     spec = _spec(site_dir)
     click.echo(work(spec, spec.machine(name), percent))

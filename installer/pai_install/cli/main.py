@@ -30,7 +30,7 @@ if TYPE_CHECKING:  # `--help` loads no more than it needs
 
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, prog_name="pai-install")
-@click.option("--debug", is_flag=True, help="Show tracebacks; also accepted after the verb.")
+@click.option("--debug", is_flag=True, help="Show tracebacks. Also accepted after the verb.")
 @group_site_option
 def cli(*, debug: bool) -> None:
     """Install and operate a shared GPU training cluster.

@@ -20,13 +20,13 @@ SCHEMA_VERSION = 1
 @click.argument("source", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @site_option
 @format_option
-@click.option("--account", "whole", is_flag=True, help="Show what became of every key, entry and file.")
+@click.option("--account", "whole", is_flag=True, help="Show the account of every key, entry, and file.")
 def command(*, source: Path, site_dir: Path, output_format: str, whole: bool) -> int:
-    """Turn the old site in SOURCE into a current one in --site DIR.
+    """Convert the old site in SOURCE to the current format in --site DIR.
 
-    Knows OpenPAI v0.x (layout.yaml, cluster-configuration.yaml, quick-start.yaml) and v1.0-v1.4 (master.csv,
-    worker.csv, config), also beside newer files. Nothing is overwritten; migrated.txt in DIR says of every key, entry
-    and file where it is now, or why it is not. Exit status 0, or 3 when the new site still needs a hand.
+    Supports OpenPAI v0.x (layout.yaml, cluster-configuration.yaml, quick-start.yaml) and v1.0-v1.4 (master.csv,
+    worker.csv, config), also next to newer files. Existing files are never overwritten. migrated.txt in DIR accounts
+    for every key, entry, and file. Exit code 3 if you must complete the new site by hand.
     """
     done = migrate(source, site_dir)
     if output_format == "json":

@@ -25,14 +25,14 @@ nodes_argument = click.argument("nodes", nargs=-1, required=True, metavar="NODE.
 @click.group
 @group_site_option
 def command() -> None:
-    """Add, remove, reboot and replace machines; take nodes out of scheduling and back."""
+    """Add, remove, replace, reboot, cordon, and drain nodes."""
 
 
 @command.command()
 @site_option
 @nodes_argument
-@click.option("--hostip", metavar="ADDRESS", help="Its address: adds the machine to layout.yaml first.")
-@click.option("--machine-type", metavar="NAME", help="Its machine type, a name in machine-sku.")
+@click.option("--hostip", metavar="ADDRESS", help="IP address. Adds the machine to layout.yaml first.")
+@click.option("--machine-type", metavar="NAME", help="Machine type, a name in machine-sku.")
 @force_check_option
 @accept_new_option
 @acting_options
@@ -48,11 +48,11 @@ def add(
     how: How,
     environment: Environment,
 ) -> int:
-    """Let machines of layout.yaml join the cluster, as workers or, where layout.yaml says so, as control planes.
+    """Add machines of layout.yaml to the cluster.
 
-    For workers only these machines and the control planes are contacted: preflight, installation, join, the
-    scheduler's capacity, and the proof of the new ones. One that fails is cleaned and named, and stops none of the
-    others. A machine that was removed, or marked as absent, is cleaned first and joins again.
+    Runs preflight, installs the machines, joins them, updates the scheduler, and verifies them. For workers, only these
+    machines and the control plane are contacted. A failed machine is cleaned and reported, and does not stop the
+    others. Removed or absent machines are cleaned first and join again.
     """
     from pai_install.cli._shared.node_add import add as add_machines  # noqa: PLC0415 - help loads nothing of it
 
@@ -66,18 +66,24 @@ def add(
 @command.command()
 @site_option
 @nodes_argument
-@click.option("--dead", is_flag=True, help="The machines will never answer: only the cluster is told.")
+@click.option("--dead", is_flag=True, help="Do not contact the machines.")
 @click.option(
     "--wait",
     is_flag=False,
     flag_value=str(_WAIT_S),
     type=click.IntRange(0),
     metavar="[SECONDS]",
-    help="Wait until jobs have ended, by custom up to a day.",
+    help="Wait for running jobs.  [default: up to a day]",
 )
-@click.option("--grace", type=click.IntRange(0), metavar="SECONDS", help="End jobs; so long they may save their work.")
-@click.option("--timeout", type=click.IntRange(1), default=300, show_default=True, help="Seconds for each node's pods.")
-@click.option("--force", is_flag=True, help="End jobs at once, and pods under a disruption budget.")
+@click.option("--grace", type=click.IntRange(0), metavar="SECONDS", help="Stop jobs with this grace period.")
+@click.option(
+    "--timeout",
+    type=click.IntRange(1),
+    default=300,
+    show_default=True,
+    help="Time limit of each node's drain, in seconds.",
+)
+@click.option("--force", is_flag=True, help="Stop jobs immediately, and delete pods under a disruption budget.")
 @click.option("--keep-in-layout", "keep", is_flag=True, help="Mark the machines as absent instead of removing them.")
 @click.option("--with-data", "data", is_flag=True, help="Also remove images and other data from the machines.")
 @click.option(
@@ -86,7 +92,7 @@ def add(
     is_flag=False,
     flag_value="",
     metavar="[NAME,...]",
-    help="Do not ask; several machines, or a control plane, must be named: --yes=a,b.",
+    help="Do not ask. Name several machines, or a control-plane node: --yes=a,b.",
 )
 @check_option
 @plan_option
@@ -103,15 +109,13 @@ def remove(
     environment: Environment,
     **words: Any,  # noqa: ANN401
 ) -> int:
-    """Take machines out of the cluster, clean them, and take them out of layout.yaml.
+    """Remove nodes from the cluster, clean their machines, and edit layout.yaml.
 
-    Refused while jobs run there, unless one of --wait, --grace and --force says what is to become of them; and where a
-    virtual cluster would be guaranteed more than is left. In this order: scheduler, pods, node, machine, layout. An
-    interrupted run goes on with the same command. No machine is touched that is not named; several, or a control
-    plane, have to be typed, or given with --yes=NAME,...
+    Rejected while jobs run there, unless you give --wait, --grace, or --force, and if a guarantee of a virtual cluster
+    would exceed the remaining capacity. Only named machines are changed. To confirm several machines, or a
+    control-plane node, type their names or give --yes=NAME,... Run the same command again to continue.
 
-    A machine that will never answer is removed with --dead. Should it come back, it makes no node of the cluster;
-    `node add` cleans it and adds it again.
+    Use --dead for a machine that never comes back. If it does, the cluster rejects it until `node add`.
     """
     from pai_install.cli._shared.node_remove import Leaving  # noqa: PLC0415 - help loads nothing of it
     from pai_install.cli._shared.node_remove import remove as remove_machines  # noqa: PLC0415
@@ -135,8 +139,8 @@ def reboot(*, app: App, run: RunOptions, request: NodeReboot) -> int:
 @command.command("replace")
 @site_option
 @click.argument("node")
-@click.option("--hostip", metavar="ADDRESS", help="Its new address, for layout.yaml.")
-@click.option("--machine-type", metavar="NAME", help="Its new machine type, for layout.yaml.")
+@click.option("--hostip", metavar="ADDRESS", help="New IP address for layout.yaml.")
+@click.option("--machine-type", metavar="NAME", help="New machine type for layout.yaml.")
 @force_check_option
 @accept_new_option
 @acting_options
@@ -152,11 +156,11 @@ def replace_node(
     how: How,
     environment: Environment,
 ) -> int:
-    """Let another machine take the name of one that is gone.
+    """Replace the machine behind a node name with new hardware.
 
-    The old one leaves the cluster without being asked, and should it come back, it makes no node. What was
-    remembered of its health and its host key goes with it. Then the new one joins, as with `node add`. A machine that
-    is still a ready node is not replaced: power it off first.
+    The old machine is not contacted. Its node, host key, and health history are deleted, and the cluster rejects it
+    from then on. The new machine joins as with `node add`. Power off the old machine first: a ready node is not
+    replaced.
     """
     from pai_install.cli._shared.node_replace import replace_machine  # noqa: PLC0415 - help loads nothing of it
 
@@ -179,7 +183,7 @@ def cordon(*, app: App, run: RunOptions, request: NodeCordon) -> int:
 @command.command()
 @acting(NodeUncordon)
 def uncordon(*, app: App, run: RunOptions, request: NodeUncordon) -> int:
-    """Return NODEs to scheduling, whoever cordoned them."""
+    """Return NODEs to scheduling."""
     return app.exit_code(request, run)
 
 

@@ -14,9 +14,10 @@ from pai_install.operations.listing import operations_data, operations_text
 @click.command
 @format_option
 def command(*, output_format: str) -> int:
-    """List the verbs that act and their arguments; with --format json as JSON Schemas, for programs that offer them.
+    """List the operations and their arguments. With --format json, print JSON Schemas.
 
-    Those that change the cluster show a plan first, take --yes, --check and --plan, and leave a journal and a report.
+    Operations that change the cluster show a plan first, accept --yes, --check, and --plan, and write a journal and a
+    report.
     """
     click.echo(json.dumps(operations_data(), indent=2) if output_format == "json" else operations_text())
     return ExitCode.OK

@@ -70,14 +70,14 @@ def seconds_option(name: str, least: int, most: int, default: int, meaning: str)
     )
 
 
-yes_option = click.option("--yes", is_flag=True, help="Do not ask for confirmation; for scripts.")
+yes_option = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 accept_new_option = click.option(
     "--accept-new",
     is_flag=True,
     help="Record the SSH host keys of machines that have none in the site's known_hosts yet.",
 )
 force_check_option = click.option(
-    "--force-check", "forced", multiple=True, metavar="ID", help="Ignore failures of this preflight check; repeatable."
+    "--force-check", "forced", multiple=True, metavar="ID", help="Ignore failures of this preflight check. Repeatable."
 )
 
 

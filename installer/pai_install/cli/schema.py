@@ -70,7 +70,7 @@ SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
 def command(*, name: str) -> int:
     """Print the JSON Schema of a site file, of a JSON report, of the JSON error, or of addon.yml.
 
-    `report` is what apply and verify print.
+    `report` is the output of apply and verify.
     """
     click.echo(json.dumps(SCHEMAS[name](), indent=2))
     return 0

@@ -13,13 +13,13 @@ from pai_install.report.standing import status_data, status_text
 
 @click.command
 @reading()
-@click.option("--offline", is_flag=True, help="Only what the dev box knows; ask no machine.")
+@click.option("--offline", is_flag=True, help="Show the last known state. Do not contact machines.")
 def command(*, app: App, terminal: Terminal, offline: bool) -> int:
-    """Show machines, cluster, what differs from the site, and the last run; changes nothing.
+    """Show machines, cluster, differences from the site, and the last run.
 
-    Exit code 6 when a machine cannot be observed, 5 when one does not answer, 7 when the cluster is not well or
-    not proven. While another run works on the site, only what the dev box knows is shown. Nothing is fetched: without
-    the site's components on the dev box it does not look for what differs from the site.
+    Changes nothing. Exit code 5 if a machine is unreachable, 6 if it cannot be observed, 7 if the cluster is unhealthy
+    or not verified. During another run, only the last known state is shown. Differences from the site are shown only
+    if the site's components are in the cache of this host.
     """
     status = status_of(app, offline=offline)
     terminal.show(status_data(status), status_text(status))

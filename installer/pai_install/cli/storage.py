@@ -40,21 +40,21 @@ groups_option = click.option(
     required=True,
     callback=names,
     metavar="GROUP,...",
-    help="A group of authentication.group-manager; repeatable.",
+    help="A group of authentication.group-manager. Repeatable.",
 )
 
 
 @click.group
 @group_site_option
 def command() -> None:
-    """Storages that jobs mount: which there are, who is granted them, and what uses them."""
+    """Define, grant, test, and rotate storages for jobs."""
 
 
 @command.command(name="list")
 @site_option
 @format_option
 def list_command(*, site_dir: Path, output_format: str) -> int:
-    """List the site's storages and the groups that are granted them; asks no machine."""
+    """List the storages of the site and their groups. Reads the site only."""
     site = load_site(site_dir).site
     tell_result(output_format, storages_data(site), storages_text(site))
     return ExitCode.OK
@@ -66,10 +66,10 @@ def list_command(*, site_dir: Path, output_format: str) -> int:
 @format_option
 @pass_environment
 def show(*, site_dir: Path, name: str, output_format: str, environment: Environment) -> int:
-    """Show a storage: its definition, its grants as they stand in the cluster, and the pods that use it.
+    """Show a storage: its definition without secrets, grants, and pods.
 
-    Pods that have ended use nothing and are left out. No secret is shown. Where the cluster cannot be asked, what the
-    site says is shown; exit code 5 when no control plane answers, 6 when the API refuses.
+    Finished pods are omitted. If the cluster is unreachable, only the definition is shown. Exit code 5 if the control
+    plane is unreachable, 6 if the API rejects the request.
     """
     site = load_site(site_dir).site
     known_storage(site, name)
@@ -97,9 +97,9 @@ def _why(error: PaiError | None) -> str:
 @groups_option
 @editing_options
 def grant(*, name: str, groups: tuple[str, ...], editing: Editing) -> int:
-    """Grant a storage to groups: edits services-configuration.yaml, where all else stays as it is.
+    """Grant a storage to groups in services-configuration.yaml.
 
-    No other grant changes. `apply` then makes the PV and the PVC in the group's namespace.
+    `apply` then creates the PV and the PVC in the namespaces of the groups.
     """
     return grant_storage(editing, name, groups)
 
@@ -109,9 +109,9 @@ def grant(*, name: str, groups: tuple[str, ...], editing: Editing) -> int:
 @groups_option
 @editing_options
 def revoke(*, name: str, groups: tuple[str, ...], editing: Editing) -> int:
-    """Take a storage away from groups: edits services-configuration.yaml, where all else stays as it is.
+    """Revoke a storage from groups in services-configuration.yaml.
 
-    `apply` then removes the group's PV and PVC; pods that use them keep them until they end. Data stays.
+    `apply` then deletes the PV and the PVC of the groups. Running pods keep their mount. The data remains.
     """
     return revoke_storage(editing, name, groups)
 
@@ -121,21 +121,21 @@ def revoke(*, name: str, groups: tuple[str, ...], editing: Editing) -> int:
 @entry_options
 @editing_options
 def add(*, name: str, entry: Entry, editing: Editing) -> int:
-    """Define a storage: edits services-configuration.yaml, where all else stays as it is.
+    """Define a storage in services-configuration.yaml.
 
-    A secret is never an argument: --password-env and its like name where `apply` finds it.
+    Secrets are never arguments. Options such as --password-env name their source for `apply`.
     """
     return add_storage(editing, name, entry)
 
 
 @command.command()
 @name_argument
-@click.option("--revoke", "with_grants", is_flag=True, help="Also take it away from the groups that are granted it.")
+@click.option("--revoke", "with_grants", is_flag=True, help="Also revoke its grants.")
 @editing_options
 def remove(*, name: str, with_grants: bool, editing: Editing) -> int:
-    """Remove the definition of a storage; refused while a group is granted it, without --revoke.
+    """Remove the definition of a storage from services-configuration.yaml.
 
-    Data stays where it is.
+    Rejected while a group has a grant, unless you give --revoke. The data remains.
     """
     return remove_storage(editing, name, with_grants=with_grants)
 
@@ -145,22 +145,21 @@ def remove(*, name: str, with_grants: bool, editing: Editing) -> int:
 @name_argument
 @change_options
 @wish_options
-@click.option("--check", is_flag=True, help="Only show what would be done, and who uses the storage.")
+@click.option("--check", is_flag=True, help="Only show the steps and the pods that use the storage.")
 @yes_option
 @pass_environment
 def rotate(*, site_dir: Path, wish: Wish, check: bool, yes: bool, environment: Environment) -> int:
-    """Move a storage to another server, path, account or mount options; running jobs are not disturbed.
+    """Move a storage to another server, path, account, or mount options. Running jobs continue.
 
-    Every worker mounts the new place first: where one cannot, nothing is changed. Then a next generation stands beside
-    the old one: new jobs use its claim, NAME-gNUMBER, which `storage list` shows, and jobs that run keep the old one.
-    That goes, with its PV, PVC and Secret and never with its data, when no pod uses it: at once, or by --finish.
+    All workers test the new place first. New jobs then use the claim NAME-gNUMBER (see `storage list`), and running
+    jobs keep the old one. When no pod uses the old claim, --finish deletes it, with its PV and Secret but without its
+    data.
 
-    --copy brings the data along: all of it before a job hears of the new place, what changed since when no pod uses the
-    old one any longer. Nothing of the old generation goes before every byte was compared. With --emergency pods are
-    ended after the first copy, so the old key has to be valid until the command ends; where it must go at once, rotate
-    without --copy.
+    --copy copies the data before the switch, and again when no pod uses the old place. The old claim is deleted only
+    after a comparison of every byte. With --emergency, pods are deleted after the first copy, so keep the old key valid
+    until the command ends, or rotate without --copy.
 
-    An interrupted rotation goes on where it was when the command is run again.
+    Run the same command again to continue an interrupted rotation.
     """
     return rotate_storage(Editing(site_dir, environment, check=check, yes=yes), wish)
 

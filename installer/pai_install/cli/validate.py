@@ -26,7 +26,7 @@ SCHEMA_VERSION = 1
 @format_option
 @click.option("--annotate", "annotated", is_flag=True, help="Print the files with marks at the problems.")
 def command(*, site_dir: Path, output_format: str, annotated: bool) -> int:
-    """Check the site's files and show what they mean. Exit status 0, or 3 when the site has errors."""
+    """Validate the site files and summarize the cluster. Exit code 3 if the site has errors."""
     if annotated and output_format == "json":
         raise click.UsageError("--annotate prints text; --format json gives every place by itself")
     reading = read_site(site_dir)

@@ -42,7 +42,7 @@ class NodeRemove(Operation):
     configures: ClassVar[bool] = True
     machines: tuple[Machine, ...] = Field(min_length=1, exclude=True)
     nodes: tuple[str, ...] = Field(min_length=1, description="Host names of machines.")
-    dead: bool = Field(default=False, description="The machines will never answer: only the cluster is told.")
+    dead: bool = Field(default=False, description="Do not contact the machines.")
     wait: int | None = Field(None, ge=0, description="Seconds to wait until jobs have ended; null: not at all.")
     grace: int | None = Field(None, ge=0, description="End jobs, with so many seconds to save their work.")
     timeout: int = Field(300, ge=1, description="Seconds until the drain of a node counts as failed.")

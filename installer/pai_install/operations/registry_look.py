@@ -60,7 +60,7 @@ class RegistryTest(RegistryLook):
     name: ClassVar[str] = "registry test"
     summary: ClassVar[str] = "Ask the registries from every machine, as its containerd does."
     images: Annotated[tuple[Image, ...], Parameter(flag="--image", metavar="IMAGE")] = Field(
-        (), description="An image that every machine pulls and removes; repeatable."
+        (), description="An image that every machine pulls and removes. Repeatable."
     )
     limit: Annotated[tuple[str, ...], Parameter(metavar="HOST,...", split=True)] = Field(
         (), description="Run only on these machines of the site."
@@ -125,7 +125,7 @@ class RegistryGc(RegistryLook):
     name: ClassVar[str] = "registry gc"
     summary: ClassVar[str] = "Drop from the cache what is unused or over its limit, now."
     only_count: Annotated[bool, Parameter(flag="--check")] = Field(
-        default=False, description="Only show what would be removed."
+        default=False, description="Only list the content to remove."
     )
 
     def require(self, site: Site) -> None:

@@ -32,7 +32,7 @@ class SchedulerSwitch(Operation):
     name: ClassVar[str] = "scheduler switch"
     summary: ClassVar[str] = "Replace the scheduler of jobs; nothing of the old one stays."
     configures: ClassVar[bool] = True
-    to: Backend = Field(description="The scheduler that is to come.")
+    to: Backend = Field(description="New scheduler.")
     before: Backend = Field(description="The one that the cluster has.")
     edits: bool = Field(description="Whether the site's file has yet to say so.")
     force: bool = Field(default=False, description="End the jobs that run or wait.")

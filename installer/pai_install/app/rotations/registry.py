@@ -41,7 +41,7 @@ class RotateRegistry(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     credentials: bool = Field(default=False, description="Replace the login that machines use at the cache.")
-    ca: bool = Field(default=False, description="Replace the authority whose certificates machines trust.")
+    ca: bool = Field(default=False, description="Replace the certificate authority of cache and component store.")
     endpoint: bool = Field(default=False, description="Move the cache to the port that the site now names.")
     backend: bool = Field(default=False, description="Move the cache's content to the place that the site now names.")
     upstream: Annotated[str, Parameter(metavar="NAME")] = Field(
@@ -49,7 +49,7 @@ class RotateRegistry(BaseModel):
     )
     finish: bool = Field(default=False, description="Only complete a rotation that waits for machines.")
     images: Annotated[tuple[Image, ...], Parameter(flag="--image", metavar="IMAGE")] = Field(
-        (), description="An image that every machine pulls as a test; repeatable."
+        (), description="An image that every machine pulls as a test. Repeatable."
     )
 
     @model_validator(mode="after")

@@ -20,15 +20,15 @@ Changes = Mapping[str, Kept]
 
 SECRETS = ("account-key", "password")
 _WORDS = (
-    ("server", "HOST", "nfs, smb: the server. azureFile, azureBlob: where it is not Azure's own."),
+    ("server", "HOST", "nfs, smb: the server. azureFile, azureBlob: a server other than Azure."),
     ("path", "PATH", "nfs: the export. hostPath, local: the folder on the machine."),
     ("share-name", "NAME", "smb, azureFile: the share, with folders below it after /."),
     ("container-name", "NAME", "azureBlob: the container."),
     ("account-name", "NAME", "azureFile, azureBlob: the storage account."),
-    ("username", "NAME", "smb: the account by which machines mount it."),
-    ("domain", "NAME", "smb: its domain."),
-    ("machine", "HOST", "local: the machine that has it."),
-    ("capacity", "SIZE", "How much a claim may ask for, e.g. 10Ti.  [default: 1Ti]"),
+    ("username", "NAME", "smb: the account for the mount."),
+    ("domain", "NAME", "smb: the domain of the account."),
+    ("machine", "HOST", "local: the machine with the folder."),
+    ("capacity", "SIZE", "Maximum request of a claim, such as 10Ti.  [default: 1Ti]"),
 )
 
 
@@ -39,13 +39,13 @@ def _secret_options(key: str) -> tuple[Callable[..., Any], ...]:
             f"--{key}-env",
             f"{parameter}_env",
             metavar="NAME",
-            help=f"Environment variable with the {key} when applied.",
+            help=f"Environment variable with the {key} for `apply`.",
         ),
         click.option(
             f"--{key}-file",
             f"{parameter}_file",
             metavar="PATH",
-            help=f"File with the {key}; a relative path begins at the site's folder.",
+            help=f"File with the {key}, relative to the site folder.",
         ),
     )
 
@@ -58,7 +58,7 @@ def _type(context: click.Context, parameter: click.Parameter, value: str) -> str
 
 
 _mount_options = click.option(
-    "--mount-options", multiple=True, callback=names, metavar="OPTION,...", help="Options of the mount; repeatable."
+    "--mount-options", multiple=True, callback=names, metavar="OPTION,...", help="Mount options. Repeatable."
 )
 _OPTIONS: tuple[Callable[..., Any], ...] = (
     click.option("--type", required=True, callback=_type, metavar="TYPE", help=f"One of {', '.join(RULES)}."),
@@ -67,9 +67,9 @@ _OPTIONS: tuple[Callable[..., Any], ...] = (
     click.option(
         "--access-mode",
         type=click.Choice(["ReadWriteMany", "ReadOnlyMany", "ReadWriteOnce"]),
-        help="Whether several machines may mount it, and write.  [default: ReadWriteMany]",
+        help="Access mode of the volume.  [default: ReadWriteMany]",
     ),
-    click.option("--read-only", is_flag=True, help="No one writes."),
+    click.option("--read-only", is_flag=True, help="Reject writes."),
     _mount_options,
     click.option(
         "--share/--no-share", default=None, help="One folder for all users, or one per user.  [default: share]"

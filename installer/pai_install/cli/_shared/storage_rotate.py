@@ -49,16 +49,20 @@ _TRY_PREFIX = "pai-try-"
 
 
 _OPTIONS = (
-    click.option("--same-name", is_flag=True, help="The claim keeps its name: no pod may use the storage meanwhile."),
-    click.option("--emergency", is_flag=True, help="End the pods that use the old one, as for a key that leaked."),
+    click.option(
+        "--same-name", is_flag=True, help="Keep the name of the claim. No pod can use the storage during the switch."
+    ),
+    click.option(
+        "--emergency", is_flag=True, help="Delete pods that use the old volume, for example after a key leak."
+    ),
     click.option(
         "--copy/--no-copy",
         default=None,
-        help="Copy the data to the new place, while jobs go on, and what changed since when none uses the old one; "
-        "--no-copy with --finish copies no more.",
+        help="Copy the data while jobs run, with a final sync when no pod uses the old volume. With --finish, "
+        "--no-copy skips the final sync.",
     ),
-    click.option("--finish", is_flag=True, help="Only go on with a rotation that was begun."),
-    seconds_option("--timeout", 1, 7 * 86400, 600, "How long to wait for pods that must end."),
+    click.option("--finish", is_flag=True, help="Only complete a pending rotation."),
+    seconds_option("--timeout", 1, 7 * 86400, 600, "Time limit for pods that must end, in seconds."),
 )
 
 

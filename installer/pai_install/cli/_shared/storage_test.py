@@ -17,7 +17,7 @@ from pai_install.run.environment import Environment
 @site_option
 @click.argument("storages", nargs=-1, metavar="[NAME]...")
 @limit_option
-@click.option("--all-grants", is_flag=True, help="As every group that may mount them, not only as the first.")
+@click.option("--all-grants", is_flag=True, help="Test as every group with a grant, not only as the first.")
 @click.option(
     "--size",
     "size_mib",
@@ -25,9 +25,9 @@ from pai_install.run.environment import Environment
     default=16,
     show_default=True,
     metavar="MIB",
-    help="What each worker writes and reads back.",
+    help="Size of the test file.",
 )
-@seconds_option("--timeout", 30, 3600, 150, "For one storage on one worker.")
+@seconds_option("--timeout", 30, 3600, 150, "Time limit of one storage on one worker, in seconds.")
 @format_option
 @pass_environment
 def test(
@@ -41,10 +41,10 @@ def test(
     output_format: str,
     environment: Environment,
 ) -> int:
-    """Mount the storages NAME on every worker, as jobs do: write, fsync, read back, measure, remove; without NAME all.
+    """Test storages on every worker: mount, write, read, compare, and delete.
 
-    A pod in a namespace of a group that may mount it does so on each worker, some workers at a time. A mount that
-    hangs ends with its time. Exit code 7 if a storage or a worker fails.
+    Without NAME, all storages are tested, by pods in the namespaces of groups with a grant. A hung mount ends with its
+    time limit. Exit code 7 if a storage or a worker fails.
     """
     names = tuple(dict.fromkeys(storages))
     given = {"storages": names, "limit": limit, "all_grants": all_grants, "size_mib": size_mib, "timeout_s": timeout_s}
