@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,14 @@ from syrupy.assertion import SnapshotAssertion
 
 from tests import leftovers, suites
 
+# what differs from run to run, and its name in recorded texts
+VARYING = (
+    (r"\b20\d{6}T\d{6}Z(-\d+)?\b", "RUN"),
+    (r"\b20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?\+00:00", "TIME"),
+    (r"\bprocess \d+\b", "process N"),
+    (r"\b\d+\.\d s\b", "N s"),
+    (r'"duration_s": [\d.]+', '"duration_s": N'),
+)
 # The machines that run the tests are shared: how long an example takes says nothing about our code.
 settings.register_profile(
     "shared",
@@ -43,10 +52,15 @@ def pytest_report_header() -> str:
 def snapshot(snapshot: SnapshotAssertion, tmp_path: Path) -> SnapshotAssertion:
     """Recorded texts: in __snapshots__ beside the test; `pytest --update-snapshots` writes them."""
 
-    def without_path(data: Any, **_: Any) -> Any:
-        return data.replace(str(tmp_path), "TMP") if isinstance(data, str) else data
+    def stable(data: Any, **_: Any) -> Any:
+        if not isinstance(data, str):
+            return data
+        text = data.replace(str(tmp_path), "TMP")
+        for pattern, name in VARYING:
+            text = re.sub(pattern, name, text)
+        return text
 
-    return snapshot.with_defaults(matcher=without_path)
+    return snapshot.with_defaults(matcher=stable)
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from pai_install.engine.base import Event, RunRequest
 from pai_install.errors import ExitCode
@@ -132,18 +133,22 @@ def test_machines_that_were_installed_anew_are_let_in_as_by_apply(site: Path, wo
     assert [one["accept_new"] for one in world.asked if "accept_new" in one] == [True]
 
 
-def test_it_asks_first_and_refuses_what_is_no_backup(site: Path, world: World, file: Path, capsys: Any) -> None:
+def test_it_asks_first_and_refuses_what_is_no_backup(
+    site: Path, world: World, file: Path, capsys: Any, snapshot: SnapshotAssertion
+) -> None:
     assert run(["restore", "--site", str(site), str(file)]) == ExitCode.USAGE
     assert run(["restore", "--site", str(site), str(site / "layout.yaml"), "--yes"]) == ExitCode.USAGE
-    assert "is no whole backup" in capsys.readouterr().err
+    assert capsys.readouterr().err == snapshot
     assert world.ansible.requests == []
 
 
-def test_only_the_site_comes_to_a_new_dev_box(tmp_path: Path, world: World, file: Path, capsys: Any) -> None:
+def test_only_the_site_comes_to_a_new_dev_box(
+    tmp_path: Path, world: World, file: Path, capsys: Any, snapshot: SnapshotAssertion
+) -> None:
     new = tmp_path / "new"
     assert run(["restore", "--site", str(new), str(file), "--only-site"]) == ExitCode.OK
     assert (new / "layout.yaml").is_file()
-    assert "layout.yaml comes from the backup" in capsys.readouterr().err
+    assert capsys.readouterr().err == snapshot
     assert world.ansible.requests == []
 
 

@@ -64,7 +64,7 @@ def test_nothing_is_cordoned_while_another_run_has_the_site(site: Path, world: W
     with site_lock(open_state(site).path, "apply"):
         assert run(["health", "--site", str(site), "--act", "cordon"]) == ExitCode.PREFLIGHT_FAILED
     assert spec(world, "one") == (None, None)
-    assert "the site is in use" in capsys.readouterr().err
+    assert "code: site-locked" in capsys.readouterr().err
 
 
 def test_node_that_cannot_be_changed_is_an_error(site: Path, world: World, capsys: Any) -> None:

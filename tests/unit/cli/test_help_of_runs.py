@@ -51,7 +51,7 @@ def test_misspelt_phase_is_a_usage_error_that_names_the_right_one(
 ) -> None:
     assert run([verb, "--site", str(tmp_path), "--phase", "base,runtme"]) == 2
     error = capsys.readouterr().err
-    assert "did you mean runtime?" in error
+    assert "code: unknown-phase" in error
     assert not (tmp_path / ".pai").exists()
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from pai_install.errors import ExitCode
 from tests.unit.cli.stub_environment import World, run, write_site
@@ -14,7 +15,7 @@ from tests.unit.runs import SECRET
 
 
 def test_passwords_are_left_out_unless_told(
-    tmp_path: Path, in_world: Callable[[World], World], capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, in_world: Callable[[World], World], capsys: pytest.CaptureFixture[str], snapshot: SnapshotAssertion
 ) -> None:
     folder = write_site(tmp_path)
     in_world(World((), {}))
@@ -22,7 +23,7 @@ def test_passwords_are_left_out_unless_told(
     printed = capsys.readouterr()
     assert SECRET not in printed.out
     assert "ansible_become_password" not in json.loads(printed.out)["all"]["vars"]
-    assert printed.err == "passwords and logins are left out; --show-secrets prints them\n"
+    assert printed.err == snapshot
     assert run(["inventory", "--site", str(folder), "--show-secrets"]) == ExitCode.OK
     assert json.loads(capsys.readouterr().out)["all"]["vars"]["ansible_become_password"] == SECRET
 

@@ -99,5 +99,5 @@ def test_without_a_cluster_there_is_nothing_to_ask(tmp_path: Path, ways: Ways, c
     done = ways(cached=True, direct=True)
     folder = write_site(tmp_path / "bare", config="user: admin\npassword: planted-secret\n")
     assert run(["kubectl", "--site", str(folder), "--", "get", "nodes"]) == 2
-    assert "has not met the site's cluster yet" in capsys.readouterr().err
+    assert "code: kubeconfig-missing" in capsys.readouterr().err
     assert done == []

@@ -72,9 +72,9 @@ def test_the_id_is_openpais_or_the_folders_name(site: Site, tmp_path: Path) -> N
 def test_nothing_happens_without_the_right_id(site_dir: Path, in_world: Any, capsys: Any) -> None:
     world = in_world(World())
     assert run(["reset", "--site", str(site_dir), "--yes", "other"]) == ExitCode.USAGE
-    assert "--yes other is not the id of this cluster, which is my-cluster" in capsys.readouterr().err
+    assert "code: cluster-id-differs" in capsys.readouterr().err
     assert run(["reset", "--site", str(site_dir)]) == ExitCode.USAGE
-    assert "cannot ask for confirmation" in capsys.readouterr().err
+    assert "code: no-terminal" in capsys.readouterr().err
     assert world.ansible.requests == []
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import jsonschema  # type: ignore[import-untyped]
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from pai_install.cli.schema import SCHEMAS
 from pai_install.cluster.client import NoClusterError
@@ -65,13 +66,9 @@ def granted(site: Path) -> list[tuple[str, str]]:
     return [(grant.storage.name, grant.group) for grant in grants_of(load_site(site).site)]
 
 
-def test_list_needs_no_cluster(site: Path, capsys: Any) -> None:
+def test_list_needs_no_cluster(site: Path, capsys: Any, snapshot: SnapshotAssertion) -> None:
     assert run(["storage", "list", "--site", str(site)]) == ExitCode.OK
-    assert capsys.readouterr().out == (
-        "NAME   TYPE  PLACE        CAPACITY  WRITE  FOLDERS       CLAIM  GROUPS\n"
-        "data   nfs   nas:/data    1Ti       yes    one for all   data   vision\n"
-        "homes  smb   //nas/homes  1Ti       yes    one per user  homes  none\n"
-    )
+    assert capsys.readouterr().out == snapshot
     assert run(["storage", "list", "--site", str(site), "--format", "json"]) == ExitCode.OK
     report = json.loads(capsys.readouterr().out)
     jsonschema.validate(report, SCHEMAS["storages"]())
@@ -81,7 +78,9 @@ def test_list_needs_no_cluster(site: Path, capsys: Any) -> None:
     assert "pai-install storage add" in capsys.readouterr().out
 
 
-def test_show_asks_the_cluster_and_shows_no_secret(site: Path, in_world: Any, capsys: Any) -> None:
+def test_show_asks_the_cluster_and_shows_no_secret(
+    site: Path, in_world: Any, capsys: Any, snapshot: SnapshotAssertion
+) -> None:
     objects = [dict(item) for item in volumes(grants_of(load_site(site).site))]
     for item in objects:
         item["status"] = {"phase": "Bound"}
@@ -95,9 +94,7 @@ def test_show_asks_the_cluster_and_shows_no_secret(site: Path, in_world: Any, ca
     assert run(["storage", "show", "data", "--site", str(site)]) == ExitCode.OK
     out = capsys.readouterr().out
     assert "data: nas:/data\n" in out
-    assert "vision  vision     data  vision-data-g1  1           new jobs  yes\n" in out
-    assert "vision/train  data  one   Running\n" in out
-    assert "1 pod, by node: one 1\n" in out
+    assert out == snapshot
     assert run(["storage", "show", "homes", "--site", str(site), "--format", "json"]) == ExitCode.OK
     shown = capsys.readouterr().out
     jsonschema.validate(json.loads(shown), SCHEMAS["storage"]())
@@ -105,7 +102,9 @@ def test_show_asks_the_cluster_and_shows_no_secret(site: Path, in_world: Any, ca
     assert "hunter22" not in shown
 
 
-def test_show_says_what_the_site_says_where_no_cluster_answers(site: Path, world: World, capsys: Any) -> None:
+def test_show_says_what_the_site_says_where_no_cluster_answers(
+    site: Path, world: World, capsys: Any, snapshot: SnapshotAssertion
+) -> None:
     def refuse(*_: object) -> None:
         raise NoClusterError({"master": "connection refused"})
 
@@ -113,8 +112,7 @@ def test_show_says_what_the_site_says_where_no_cluster_answers(site: Path, world
     assert run(["storage", "show", "data", "--site", str(site)]) == ExitCode.UNREACHABLE
     out = capsys.readouterr().out
     assert "  server: nas\n" in out
-    assert "not known: the cluster was not asked" in out
-    assert "no control plane answers; master: connection refused" in out
+    assert out == snapshot
 
 
 def test_show_reads_no_secret(site: Path, world: World) -> None:
@@ -123,7 +121,9 @@ def test_show_reads_no_secret(site: Path, world: World) -> None:
     assert kinds == {"persistentvolumes", "persistentvolumeclaims", "pods"}
 
 
-def test_grant_shows_and_writes_the_difference_and_says_what_is_next(site: Path, capsys: Any) -> None:
+def test_grant_shows_and_writes_the_difference_and_says_what_is_next(
+    site: Path, capsys: Any, snapshot: SnapshotAssertion
+) -> None:
     words = ["storage", "grant", "homes", "--group", "vision", "--group", "Team_B", "--site", str(site)]
     (site / SERVICES).chmod(0o640)
     assert run([*words, "--check"]) == ExitCode.OK
@@ -133,9 +133,9 @@ def test_grant_shows_and_writes_the_difference_and_says_what_is_next(site: Path,
     out, err = capsys.readouterr()
     assert out == checked
     assert '-            storageConfigs: ["data"]   # keep\n' in out
-    assert '+            storageConfigs: ["data", homes]   # keep\n' in out
+    assert out == snapshot
     assert "hunter22" not in out
-    assert f"next: pai-install apply --site {site}" in err
+    assert err == snapshot
     assert granted(site) == [("data", "vision"), ("homes", "vision"), ("homes", "Team_B")]
     assert stat.S_IMODE((site / SERVICES).stat().st_mode) == 0o640
     assert run(words) == ExitCode.OK
@@ -174,14 +174,14 @@ def test_wrong_words_are_usage_errors(site: Path, words: list[str], said: str, c
 def test_a_site_without_any_says_how_to_begin(site: Path, capsys: Any) -> None:
     (site / SERVICES).unlink()
     assert run(["storage", "grant", "data", "--group", "vision", "--site", str(site)]) == ExitCode.USAGE
-    assert "what to do: pai-install storage add defines one" in capsys.readouterr().err
+    assert "code: unknown-storage" in capsys.readouterr().err
     words = ["storage", "add", "data", "--type", "nfs", "--server", "nas", "--path", "/data", "--site", str(site)]
     assert run(words) == ExitCode.OK
     assert run(["storage", "grant", "data", "--group", "vision", "--site", str(site)]) == ExitCode.USAGE
-    assert "define it in authentication.group-manager" in capsys.readouterr().err
+    assert "code: unknown-group" in capsys.readouterr().err
 
 
-def test_add_writes_every_key_and_no_secret(site: Path, capsys: Any) -> None:
+def test_add_writes_every_key_and_no_secret(site: Path, capsys: Any, snapshot: SnapshotAssertion) -> None:
     words = ["storage", "add", "scans", "--type", "smb", "--server", "nas", "--share-name", "scans", "--username", "u"]
     words += ["--password-env", "SCANS", "--mount-options", "vers=3.0,hard", "--no-share", "--capacity", "5Ti"]
     assert run([*words, "--site", str(site)]) == ExitCode.OK
@@ -190,11 +190,11 @@ def test_add_writes_every_key_and_no_secret(site: Path, capsys: Any) -> None:
         "    password: {env: SCANS}\n    capacity: 5Ti\n    mount-options: [vers=3.0, hard]\n    share: false\n"
     )
     assert text(site) == SITE.replace("\nauthentication", f"{added}\nauthentication")
-    assert "the environment variable SCANS is not set" in capsys.readouterr().err
+    assert capsys.readouterr().err == snapshot
     assert run([*words, "--site", str(site)]) == ExitCode.OK
-    assert "scans is defined so already" in capsys.readouterr().err
+    assert capsys.readouterr().err == snapshot
     assert run(["storage", "remove", "scans", "--site", str(site)]) == ExitCode.OK
-    assert "the data of scans stays where it is" in capsys.readouterr().err
+    assert capsys.readouterr().err == snapshot
     assert text(site) == SITE
 
 
@@ -203,7 +203,7 @@ def test_what_would_make_the_site_invalid_is_not_written(site: Path, capsys: Any
     assert run(words) == ExitCode.SITE_INVALID
     err = capsys.readouterr().err
     assert "nothing was written" in err
-    assert f"{site / SERVICES}:11:5: storages[2].machine: noe is no machine of layout.yaml" in err
+    assert "code: edited-site-invalid" in err
     assert text(site) == SITE
 
 
@@ -217,7 +217,7 @@ def test_a_file_is_made_where_there_is_none(site: Path) -> None:
 
 def test_a_storage_that_is_granted_stays(site: Path, capsys: Any) -> None:
     assert run(["storage", "remove", "data", "--site", str(site)]) == ExitCode.PREFLIGHT_FAILED
-    assert "data is granted to vision" in capsys.readouterr().err
+    assert "code: storage-granted" in capsys.readouterr().err
     assert text(site) == SITE
     assert run(["storage", "remove", "data", "--revoke", "--site", str(site)]) == ExitCode.OK
     assert granted(site) == []

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from pai_install.cli.main import run
 
@@ -54,32 +55,33 @@ def validate_json(capsys: pytest.CaptureFixture[str], directory: str) -> tuple[i
     return code, report
 
 
-def test_a_valid_site_shows_what_it_means(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_valid_site_shows_what_it_means(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], snapshot: SnapshotAssertion
+) -> None:
     code, text = validate(capsys, "--site", site(tmp_path))
     assert code == 0
-    assert "1 control plane, 1 worker, 8 x nvidia.com/gpu" in text
-    assert "box      10.0.0.1  control-plane, worker  gpu   1Ti     128    8 x A100 (nvidia.com/gpu)" in text
+    assert text == snapshot
     assert "Kubernetes          1.36 (default)" in text
-    assert "Docker cache        off (default)" in text
     assert text.endswith("the site is valid: 0 errors, 2 warnings\n")
 
 
-def test_what_is_written_is_not_called_a_default(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_written_is_not_called_a_default(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], snapshot: SnapshotAssertion
+) -> None:
     config = CONFIG + "kubernetes_version: 1.35\npod_cidr: 10.64.0.0/12\n"
     _, text = validate(capsys, "--site", site(tmp_path, config=config))
     assert "Kubernetes          1.35\n" in text
-    assert "pods                10.64.0.0/12, /25 per machine, flannel vxlan\n" in text
+    assert text == snapshot
 
 
-def test_errors_are_listed_with_place_and_remedy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_errors_are_listed_with_place_and_remedy(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], snapshot: SnapshotAssertion
+) -> None:
     directory = site(tmp_path, layout=LAYOUT.replace("10.0.0.1", "999.9.9.9"))
     code, text = validate(capsys, "--site", directory)
     assert code == 3
-    assert text.splitlines()[:2] == [
-        f"{tmp_path}/layout.yaml:8:5: machine-list[0].hostip: 999.9.9.9 is not an IPv4 address",
-        "    each of the four numbers is 0 to 255",
-    ]
-    assert "the site is invalid: 1 error, 2 warnings" in text
+    assert text.splitlines()[:2] == snapshot
+    assert text == snapshot
 
 
 def test_json_has_every_field(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -110,14 +112,16 @@ def test_json_of_a_valid_site_describes_it(tmp_path: Path, capsys: pytest.Captur
     assert described["settings"]["password"] == {"value": "********", "default": False}
 
 
-def test_annotate_marks_the_lines_and_hides_secrets(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_annotate_marks_the_lines_and_hides_secrets(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], snapshot: SnapshotAssertion
+) -> None:
     directory = site(tmp_path, layout=LAYOUT.replace("10.0.0.1", "10.0.0"))
     code, text = validate(capsys, "--site", directory, "--annotate")
     assert code == 3
     lines = text.splitlines()
     at = lines.index(" 8 |     hostip: 10.0.0")
-    assert lines[at + 1] == "   |     ^ error: 10.0.0 is not an IPv4 address"
-    assert lines[at + 2] == "   |       an address looks like 10.0.0.1"
+    assert lines[at + 1] == snapshot
+    assert lines[at + 2] == snapshot
     assert "2 | password: ********" in lines
 
 

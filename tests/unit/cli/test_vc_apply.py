@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import jsonschema  # type: ignore[import-untyped]
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from pai_install.cli.schema import SCHEMAS
 from pai_install.cluster.client import Patch
@@ -213,7 +214,9 @@ def played(machines: Machines) -> list[str]:
     return [request.playbook for request in machines.requests if request.playbook != "observe.yml"]
 
 
-def test_what_changes_is_said_first_then_done_and_asked(site: Path, machines: Machines, capsys: Any) -> None:
+def test_what_changes_is_said_first_then_done_and_asked(
+    site: Path, machines: Machines, capsys: Any, snapshot: SnapshotAssertion
+) -> None:
     say(site, services(4, 12))
     assert vc_apply(site) == ExitCode.OK
     shown = capsys.readouterr().out
@@ -224,12 +227,12 @@ def test_what_changes_is_said_first_then_done_and_asked(site: Path, machines: Ma
     addons = ["jobset", "training_operator", "kueue", "virtual_clusters"]
     assert machines.requests[2].extra_vars["cluster_addons_only"] == addons
     assert machines.kept() == divided(site)
-    assert "the scheduler has taken the virtual clusters" in state_of(site).reports()[1].read_text()
+    assert state_of(site).reports()[1].read_text() == snapshot
     assert note(site) is None
     capsys.readouterr()
     machines.requests.clear()
     assert vc_apply(site) == ExitCode.OK
-    assert "the cluster has these virtual clusters already" in capsys.readouterr().out
+    assert capsys.readouterr().out == snapshot
     assert played(machines) == []
 
 
@@ -254,12 +257,12 @@ def test_one_session_serves_all_runs_of_the_command(
     assert observations(machines) == (1 if dislikes else 2)
 
 
-def test_check_only_shows(site: Path, machines: Machines, capsys: Any) -> None:
+def test_check_only_shows(site: Path, machines: Machines, capsys: Any, snapshot: SnapshotAssertion) -> None:
     say(site, services(16))
     machines.api.objects |= {Ref("workload", "w", "vision"): workload("product", "train", 1, admitted=True)}
     before = dict(machines.api.objects)
     assert run(["vc", "apply", "--site", str(site), "--check"]) == ExitCode.OK
-    assert "product: gpu goes with 8\n" in capsys.readouterr().out
+    assert capsys.readouterr().out == snapshot
     assert [request.playbook for request in machines.requests if request.check] == ["labels.yml", "addons.yml"]
     assert note(site) is None
     assert before == machines.api.objects
