@@ -423,14 +423,12 @@ def last_report(site: Path) -> str:
     return open_state(site).reports()[0].parent.name
 
 
-def test_run_that_was_cut_off_before_its_proof_is_not_done(
-    site: Path, in_world: Any, capsys: Any, snapshot: SnapshotAssertion
-) -> None:
+def test_run_that_was_cut_off_before_its_proof_is_not_done(site: Path, in_world: Any, capsys: Any) -> None:
     in_world(World(WORK, {**FINE, "workers.yml": [event("ok", "one"), ZeroDivisionError("crash")]}))
     assert run(["apply", "--site", str(site), "--yes"]) == ExitCode.INTERNAL
     world = in_world(World())
     assert run(["status", "--site", str(site)]) == ExitCode.VERIFICATION_FAILED
-    assert capsys.readouterr().out == snapshot
+    assert "two is not proven" in capsys.readouterr().out
     assert run(["plan", "--site", str(site)]) == ExitCode.OK
     assert set(world.asked[-1]["unproven"]) == {"master", "one", "two"}
     (site / ".pai" / "proof.json").unlink()
