@@ -23,7 +23,7 @@ def _ports(example: Path) -> Iterator[str]:
     site = load_site(example).site
     master = next(machine for machine in site.machines if machine.control_plane)
     worker = next(machine for machine in site.machines if machine.worker and not machine.control_plane)
-    server = worker.model_copy(update={"worker": False, "storage": True})
+    server = worker.model_copy(update={"roles": frozenset({"storage"})})
     everywhere = {str(need) for need in registry.ports(site, worker)}
     wanted: dict[str, tuple[Port, str]] = {}
     for machine, place in ((master, "control planes"), (server, "storage servers")):
