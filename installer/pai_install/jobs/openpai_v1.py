@@ -27,7 +27,14 @@ from pai_install.jobs.fields import (
 )
 from pai_install.jobs.model import Job, JobPort, Resources, Role
 from pai_install.jobs.openpai_extras import Extras, ExtrasReading
-from pai_install.jobs.rules import check_endings, check_names, check_roles, check_variables
+from pai_install.jobs.rules import (
+    check_endings,
+    check_names,
+    check_roles,
+    check_variables,
+    failed_ending,
+    succeeded_ending,
+)
 from pai_install.jobs.script import script
 from pai_install.site.services.section import ListOf
 
@@ -195,7 +202,7 @@ def _role(file: V1File, role: V1Role, command: str, sku: str | None) -> Role:
             sku=sku or (file.gpu_type if role.gpu_number else None),
         ),
         ports=tuple(JobPort(port.label, port.port_number, port.begin_at or None) for port in role.port_list),
-        min_failed=role.min_failed_task_count,
-        min_succeeded=role.min_succeeded_task_count or role.task_number,
+        min_failed=failed_ending(role.min_failed_task_count, role.task_number),
+        min_succeeded=succeeded_ending(role.min_succeeded_task_count, role.task_number),
         environment=file.job_envs,
     )

@@ -15,7 +15,14 @@ from pai_install.jobs.model import Job, JobPort, PullLogin, Resources, Role
 from pai_install.jobs.openpai_extras import ExtrasReading, Wrapped, called
 from pai_install.jobs.openpai_v2_file import V2Auth, V2File, V2Prerequisite, V2Role
 from pai_install.jobs.references import SECRETS, References
-from pai_install.jobs.rules import check_endings, check_names, check_roles, check_variables
+from pai_install.jobs.rules import (
+    check_endings,
+    check_names,
+    check_roles,
+    check_variables,
+    failed_ending,
+    succeeded_ending,
+)
 from pai_install.jobs.script import script
 
 # in OpenPAI a role refers to one prerequisite of each of these types by a key of that name
@@ -171,8 +178,8 @@ class _Reading:
                 sku=wish.sku_type if wish is not None else None,
             ),
             ports=tuple(JobPort(label, count) for label, count in asked.ports.items()),
-            min_failed=None if failed == -1 else failed or 1,
-            min_succeeded=None if succeeded == -1 else succeeded or role.instances,
+            min_failed=None if failed == -1 else failed_ending(failed or 1, role.instances),
+            min_succeeded=None if succeeded == -1 else succeeded_ending(succeeded, role.instances),
             retries=role.task_retry_count,
             login=login,
             confidential=confidential,

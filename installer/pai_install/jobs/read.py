@@ -76,7 +76,7 @@ def read_job_text(text: str, path: Path) -> JobReading:
     parts = documents(text)
     if len(parts) > 1:
         return _several(parts, path)
-    _parse(text, document)
+    _parse(parts[0] if parts else text, document)
     return _openpai(document) if document.root is None or not is_native(document) else _native([document])
 
 

@@ -55,11 +55,22 @@ def check_roles(document: Document, path: YamlPath, name: str, roles: Sequence[R
 
 
 def check_endings(document: Document, path: YamlPath, instances: int, **endings: int | None) -> None:
-    """Adds what can never come true: more instances that fail or succeed than there are."""
+    """Warns of more instances than there are. OpenPAI accepts such files: then all instances count."""
     for key, count in endings.items():
         if count is not None and count > instances:
-            message = f"{count} is more than the {plural(instances, 'instance')} there are"
-            document.add((*path, key), "site.contradiction", message, f"write {instances} at most")
+            message = f"{count} is more than the {plural(instances, 'instance')} there are: all of them count"
+            remedy = f"write {instances} at most"
+            document.add((*path, key), "site.contradiction", message, remedy, severity="warning")
+
+
+def failed_ending(count: int | None, instances: int) -> int | None:
+    """Failed instances that end a role; None where none do, as with more than there are."""
+    return count if count is not None and count <= instances else None
+
+
+def succeeded_ending(count: int | None, instances: int) -> int:
+    """Succeeded instances that end a role: all, unless the file says fewer."""
+    return min(count or instances, instances)
 
 
 def check_variables(document: Document, job: Job, roles: Mapping[str, YamlPath]) -> None:

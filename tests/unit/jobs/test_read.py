@@ -74,7 +74,6 @@ WRONG = {
     "v1: no instances": (V1, '"taskNumber": 2', '"taskNumber": 0', "8:7", "write 1 to 10000"),
     "v1: half a GPU": (V1, '"gpuNumber": 1', '"gpuNumber": 0.5', "11:7", "not a whole number"),
     "v1: shared memory": (V1, '"command"', '"shmMB": 2000, "command"', "12:7", "more than memoryMB"),
-    "v1: fails never": (V1, '"command"', '"minFailedTaskCount": 3, "command"', "12:7", "more than the 2 instances"),
     "v1: no command": (V1, '"run"', '" "', "12:7", "is empty"),
     "v1: role with a dot": (V1, '"worker"', '"a.b"', "7:7", "names of variables"),
     "v1: job with a sign first": (V1, '"mnist"', '"-mnist"', "2:3", "write mnist"),
@@ -331,3 +330,22 @@ def test_a_file_that_is_not_there_or_too_large(tmp_path: Path) -> None:
     assert read_job(tmp_path / "no.yaml").problems[0].message == "does not exist"
     (tmp_path / "large.yaml").write_text("# " + "x" * MAX_BYTES)
     assert read_job(tmp_path / "large.yaml").problems[0].code == "job.file-size"
+
+
+@pytest.mark.parametrize("ending", ["---\n", "\n---\n# the end\n", "\n...\n---\n\n---\n"])
+def test_an_empty_document_is_nothing(ending: str) -> None:
+    """Four of Volcano's own examples end with a separator, and kubectl takes them."""
+    assert job(read(f"{V2.rstrip()}\n{ending}")) == job(read(V2))
+
+
+def test_more_instances_in_an_ending_than_there_are(subtests: pytest.Subtests) -> None:
+    """HiveD's own demo wants six successes of two instances, and OpenPAI ran it."""
+    for text in (
+        V2.replace("instances: 2", "instances: 2\n    completion: {minFailedInstances: 3, minSucceededInstances: 6}"),
+        V1.replace('"command"', '"minFailedTaskCount": 3, "minSucceededTaskCount": 6, "command"', 1),
+    ):
+        with subtests.test(text[:20]):
+            found = read(text)
+            role = job(found).roles[0]
+            assert (role.min_failed, role.min_succeeded) == (None, role.instances)
+            assert [one.severity for one in found.problems if one.code == "job.contradiction"] == ["warning"] * 2
