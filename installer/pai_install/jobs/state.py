@@ -170,7 +170,7 @@ def _roles(job: JsonObject, kind: JobKind, pods: Sequence[JsonObject]) -> Iterat
             newest[index] = instance_of(name, index, pod)
         gpus = number(about.get("gpus"))
         found = tuple(newest[index] for index in sorted(newest))
-        devices = _devices(part.template) if gpus is None else gpus
+        devices = max(0, _devices(part.template) if gpus is None else gpus)
         yield RoleState(name, part.total, devices, found, part.count)
 
 

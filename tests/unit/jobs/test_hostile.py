@@ -55,6 +55,13 @@ def test_annotation_of_one_job_hides_no_other(note: str, value: str) -> None:
     shown(jobs)
 
 
+def test_a_negative_number_of_gpus_is_none() -> None:
+    """A member writes the annotation; the soak found that it broke the published form."""
+    jobs = states_of(listed([named(job(), "bad", **{"pai-install/roles": '{"worker": {"gpus": -1}}'})]), (), ())
+    assert [role.gpus >= 0 for one in jobs for role in one.roles] == [True] * sum(len(one.roles) for one in jobs)
+    shown(jobs)
+
+
 def test_deeply_nested_object_hides_no_other() -> None:
     jobs = states_of(listed([named({**job(), "status": VERY_DEEP}, "bad"), named(job(), "good")]), (), ())
     assert {one.label for one in jobs} == {"bad", "good"}
