@@ -57,8 +57,10 @@ def test_annotation_of_one_job_hides_no_other(note: str, value: str) -> None:
 
 def test_a_negative_number_of_gpus_is_none() -> None:
     """A member writes the annotation; the soak found that it broke the published form."""
-    jobs = states_of(listed([named(job(), "bad", **{"pai-install/roles": '{"worker": {"gpus": -1}}'})]), (), ())
-    assert [role.gpus >= 0 for one in jobs for role in one.roles] == [True] * sum(len(one.roles) for one in jobs)
+    names = [part["name"] for part in job()["spec"]["replicatedJobs"]]
+    note = json.dumps({name: {"gpus": -1} for name in names})
+    jobs = states_of(listed([named(job(), "bad", **{"pai-install/roles": note})]), (), ())
+    assert [role.gpus for one in jobs for role in one.roles] == [0] * len(names)
     shown(jobs)
 
 
