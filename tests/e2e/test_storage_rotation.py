@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from pai_install.site import load_site
-from pai_install.site.rotations import StorageRotation, read_rotations
+from pai_install.site.rotations import StorageRotationState, read_rotations
 
 from .conftest import EXISTING, ROOT, Cluster, pai_install, user_environment
 
@@ -232,7 +232,7 @@ def stand_ins(cluster: Cluster) -> list[str]:
     ).split()
 
 
-def due(rotation: StorageRotation | None, which: str) -> bool:
+def due(rotation: StorageRotationState | None, which: str) -> bool:
     """Whether that copy is the next."""
     return rotation is not None and bool(rotation.older) and rotation.older[-1].copying == which
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 from pai_install.app.frontend import Frontend, Message, Question
 from pai_install.run.environment import Environment
 from pai_install.run.workspace import Workspace
-from pai_install.storage.rotation import left_to_do
+from pai_install.storage.rotation import pending_action
 
 if TYPE_CHECKING:
     from pai_install.report.model import Outcome
@@ -63,5 +63,5 @@ class AppContext(Workspace):
     def announce_rotations(self) -> None:
         """Says which rotations of storages are unfinished."""
         for name, rotation in self.site.rotations.items():
-            if line := left_to_do(name, rotation):
+            if line := pending_action(name, rotation):
                 self.say(f"storage {name}: {line}")

@@ -81,8 +81,16 @@ class LogLine:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class CopyProgress:
+    """Bytes and files that a copy has copied so far. files: None where that is unknown."""
+
+    size: int
+    files: int | None
+
+
 RunEvent: TypeAlias = "PlanReady | PreflightReady | ChangesReady | ClustersChangeReady | RunEnded"
-Event: TypeAlias = "Message | FileDifference | JobChanged | LogLine | RunEvent | WorkflowEvent | Notice"
+Event: TypeAlias = "Message | FileDifference | JobChanged | LogLine | CopyProgress | RunEvent | WorkflowEvent | Notice"
 
 
 @dataclass(frozen=True, slots=True)

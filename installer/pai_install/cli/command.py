@@ -78,6 +78,11 @@ def checking(model: type[BaseModel] | None = None, *options: Decorator, passed: 
     return _verb(model, options, lambda _words: {"yes": True}, finish, enduring=True)
 
 
+def editing(model: type[BaseModel]) -> Decorator:
+    """For a verb that edits the site's files: it gets `app` and `request`, a `model`. It has --yes."""
+    return reading(model, yes_option, enduring=True, formats=no_format)
+
+
 def no_format(verb: Callable[..., Any]) -> Callable[..., Any]:
     """For a verb without --format."""
     return verb

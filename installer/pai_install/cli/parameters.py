@@ -57,7 +57,7 @@ def _decorator(name: str, field: FieldInfo) -> Decorator:
             metavar=parameter.metavar or None,
             type=value,
             nargs=-1 if many else 1,
-            required=field.is_required() or (many and not field.default),
+            required=field.is_required(),
             default=None if many or field.is_required() else field.get_default(),
         )
     flag = parameter.flag or f"--{name.replace('_', '-')}"
@@ -69,6 +69,8 @@ def _decorator(name: str, field: FieldInfo) -> Decorator:
         flag = f"--no-{name.replace('_', '-')}"
         return click.option(flag, name, is_flag=True, flag_value=False, default=True, help=help_text)
     if kind is bool:
+        if default is None and "/" not in flag:
+            flag = f"{flag}/--no-{flag.removeprefix('--')}"
         return click.option(flag, name, is_flag=True, default=default, help=help_text)
     return click.option(
         flag,

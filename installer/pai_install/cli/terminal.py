@@ -14,6 +14,7 @@ import click
 from pai_install.app.frontend import (
     ChangesReady,
     ClustersChangeReady,
+    CopyProgress,
     Event,
     FileDifference,
     JobChanged,
@@ -25,8 +26,9 @@ from pai_install.app.frontend import (
     RunEnded,
 )
 from pai_install.checks.verdict import Verdict
+from pai_install.cli.copy_progress import CopyLine
 from pai_install.errors import ExitCode, PaiError
-from pai_install.run.workflow import MachinesMissing, RollbackStarted, StageFinished, StageStarted, WorkflowEvent
+from pai_install.run.workflow import MachinesMissing, RollbackStarted, StageFinished, StageStarted
 
 if TYPE_CHECKING:
     from pai_install.app.frontend import RunEvent
@@ -44,6 +46,7 @@ class Terminal:
         self._outcomes: list[Outcome] = []
         self._stack = ExitStack()
         self._progress: Observer | None = None
+        self._copy = CopyLine()
 
     def __enter__(self) -> Self:
         return self
@@ -55,6 +58,7 @@ class Terminal:
 
     def notify(self, event: Event) -> None:
         """Shows the event."""
+        self._copy.notify(event)
         match event:
             case Message(text=text):
                 click.echo(text, err=True)
@@ -66,7 +70,9 @@ class Terminal:
                 self._notify_of_run(event)
             case JobChanged(job=job):
                 click.echo(_job(job), err=True)
-            case StageStarted() | StageFinished() | RollbackStarted() | MachinesMissing():
+            case CopyProgress() | StageFinished():
+                pass
+            case StageStarted() | RollbackStarted() | MachinesMissing():
                 _show_stage(event)
             case _:
                 self._observer().notice(event)
@@ -150,7 +156,7 @@ def _job(job: JobState) -> str:
     return job_text(job)
 
 
-def _show_stage(event: WorkflowEvent) -> None:
+def _show_stage(event: StageStarted | RollbackStarted | MachinesMissing) -> None:
     match event:
         case StageStarted(title=title):
             click.echo(f"\n{title}", err=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
@@ -19,6 +19,7 @@ from pai_install.site.model import Machine, Site
 from pai_install.site.selection import require_present
 from pai_install.storage.compile import current_grants
 from pai_install.storage.model import Grant
+from pai_install.system.parameters import Parameter
 
 MOUNT = "storage-mount"
 _WHERE = "section storages of services-configuration.yaml"
@@ -31,13 +32,19 @@ class StorageTest(Operation):
     name: ClassVar[str] = "storage test"
     summary: ClassVar[str] = "Mount the storages on every worker, write, read back, measure; cleans up."
     configures: ClassVar[bool] = True  # the image of the pods is known with the site's components
-    storages: tuple[str, ...] = Field((), description="Only these storages; empty: all that a group may mount.")
-    limit: tuple[str, ...] = Field((), description="Only these workers of the site; empty: all.")
-    all_grants: bool = Field(
-        default=False, description="Also as every other group that may mount them; else the first of the file."
+    storages: Annotated[tuple[str, ...], Parameter(positional=True, metavar="[NAME]...")] = Field(
+        (), description="Only these storages; empty: all that a group may mount."
     )
-    size_mib: int = Field(16, ge=1, le=24, description="MiB that each worker writes.")
-    timeout_s: int = Field(150, ge=30, le=3600, description="Seconds for one storage on one worker.")
+    limit: Annotated[tuple[str, ...], Parameter(metavar="HOST,...", split=True)] = Field(
+        (), description="Only these workers of the site."
+    )
+    all_grants: bool = Field(default=False, description="Test as every group with a grant, not only as the first.")
+    size_mib: Annotated[int, Parameter(flag="--size", metavar="MIB")] = Field(
+        16, ge=1, le=24, description="Size of the test file."
+    )
+    timeout_s: Annotated[int, Parameter(flag="--timeout", metavar="SECONDS")] = Field(
+        150, ge=30, le=3600, description="Time limit of one storage on one worker, in seconds."
+    )
 
     def require(self, site: Site) -> None:
         """Storages and workers must be the site's; those that are named must be granted to a group."""

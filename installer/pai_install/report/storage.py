@@ -22,7 +22,7 @@ from pai_install.storage.compile import grants_of
 from pai_install.storage.model import Grant
 from pai_install.storage.objects import PROBE
 from pai_install.storage.place import place
-from pai_install.storage.rotation import left_to_do
+from pai_install.storage.rotation import pending_action
 from pai_install.system.words import plural
 
 STORAGE_SCHEMA_VERSION = 1
@@ -97,7 +97,7 @@ def storage_shown(site: Site, name: str, seen: Mounts | None, not_asked: str = "
 
 def _next(site: Site, name: str) -> str:
     rotation = site.rotations.get(name)
-    return left_to_do(name, rotation) if rotation is not None else ""
+    return pending_action(name, rotation) if rotation is not None else ""
 
 
 def _definition(storage: StorageEntry) -> tuple[dict[str, object], tuple[str, ...]]:

@@ -12,10 +12,10 @@ from pai_install.plan.leader import leader_of
 from pai_install.plan.model import Inventory
 from pai_install.plan.observation import Observation
 from pai_install.site.model import Site
-from pai_install.site.rotations import StorageRotation, read_rotations, save_rotations
+from pai_install.site.rotations import StorageRotationState, read_rotations, save_rotations
 from pai_install.storage.compile import current_grants
 from pai_install.storage.objects import volume
-from pai_install.storage.rotation import settled
+from pai_install.storage.rotation import unrotated
 
 _RECORD = "addon.storages"
 
@@ -60,8 +60,8 @@ def _differs(site: Site, observation: Observation, inventory: Inventory) -> bool
 def _kept(site: Site, volumes: Mapping[str, Mapping[str, str]], say: Callable[[str], None]) -> Site:
     known = read_rotations(site.directory)
     for name, found in volumes.items():
-        rotation = known.get(name, settled(name))
-        known[name] = StorageRotation.model_validate(
+        rotation = known.get(name, unrotated(name))
+        known[name] = StorageRotationState.model_validate(
             {**rotation.model_dump(), "volumes": {**rotation.volumes, **found}}
         )
         for namespace, pv in found.items():

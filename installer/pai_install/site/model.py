@@ -10,7 +10,7 @@ from typing import Literal, get_args
 from pydantic import Field, SecretStr
 
 from pai_install.site.fields import FrozenModel
-from pai_install.site.rotations import StorageRotation
+from pai_install.site.rotations import StorageRotationState
 from pai_install.site.services.model import Services
 from pai_install.site.services.storages import DRIVERS
 from pai_install.site.settings import Settings
@@ -113,7 +113,7 @@ class Site(FrozenModel):
     settings: Settings
     services: Services = Services()
     places: Mapping[str, str] = Field(default_factory=dict)
-    rotations: Mapping[str, StorageRotation] = Field(default_factory=dict)
+    rotations: Mapping[str, StorageRotationState] = Field(default_factory=dict)
 
     @cached_property
     def present_machines(self) -> tuple[Machine, ...]:

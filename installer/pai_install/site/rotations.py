@@ -56,7 +56,7 @@ class OldGeneration(_Kept):
         return StorageEntry.model_validate(dict(self.definition))
 
 
-class StorageRotation(_Kept):
+class StorageRotationState(_Kept):
     """Where one storage stands.
 
     generation, claim: of the newest, which new jobs use. last: the highest number ever given; none is used twice.
@@ -97,7 +97,7 @@ class StorageRotation(_Kept):
         return bool(self.older)
 
 
-class _File(RootModel[dict[str, StorageRotation]]):
+class _File(RootModel[dict[str, StorageRotationState]]):
     model_config = ConfigDict(hide_input_in_errors=True)
 
 
@@ -114,7 +114,7 @@ def rotations_file(site_dir: Path) -> Path:
     return site_dir.resolve() / ".pai" / FILE
 
 
-def read_rotations(site_dir: Path) -> dict[str, StorageRotation]:
+def read_rotations(site_dir: Path) -> dict[str, StorageRotationState]:
     """Storage -> where it stands. Raises PaiError for a file that is none of ours."""
     path = rotations_file(site_dir)
     try:
@@ -131,7 +131,7 @@ def read_rotations(site_dir: Path) -> dict[str, StorageRotation]:
         ) from None
 
 
-def save_rotations(site_dir: Path, rotations: Mapping[str, StorageRotation]) -> None:
+def save_rotations(site_dir: Path, rotations: Mapping[str, StorageRotationState]) -> None:
     """Replaces the file in one step, readable by its owner only (0600)."""
     path = rotations_file(site_dir)
     private_folder(path.parent)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from pai_install.site import Site
 from pai_install.site.groups import PlacedGroup, groups_of
-from pai_install.site.rotations import OldGeneration, StorageRotation
+from pai_install.site.rotations import OldGeneration, StorageRotationState
 from pai_install.site.services.storages import StorageEntry
 from pai_install.storage.model import Grant
 
@@ -32,7 +32,7 @@ def current_grants(site: Site) -> tuple[Grant, ...]:
     return tuple(grant for grant in grants_of(site) if grant.current)
 
 
-def _generations(storage: StorageEntry, group: PlacedGroup, rotation: StorageRotation | None) -> Iterator[Grant]:
+def _generations(storage: StorageEntry, group: PlacedGroup, rotation: StorageRotationState | None) -> Iterator[Grant]:
     if rotation is None:
         yield Grant(storage, group.name, group.namespace)
         return
@@ -62,7 +62,7 @@ def closed_claims(site: Site) -> dict[str, tuple[str, ...]]:
     return closed
 
 
-def _closed(rotation: StorageRotation) -> Iterator[str]:
+def _closed(rotation: StorageRotationState) -> Iterator[str]:
     if rotation.closed:
         yield rotation.claim
     yield from (old.claim for old in rotation.older if old.closed)

@@ -1,4 +1,4 @@
-"""The pods that copy a storage to its next place: what they are told, and what they say. Pure.
+"""The pods that copy a storage to its next place: their input and their reports. Pure.
 
 rsync does it, in three kinds of pods: `measure` asks whether it can be done and how much there is, `copy` copies,
 `verify` reads both places to the last byte. A pod that is lost takes nothing along: the next one goes on.
@@ -73,11 +73,11 @@ busybox timeout "$COUNT_S" rsync $keep $more $leave --dry-run --stats --no-human
   >"$SCRATCH/out" 2>"$SCRATCH/err"
 case $? in 0 | 20 | 24 | 124 | 137 | 143) ;; *) fail ;; esac
 busybox awk '/^Number of (regular )?files transferred/ { print "files=" $NF }
-  /^Total transferred file size/ { print "bytes=" $(NF - 1) }' "$SCRATCH/out" >"$SCRATCH/told"
-busybox cat "$SCRATCH/told"
-busybox cat "$SCRATCH/told" >>"$SAY"
+  /^Total transferred file size/ { print "bytes=" $(NF - 1) }' "$SCRATCH/out" >"$SCRATCH/report"
+busybox cat "$SCRATCH/report"
+busybox cat "$SCRATCH/report" >>"$SAY"
 # files with holes need less than they seem to
-bytes=$(busybox sed -n s/bytes=//p "$SCRATCH/told")
+bytes=$(busybox sed -n s/bytes=//p "$SCRATCH/report")
 free=$(busybox cat "$SCRATCH/free")
 if [ "$((${bytes:-0} / 1024))" -gt "${free:-0}" ]; then
   held=$(busybox timeout "$COUNT_S" busybox du -sk "$OLD" 2>/dev/null) && say held_kib "${held%%[!0-9]*}"
@@ -146,7 +146,7 @@ _PROGRESS = re.compile(r"\s*([\d,]+)\s+\d+%.*?(?:xfr#(\d+))?[^#]*$")
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class CopyRoute:
     """From one place to another, which stand for themselves in one namespace, whatever grants there are.
 
     last: no pod uses the old place any longer. beside: pods use the new one already, so what is newer there stays.
@@ -165,27 +165,27 @@ class Way:
         return f"replaced-g{self.new.generation}" if self.last or self.filled else ""
 
     @property
-    def how(self) -> tuple[str, ...]:
-        """What rsync is told beside what to keep."""
+    def rsync_options(self) -> tuple[str, ...]:
+        """Options of rsync beside those for metadata."""
         if self.last and self.beside:
             return ("--update", "--omit-dir-times")
         return ("--delete",) if self.last and not self.filled else ()
 
     @property
-    def word(self) -> str:
-        """What tells its objects from those of another rotation."""
+    def run_label(self) -> str:
+        """The label of its objects, which no other rotation has."""
         return f"{self.new.storage.name}.{self.new.generation}"
 
 
-def way(old: Grant, new: StorageEntry, generation: int) -> Way:
+def copy_route(old: Grant, new: StorageEntry, generation: int) -> CopyRoute:
     """Grants that stand in for both places. The old one is mounted so that nothing can be written."""
     source = old.storage.model_copy(update={"read_only": True})
     target = new.model_copy(update={"read_only": False, "access_mode": "ReadWriteMany"})
     there = Grant(target, old.group, old.namespace, generation, prefix=_TO)
-    return Way(replace(old, storage=source, claim_name="", adopted="", claimed=True, prefix=_FROM), there)
+    return CopyRoute(replace(old, storage=source, claim_name="", adopted="", claimed=True, prefix=_FROM), there)
 
 
-def senseless(old: StorageEntry, new: StorageEntry) -> tuple[str, str] | None:
+def copy_conflict(old: StorageEntry, new: StorageEntry) -> tuple[str, str] | None:
     """Why nothing can be copied from one place to another, and what to do; None where it can."""
     here, there = place(old), place(new)
     if here == there:
@@ -208,23 +208,23 @@ def each_machine(storage: StorageEntry) -> bool:
     return storage.type == "hostPath"
 
 
-def labels_of(way: Way, mode: Mode | None = None) -> dict[str, str]:
+def labels_of(route: CopyRoute, mode: Mode | None = None) -> dict[str, str]:
     """Of what stands for the places, and of the pods of a mode: those of the last copy are no other's."""
-    pods = {MODE: f"{mode}-last" if way.last else str(mode)} if mode is not None else {}
-    return {PROBE: COPY, RUN: way.word, **pods}
+    pods = {MODE: f"{mode}-last" if route.last else str(mode)} if mode is not None else {}
+    return {PROBE: COPY, RUN: route.run_label, **pods}
 
 
-def copy_pod(way: Way, mode: Mode, node: str, run: str, image: str) -> dict[str, Any]:
+def copy_pod(route: CopyRoute, mode: Mode, node: str, run: str, image: str) -> dict[str, Any]:
     """One pod. The scheduler has no say in it: a worker that is full of jobs copies, too."""
     words = {
         "OLD": _OLD,
         "NEW": _NEW,
         "RUN": run,
-        "HOW": " ".join(way.how),
-        "ASIDE": way.aside,
-        "KEPT": f"replaced-g{way.new.generation}",
-        "LAST": "yes" if way.last else "no",
-        "LATE": "yes" if way.last and way.beside else "no",
+        "HOW": " ".join(route.rsync_options),
+        "ASIDE": route.aside,
+        "KEPT": f"replaced-g{route.new.generation}",
+        "LAST": "yes" if route.last else "no",
+        "LATE": "yes" if route.last and route.beside else "no",
         "COUNT_S": str(_COUNT_S),
         "SCRATCH": "/dev/shm",  # noqa: S108 - the container's own
         "SAY": "/dev/termination-log",
@@ -246,8 +246,8 @@ def copy_pod(way: Way, mode: Mode, node: str, run: str, image: str) -> dict[str,
         "kind": "Pod",
         "metadata": {
             "name": f"pai-copy-{run}",
-            "namespace": way.old.namespace,
-            "labels": labels_of(way, mode),
+            "namespace": route.old.namespace,
+            "labels": labels_of(route, mode),
         },
         "spec": {
             "nodeName": node,
@@ -258,8 +258,8 @@ def copy_pod(way: Way, mode: Mode, node: str, run: str, image: str) -> dict[str,
             "tolerations": [{"operator": "Exists"}],
             "containers": [container],
             "volumes": [
-                {"name": "old", "persistentVolumeClaim": {"claimName": way.old.claim, "readOnly": True}},
-                {"name": "new", "persistentVolumeClaim": {"claimName": way.new.claim}},
+                {"name": "old", "persistentVolumeClaim": {"claimName": route.old.claim, "readOnly": True}},
+                {"name": "new", "persistentVolumeClaim": {"claimName": route.new.claim}},
             ],
         },
     }
@@ -281,17 +281,17 @@ class Measured:
     lost: str
 
     @classmethod
-    def read(cls, told: Mapping[str, str]) -> Measured:
+    def read(cls, report: Mapping[str, str]) -> Measured:
         """From what a pod of the mode `measure` said; sizes in bytes."""
-        free, held = number(told, "free_kib"), number(told, "held_kib")
+        free, held = number(report, "free_kib"), number(report, "held_kib")
         return cls(
-            same="same" in told,
-            empty="empty" in told,
-            files=number(told, "files"),
-            size=number(told, "bytes"),
+            same="same" in report,
+            empty="empty" in report,
+            files=number(report, "files"),
+            size=number(report, "bytes"),
             free=None if free is None else free * 1024,
             held=None if held is None else held * 1024,
-            lost=told.get("lost", "").strip(),
+            lost=report.get("lost", "").strip(),
         )
 
     @property
@@ -302,9 +302,9 @@ class Measured:
         return self.held is None or self.held > self.free
 
 
-def number(told: Mapping[str, str], key: str) -> int | None:
+def number(report: Mapping[str, str], key: str) -> int | None:
     """A number that was said; None for none."""
-    word = told.get(key, "").replace(",", "").strip()
+    word = report.get(key, "").replace(",", "").strip()
     return int(word) if word.isdecimal() else None
 
 
@@ -317,19 +317,19 @@ def progress(line: str) -> tuple[int, int | None] | None:
 
 
 @dataclass(frozen=True, slots=True)
-class CopierSeen:
+class CopyPodStatus:
     """A pod of ours. phase: the API's. started: both places are mounted. why: what keeps it from starting, or ended it.
 
-    told: what it has said, by the log while it runs.
+    report: its report so far, from the log while it runs.
     """
 
     phase: str
     started: bool
     why: str
-    told: Mapping[str, str]
+    report: Mapping[str, str]
 
 
-def pod_seen(pod: Mapping[str, Any], log: str = "") -> CopierSeen:
+def copy_pod_status(pod: Mapping[str, Any], log: str = "") -> CopyPodStatus:
     """From the API's object and the end of its log."""
     status = pod.get("status") or {}
     states = [row.get("state") or {} for row in status.get("containerStatuses") or ()]
@@ -338,7 +338,7 @@ def pod_seen(pod: Mapping[str, Any], log: str = "") -> CopierSeen:
     why = " ".join(str(row[key]) for row in (waiting, ended, status) for key in ("reason", "message") if row.get(key))
     last = str(ended.get("message") or "")
     started = any("running" in state or "terminated" in state for state in states)
-    return CopierSeen(str(status.get("phase") or ""), started, why[:300], said(f"{log}\n{last}"))
+    return CopyPodStatus(str(status.get("phase") or ""), started, why[:300], said(f"{log}\n{last}"))
 
 
 def said(text: str) -> dict[str, str]:

@@ -80,7 +80,7 @@ def secrets(grants: Iterable[Grant]) -> Iterator[Object]:
     yield from filter(None, map(_secret, grants))
 
 
-def stand_in(grant: Grant, labels: Mapping[str, str]) -> tuple[Object, ...]:
+def probe_volume_objects(grant: Grant, labels: Mapping[str, str]) -> tuple[Object, ...]:
     """All objects of a grant with these labels more, as the API takes them."""
     found = [*_plain_secrets(grant), volume(grant), claim(grant)]
     return tuple(

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from pai_install.cli._shared import storage_stages
+from pai_install.app.rotations import storage_stages
 from pai_install.errors import ExitCode
 from pai_install.kube.model import Ref
 from pai_install.site.load import SERVICES, load_site
@@ -69,7 +69,7 @@ def holding(machines: Machines, monkeypatch: pytest.MonkeyPatch) -> Machines:
     """Workers that copy, and something to copy."""
     machines.api.objects.update({Ref("node", it["metadata"]["name"]): it for it in ready("one", "two")})
     machines.data = {"/old": {"a": "1", "b": "2"}}
-    monkeypatch.setattr("pai_install.cli._shared.storage_copy.time.sleep", lambda _seconds: None)
+    monkeypatch.setattr("pai_install.app.rotations.storage_copy.time.sleep", lambda _seconds: None)
     return machines
 
 
@@ -125,7 +125,6 @@ def test_the_old_goes_when_its_last_pod_ends(
     assert rotate(site, "--path", "/new") == ExitCode.OK
     err = capsys.readouterr().err
     assert err == snapshot
-    assert err.endswith("what they use stays until they end; then: pai-install storage rotate data --finish\n")
     assert claims(machines) == {"vision/data", "speech/data", "vision/data-g2", "speech/data-g2"}
     assert run(["storage", "show", "data", "--site", str(site)]) == ExitCode.OK
     shown = capsys.readouterr().out
@@ -208,7 +207,7 @@ def test_a_kill_at_any_door_loses_no_grant_and_is_gone_on_with(
     if not words:
         machines.api.objects[TRAIN] = pod("train", "data")
     if fails:
-        monkeypatch.setattr("pai_install.cli._shared.storage_stages.good", fails_once())
+        monkeypatch.setattr("pai_install.app.rotations.storage_stages.passes", fails_once())
     machines.dies_at = number
     with pytest.raises(Killed):
         rotate(site, "--path", "/new", *words)
@@ -251,7 +250,7 @@ def test_the_claim_may_keep_its_name(
         assert machines.place("vision", "data") == "/old"
         machines.api.objects[TRAIN]["status"]["phase"] = "Succeeded"
 
-    monkeypatch.setattr("pai_install.cli._shared.storage_stages.time.sleep", wait)
+    monkeypatch.setattr("pai_install.app.rotations.storage_pods.time.sleep", wait)
     assert rotate(site, "--path", "/new", "--same-name") == ExitCode.OK
     assert seen == [{"validatingadmissionpolicy", "validatingadmissionpolicybinding"}]
     assert capsys.readouterr().err == snapshot
@@ -272,8 +271,8 @@ def test_the_claim_may_keep_its_name(
 def test_a_pod_that_does_not_end_in_time_keeps_all_as_it_was(site: Path, machines: Machines, monkeypatch: Any) -> None:
     machines.api.objects[TRAIN] = pod("train", "data")
     clock = iter(range(0, 100000, 50))
-    monkeypatch.setattr("pai_install.cli._shared.storage_stages.time.sleep", lambda _seconds: None)
-    monkeypatch.setattr("pai_install.cli._shared.storage_stages.time.monotonic", lambda: next(clock))
+    monkeypatch.setattr("pai_install.app.rotations.storage_pods.time.sleep", lambda _seconds: None)
+    monkeypatch.setattr("pai_install.app.rotations.storage_pods.time.monotonic", lambda: next(clock))
     assert rotate(site, "--path", "/new", "--same-name", "--timeout", "120") == ExitCode.PREFLIGHT_FAILED
     assert text(site) == SITE
     assert claims(machines) == {"vision/data", "speech/data"}
@@ -286,7 +285,7 @@ def test_a_pod_that_does_not_end_in_time_keeps_all_as_it_was(site: Path, machine
 def test_a_pv_whose_claim_was_given_up_takes_the_next_one_of_that_name(
     site: Path, machines: Machines, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr("pai_install.cli._shared.storage_stages.good", fails_once())
+    monkeypatch.setattr("pai_install.app.rotations.storage_stages.passes", fails_once())
     assert rotate(site, "--path", "/new", "--same-name") == ExitCode.VERIFICATION_FAILED
     assert (text(site), machines.place("vision", "data")) == (SITE, "/old")
     (patches,) = [patches for method, patches in machines.api.calls if method == "patch"]
@@ -325,7 +324,7 @@ def test_a_storage_of_no_group_is_not_rotated(site: Path, machines: Machines, ca
 def test_a_cluster_that_differs_is_applied_first(site: Path, machines: Machines, capsys: Any) -> None:
     del machines.api.objects[Ref("persistentvolumeclaim", "data", "speech")]
     assert rotate(site, "--path", "/new") == ExitCode.PREFLIGHT_FAILED
-    assert "run apply first" in capsys.readouterr().err
+    assert "code: add-ons-not-applied" in capsys.readouterr().err
     assert text(site) == SITE
 
 
@@ -433,9 +432,9 @@ NO_ROOM = {"files": "9", "bytes": "4096", "held_kib": "4", "free_kib": "2", "emp
 @pytest.mark.parametrize(
     ("answer", "word"),
     [
-        (NO_ROOM, "nas:/new has 2 KiB free on one, and 4 KiB come"),
-        ({"same": "yes"}, "nas:/old and nas:/new are one folder"),
-        ({"error": "Permission denied", "step": "count"}, "measure on one failed at count: Permission denied"),
+        (NO_ROOM, "code: storage-copy-without-room"),
+        ({"same": "yes"}, "code: storage-copy-to-itself"),
+        ({"error": "Permission denied", "step": "count"}, "code: copy-failed"),
     ],
 )
 def test_what_cannot_be_copied_changes_nothing(

@@ -10,7 +10,7 @@ import pytest
 from pai_install.site import load_site
 from pai_install.site.rotations import (
     OldGeneration,
-    StorageRotation,
+    StorageRotationState,
     definition_of,
     read_rotations,
     rotations_file,
@@ -29,7 +29,7 @@ def test_a_definition_is_kept_whole_with_its_secret_and_for_its_owner_only(tmp_p
     folder = write_site(tmp_path, services=SERVICES)
     (entry,) = load_site(folder).site.services.storages or ()
     old = OldGeneration(generation=1, claim="homes", definition=definition_of(entry), groups=("a",))
-    rotation = StorageRotation(
+    rotation = StorageRotationState(
         generation=2, claim="homes-g2", last=2, older=(old,), changes={"mount-options": ("x", "y")}
     )
     save_rotations(folder, {"homes": rotation})

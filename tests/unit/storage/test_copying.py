@@ -16,9 +16,18 @@ from typing import Any
 import pytest
 
 from pai_install.site.services.storages import StorageEntry
-from pai_install.storage.copying import Measured, Mode, Way, copy_pod, each_machine, progress, senseless, way
+from pai_install.storage.copying import (
+    CopyRoute,
+    Measured,
+    Mode,
+    copy_conflict,
+    copy_pod,
+    copy_route,
+    each_machine,
+    progress,
+)
 from pai_install.storage.model import Grant
-from pai_install.storage.objects import stand_in
+from pai_install.storage.objects import probe_volume_objects
 
 BUSYBOX = '#!/bin/sh\nexec "$@"\n'
 needs_rsync = pytest.mark.skipif(shutil.which("rsync") is None, reason="the box has no rsync")
@@ -28,7 +37,7 @@ def entry(**keys: Any) -> StorageEntry:
     return StorageEntry.model_validate({"name": "data", "type": "nfs", "server": "nas", "path": "/old", **keys})
 
 
-FIRST = way(Grant(entry(), "vision", "vision"), entry(path="/new"), 2)
+FIRST = copy_route(Grant(entry(), "vision", "vision"), entry(path="/new"), 2)
 LAST = replace(FIRST, last=True)
 BESIDE = replace(LAST, beside=True)
 
@@ -44,9 +53,9 @@ class Places:
             (root / "bin" / "busybox").write_text(BUSYBOX)
             (root / "bin" / "busybox").chmod(0o755)
 
-    def start(self, way: Way, mode: Mode) -> subprocess.Popen[str]:
+    def start(self, route: CopyRoute, mode: Mode) -> subprocess.Popen[str]:
         """Begins what the pod would do."""
-        (container,) = copy_pod(way, mode, "one", "ab12", "rsync")["spec"]["containers"]
+        (container,) = copy_pod(route, mode, "one", "ab12", "rsync")["spec"]["containers"]
         words = {item["name"]: item["value"] for item in container["env"]}
         own = {"OLD": str(self.old), "NEW": str(self.new), "SCRATCH": str(self._root / "shm")}
         path = f"{self._root / 'bin'}:{os.environ['PATH']}"
@@ -54,21 +63,21 @@ class Places:
         (self._root / "say").unlink(missing_ok=True)
         return subprocess.Popen(["sh", "-c", container["command"][-1]], env=given, stdout=subprocess.PIPE, text=True)
 
-    def run(self, way: Way, mode: Mode) -> dict[str, str]:
+    def run(self, route: CopyRoute, mode: Mode) -> dict[str, str]:
         """What it said at its end."""
-        with self.start(way, mode) as process:
+        with self.start(route, mode) as process:
             process.communicate(timeout=60)
-        return self.told()
+        return self.report()
 
-    def told(self) -> dict[str, str]:
+    def report(self) -> dict[str, str]:
         pairs = [line.partition("=") for line in (self._root / "say").read_text().splitlines()]
         return {key: value.strip() for key, _, value in pairs}
 
-    def copied(self, way: Way) -> Mapping[str, str]:
+    def copied(self, route: CopyRoute) -> Mapping[str, str]:
         """After a copy that must succeed."""
-        told = self.run(way, "copy")
-        assert told["step"] == "done", told
-        return told
+        report = self.run(route, "copy")
+        assert report["step"] == "done", report
+        return report
 
     def names(self) -> list[str]:
         return sorted(str(path.relative_to(self.new)) for path in self.new.rglob("*"))
@@ -118,9 +127,9 @@ def test_what_the_new_place_lacks_is_found_by_its_bytes(places: Places) -> None:
     at = (places.new / "data").stat().st_mtime
     (places.new / "data").write_text("evil")
     os.utime(places.new / "data", (at, at))
-    told = places.run(LAST, "verify")
-    assert (told["step"], told["differ"]) == ("done", "1")
-    assert "data" in told["example"]
+    report = places.run(LAST, "verify")
+    assert (report["step"], report["differ"]) == ("done", "1")
+    assert "data" in report["example"]
     assert places.run(BESIDE, "verify")["differ"] == "1"
 
 
@@ -133,8 +142,8 @@ def test_the_last_copy_of_a_place_that_no_job_has_yet_is_exact_and_loses_nothing
     write(places.old / "stays", "changed", -10)
     assert places.run(LAST, "verify")["differ"] == "2"
     places.copied(LAST)
-    told = places.run(LAST, "verify")
-    assert (told["differ"], told["kept"]) == ("0", "2")
+    report = places.run(LAST, "verify")
+    assert (report["differ"], report["kept"]) == ("0", "2")
     kept = places.new / ".pai-install-copy/replaced-g2"
     assert [path.name for path in sorted(kept.iterdir())] == ["goes", "stays"]
     assert (kept / "stays").read_text() == "1"
@@ -181,8 +190,8 @@ def test_beside_jobs_the_newer_file_wins_and_the_other_stays(places: Places) -> 
     assert (places.new / ".pai-install-copy/replaced-g2/old-wins").read_text() == "by a new job"
     assert (places.old / "new-wins").read_text() == "by an old job"
     (places.new / "same").chmod(0o600)
-    told = places.run(BESIDE, "verify")
-    assert (told["differ"], told["newer"], told["newer_example"], told["kept"]) == ("0", "1", "new-wins", "1")
+    report = places.run(BESIDE, "verify")
+    assert (report["differ"], report["newer"], report["newer_example"], report["kept"]) == ("0", "1", "new-wins", "1")
 
 
 @needs_rsync
@@ -207,9 +216,9 @@ def test_it_counts_before_and_sees_one_folder_under_two_names(places: Places) ->
     write(places.old / "a/one", "12345")
     write(places.old / "two", "12345")
     (places.new / "lost+found").mkdir()
-    told = places.run(FIRST, "measure")
-    found = Measured.read(told)
-    assert (told["step"], found.files, found.size, found.empty, found.same) == ("done", 2, 10, True, False)
+    report = places.run(FIRST, "measure")
+    found = Measured.read(report)
+    assert (report["step"], found.files, found.size, found.empty, found.same) == ("done", 2, 10, True, False)
     assert found.free is not None
     assert not found.lacks_room
     assert places.names() == ["lost+found"]
@@ -222,17 +231,17 @@ def test_it_counts_before_and_sees_one_folder_under_two_names(places: Places) ->
 def test_what_rsync_cannot_do_is_said_in_its_words(places: Places) -> None:
     write(places.old / "thing", "a file")
     write(places.new / "thing/inside", "of others")
-    told = places.run(FIRST, "copy")
-    assert told["step"] == "copy"
-    assert "thing" in told["error"]
+    report = places.run(FIRST, "copy")
+    assert report["step"] == "copy"
+    assert "thing" in report["error"]
     assert (places.new / "thing/inside").read_text() == "of others"
 
 
 def test_room_is_lacking_where_the_numbers_say_so() -> None:
-    told = {"free_kib": "1", "bytes": "2048", "files": "3"}
-    assert Measured.read(told).lacks_room
-    assert not Measured.read({**told, "held_kib": "1"}).lacks_room, "files with holes"
-    assert Measured.read({**told, "held_kib": "2"}).lacks_room
+    report = {"free_kib": "1", "bytes": "2048", "files": "3"}
+    assert Measured.read(report).lacks_room
+    assert not Measured.read({**report, "held_kib": "1"}).lacks_room, "files with holes"
+    assert Measured.read({**report, "held_kib": "2"}).lacks_room
     assert not Measured.read({"free_kib": "1"}).lacks_room, "not counted in time"
 
 
@@ -252,23 +261,23 @@ def test_progress_is_read_from_what_rsync_says() -> None:
     ],
 )
 def test_what_makes_no_sense_is_refused(old: dict[str, Any], new: dict[str, Any], word: str) -> None:
-    found = senseless(entry(**old), entry(**{"path": "/old", **new}))
+    found = copy_conflict(entry(**old), entry(**{"path": "/old", **new}))
     assert found is not None
     assert word in found[0]
 
 
 def test_other_places_are_copied() -> None:
-    assert senseless(entry(), entry(server="nas2")) is None
-    assert senseless(entry(), entry(path="/older")) is None
+    assert copy_conflict(entry(), entry(server="nas2")) is None
+    assert copy_conflict(entry(), entry(path="/older")) is None
     assert each_machine(entry(type="hostPath"))
     assert not each_machine(entry())
 
 
 def test_both_places_stand_for_themselves_and_the_old_one_is_read_only() -> None:
-    made = way(
+    made = copy_route(
         Grant(entry(), "vision", "vision", 3, "data-g3", adopted="by-hand"), entry(path="/new", read_only=True), 4
     )
-    old, new = stand_in(made.old, {}), stand_in(made.new, {})
+    old, new = probe_volume_objects(made.old, {}), probe_volume_objects(made.new, {})
     assert [it["metadata"]["name"] for it in (*old, *new)] == [
         "vision-pai-from-data-g3", "pai-from-data", "vision-pai-to-data-g4", "pai-to-data",
     ]  # fmt: skip

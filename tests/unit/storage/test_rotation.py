@@ -10,28 +10,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pai_install.site import Site, load_site
-from pai_install.site.rotations import StorageRotation
+from pai_install.site.rotations import StorageRotationState
 from pai_install.storage.compile import closed_claims, current_grants, grants_of
 from pai_install.storage.objects import closings, volumes
 from pai_install.storage.rotation import (
-    Stage,
-    begun,
-    claimed,
-    closed,
+    ROLLBACK,
+    block_claim,
+    block_old_claim,
+    claim_restored,
+    config_updated,
     copied,
-    measured,
-    opened,
-    proved,
-    reclaimed,
-    released,
+    release_claim,
     retired,
-    settled,
-    shut,
+    rolled_back,
+    rolling_back,
     stage_of,
-    taken_back,
-    uncopied,
-    undone,
-    written,
+    started,
+    take_claim,
+    unblock_claim,
+    unrotated,
+    verified,
+    with_filled_target,
+    without_copies,
 )
 from tests.unit.site.sites import write_site
 
@@ -53,43 +53,45 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
     return load_site(write_site(folder, services=SERVICES)).site
 
 
-def begin(site: Site, now: StorageRotation | None, *, same_name: bool = False, moves: bool = False) -> StorageRotation:
+def begin(
+    site: Site, now: StorageRotationState | None, *, same_name: bool = False, moves: bool = False
+) -> StorageRotationState:
     storage = (site.services.storages or ())[0]
     names, changes = ["data", "data-g2"], {"path": "/new"}
-    return begun(now, storage, ["vision", "speech"], changes, names, same_name=same_name, copied=moves)
+    return started(now, storage, ["vision", "speech"], changes, names, same_name=same_name, copied=moves)
 
 
-def forward(rotation: StorageRotation) -> StorageRotation:
+def forward(rotation: StorageRotationState) -> StorageRotationState:
     """After the next stage."""
-    steps: dict[Stage, Callable[[StorageRotation], StorageRotation]] = {
-        "take back": lambda it: undone(reclaimed(it) if it.same_name else it),
-        "copy": lambda it: copied(measured(it, filled=True), it.older[-1].generation),
-        "write": written,
-        "close": closed,
-        "empty": released,
-        "copy the rest": lambda it: copied(it, it.older[-1].generation),
-        "claim": claimed,
-        "prove": proved,
-        "open": opened,
+    steps: dict[str, Callable[[StorageRotationState], StorageRotationState]] = {
+        ROLLBACK: lambda it: rolled_back(claim_restored(it) if it.same_name else it),
+        "copy": lambda it: copied(with_filled_target(it, filled=True), it.older[-1].generation),
+        "update-config": config_updated,
+        "block-claim": block_claim,
+        "release-claim": release_claim,
+        "copy-rest": lambda it: copied(it, it.older[-1].generation),
+        "take-claim": take_claim,
+        "verify": verified,
+        "unblock-claim": unblock_claim,
         "retire": lambda it: retired(moved(it), [old.generation for old in it.older]),
         "none": lambda it: it,
     }
     return steps[stage_of(rotation)](rotation)
 
 
-def moved(rotation: StorageRotation) -> StorageRotation:
+def moved(rotation: StorageRotationState) -> StorageRotationState:
     """After the last copies."""
     for old in rotation.older:
         if old.due:
-            rotation = copied(shut(rotation, old.generation), old.generation)
+            rotation = copied(block_old_claim(rotation, old.generation), old.generation)
     return rotation
 
 
-def at(site: Site, rotation: StorageRotation) -> Site:
+def at(site: Site, rotation: StorageRotationState) -> Site:
     return site.model_copy(update={"rotations": {"data": rotation}})
 
 
-def check(site: Site, rotation: StorageRotation) -> None:
+def check(site: Site, rotation: StorageRotationState) -> None:
     """Every group has one grant for new jobs, and no two objects have one name."""
     placed = at(site, rotation)
     mine = [(it.group, it.storage.name) for it in current_grants(placed) if it.storage.name == "data"]
@@ -114,7 +116,7 @@ def check(site: Site, rotation: StorageRotation) -> None:
 def test_no_row_of_rotations_broken_off_anywhere_loses_a_grant_or_data(
     site: Site, choices: list[tuple[bool, int, bool, bool]]
 ) -> None:
-    now: StorageRotation | None = None
+    now: StorageRotationState | None = None
     numbers: set[int] = {1}
     for same_name, stages, fails, moves in choices:
         rotation = begin(site, None if now is None else moved(now), same_name=same_name, moves=moves)
@@ -124,9 +126,9 @@ def test_no_row_of_rotations_broken_off_anywhere_loses_a_grant_or_data(
         for _stage in range(stages):
             check(site, rotation)
             rotation = forward(rotation)
-        copying = stage_of(rotation) in ("copy", "copy the rest")
+        copying = stage_of(rotation) in ("copy", "copy-rest")
         if fails and (copying or (not rotation.proven and rotation.changes is None and not rotation.undoing)):
-            rotation = taken_back(rotation)
+            rotation = rolling_back(rotation)
         while stage_of(rotation) not in ("retire", "none"):
             check(site, rotation)
             rotation = forward(rotation)
@@ -137,14 +139,14 @@ def test_no_row_of_rotations_broken_off_anywhere_loses_a_grant_or_data(
 
 def test_a_group_that_is_granted_it_meanwhile_gets_what_new_jobs_use(site: Site) -> None:
     storage = (site.services.storages or ())[0]
-    rotation = begun(None, storage, ["vision"], {"path": "/new"}, ["data"])
-    for placed in (rotation, written(rotation)):
+    rotation = started(None, storage, ["vision"], {"path": "/new"}, ["data"])
+    for placed in (rotation, config_updated(rotation)):
         mine = [it for it in grants_of(at(site, placed)) if it.storage.name == "data" and it.group == "speech"]
         assert [(it.claim, it.current) for it in mine] == [("data" if placed.hidden else "data-g2", True)]
 
 
 def test_what_is_closed_is_one_claim_in_the_namespaces_of_its_groups(site: Site) -> None:
-    placed = at(site, closed(written(begin(site, None, same_name=True))))
+    placed = at(site, block_claim(config_updated(begin(site, None, same_name=True))))
     assert closed_claims(placed) == {"data": ("vision", "speech")}
     policy, binding = closings(closed_claims(placed))
     assert policy["metadata"] == binding["metadata"] == {"name": "pai-storage-data"}
@@ -155,7 +157,7 @@ def test_what_is_closed_is_one_claim_in_the_namespaces_of_its_groups(site: Site)
 
 
 def test_a_storage_that_was_never_rotated_has_the_claim_of_its_name() -> None:
-    assert (settled("data").claim, stage_of(settled("data"))) == ("data", "none")
+    assert (unrotated("data").claim, stage_of(unrotated("data"))) == ("data", "none")
 
 
 def test_the_old_claim_is_closed_while_its_last_copy_is_made(site: Site) -> None:
@@ -163,11 +165,11 @@ def test_the_old_claim_is_closed_while_its_last_copy_is_made(site: Site) -> None
     while stage_of(rotation) != "retire":
         rotation = forward(rotation)
     assert closed_claims(at(site, rotation)) == {}
-    assert closed_claims(at(site, shut(rotation, 1))) == {"data": ("vision", "speech")}
-    done = retired(copied(shut(rotation, 1), 1), [1])
+    assert closed_claims(at(site, block_old_claim(rotation, 1))) == {"data": ("vision", "speech")}
+    done = retired(copied(block_old_claim(rotation, 1), 1), [1])
     assert (stage_of(done), closed_claims(at(site, done))) == ("none", {})
 
 
 def test_without_further_copies_the_old_generation_may_go(site: Site) -> None:
-    rotation = written(uncopied(begin(site, None, moves=True)))
-    assert stage_of(retired(proved(rotation), [1])) == "none"
+    rotation = config_updated(without_copies(begin(site, None, moves=True)))
+    assert stage_of(retired(verified(rotation), [1])) == "none"

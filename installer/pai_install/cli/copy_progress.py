@@ -1,0 +1,39 @@
+"""The progress of a copy: in place on a terminal, else a line every 30 seconds."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import click
+
+from pai_install.app.frontend import CopyProgress, Event
+
+_LINE_S = 30.0
+
+
+class CopyLine:
+    """The line of one terminal."""
+
+    def __init__(self) -> None:
+        self._last = time.monotonic()
+        self._open = False
+
+    def notify(self, event: Event) -> None:
+        """Shows the amount so far. Any other event ends the line."""
+        if isinstance(event, CopyProgress):
+            self._show(event)
+        elif self._open:
+            click.echo(err=True)
+            self._open = False
+
+    def _show(self, event: CopyProgress) -> None:
+        from pai_install.preflight.model import size_text  # noqa: PLC0415 - few verbs copy
+
+        line = f"copied so far: {size_text(event.size)}" + ("" if event.files is None else f", {event.files} files")
+        if sys.stderr.isatty():
+            click.echo(f"\r\x1b[K{line}", nl=False, err=True)
+            self._open = True
+        elif time.monotonic() - self._last > _LINE_S:
+            click.echo(line, err=True)
+            self._last = time.monotonic()
