@@ -56,6 +56,11 @@ def test_cgroups(site: Site, cgroups: dict[str, Any], verdict: str) -> None:
         assert "memory" in found.message
 
 
+def test_cgroups_of_a_container_are_those_of_its_host(site: Site) -> None:
+    first = {"cgroups": {"version": 1, "controllers": ["cpu"]}, **CONTAINER}
+    assert findings_of(site, "cgroups", {"worker1": first})["worker1"].verdict is Verdict.SKIP
+
+
 def test_limits(site: Site) -> None:
     found = findings_of(site, "process-limits", {"worker1": {"system": {"pid_max": 32768}}})["worker1"]
     assert (found.verdict, found.value) == (Verdict.WARN, "kernel.pid_max = 32768")
