@@ -11,8 +11,8 @@ description:
     before the other control planes lose theirs."
   - "C(restored): the programs of the control plane stop, etcd starts again from the snapshot as the only member, and
     the programs start again. The data before it stays beside it; where a restoration was interrupted or failed, that is
-    what was there before the first try. On a machine without a control plane the keys and the
-    data are laid out for kubeadm init to find."
+    what was there before the first try. On a machine without a control plane, or with one that lost certificates,
+    kubeconfigs, or manifests, the keys and the data are laid out for kubeadm init, which makes the rest again."
   - "C(left): the programs of another control plane stop, and it is no longer a member of anything; it joins again as a
     new one."
   - A machine whose cluster has another authority than the backup is refused.
@@ -30,6 +30,7 @@ EXAMPLES = r"""
 """
 RETURN = r"""
 before: {description: Where the data are that etcd had before., type: str, returned: when there were any}
+missing: {description: Files of the control plane that kubeadm init makes again., type: list, elements: str}
 """
 
 import glob
@@ -50,6 +51,7 @@ from ansible.module_utils.pai_managed import STATE_DIR
 from ansible.module_utils.pai_static_pods import PODS, until, youngest_start
 
 ETCDUTL = "/usr/local/lib/pai-install/etcdutl"
+CRICTL = "/usr/local/bin/crictl"
 KUBERNETES = "/etc/kubernetes"
 AUTHORITY = "pki/ca.crt"
 DATA = "/var/lib/etcd"
@@ -57,6 +59,12 @@ MEMBER = "member"
 # what etcd had before the last restoration that came to its end, before one that did not, and what takes its place
 KEPT, UNPROVEN, FRESH = "before-restore-", "before-unproven-restore-", "restored-"
 ASIDE = STATE_DIR + "/restore"
+# files that kubeadm makes from the authorities: a backup has none of them
+CERTIFICATES = (
+    *("apiserver", "apiserver-etcd-client", "apiserver-kubelet-client", "front-proxy-client"),
+    *("etcd/server", "etcd/peer", "etcd/healthcheck-client"),
+)
+KUBECONFIGS = ("admin", "controller-manager", "scheduler")
 # watches of before must not take what comes now for old: more than a cluster writes between two backups
 BUMP = "1000000000"
 
@@ -107,6 +115,20 @@ def lay_keys(folder: str, kubernetes: str = KUBERNETES) -> None:
                 continue
             shutil.copyfile(os.path.join(root, name), dest)
             os.chmod(dest, 0o600)
+
+
+def missing_files(kubernetes: str = KUBERNETES, aside: str = "") -> list[str]:
+    """Files without which this control plane cannot start; its manifests may wait in `aside`."""
+    certificates = [f"pki/{name}{ending}" for name in CERTIFICATES for ending in (".crt", ".key")]
+    needed = [*certificates, *(f"{name}.conf" for name in KUBECONFIGS)]
+    found = [os.path.join(kubernetes, name) for name in needed]
+    lost = [path for path in found if not (os.path.isfile(path) and os.path.getsize(path))]
+    manifests = [os.path.join(MANIFESTS, f"{name}.yaml") for name in PODS]
+    return lost + [path for path in manifests if not _is_kept(path, aside or ASIDE)]
+
+
+def _is_kept(manifest: str, aside: str) -> bool:
+    return os.path.exists(manifest) or os.path.exists(os.path.join(aside, os.path.basename(manifest)))
 
 
 def stop(aside: str = ASIDE) -> bool:
@@ -189,10 +211,10 @@ def _lasting(unproven: str) -> str:
     return os.path.join(DATA, KEPT + os.path.basename(unproven)[len(UNPROVEN) :])
 
 
-def mark_restored() -> None:
-    """Tells pai_kubeadm, where no control plane is yet, what init finds here: else it would begin with nothing."""
+def mark_restored(*, incomplete: bool) -> None:
+    """Tells pai_kubeadm that its init finds restored data. Not where a whole control plane just starts again."""
     path = os.path.join(STATE_DIR, "kubeadm.json")
-    if b'"done": true' in read(path):
+    if b'"done": true' in read(path) and not incomplete:
         return
     with open(f"{path}.new", "w", encoding="utf-8") as handle:
         json.dump({"state": "init", "done": False, "restored": True}, handle)
@@ -217,26 +239,44 @@ def check(module: AnsibleModule) -> None:
         pass
 
 
-def restore(module: AnsibleModule) -> str:
-    """Does all of it; where the data of before are. Raises RestoreError; then etcd has its old data, and runs."""
+def restore(module: AnsibleModule) -> tuple[str, list[str]]:
+    """Does all of it. Returns the place of the old data, and the files that kubeadm init makes again.
+
+    Raises RestoreError; then etcd has its old data, and runs.
+    """
     with looked_at(module) as folder, made(module, folder) as data:
         ran = stop()
+        missing = missing_files()
         try:
             lay_keys(folder)
             before = replace(data)
-            mark_restored()
+            mark_restored(incomplete=bool(missing))
+            if missing:  # half a control plane does not start: kubeadm init renders it whole
+                shutil.rmtree(ASIDE, ignore_errors=True)
         finally:
             start()
-    if not ran:
-        return before  # kubeadm init starts them, so nothing is proven yet
+    if missing or not ran:
+        return before, missing  # kubeadm init starts them, so nothing is proven yet
     ready = f"https://127.0.0.1:{API_PORT}/readyz"
     if not until(lambda: asked_whether_ready(ready)[0], module.params["timeout"]):
-        first = next(iter(copies(UNPROVEN)), "nowhere")
+        kept = next(iter(copies(UNPROVEN)), "")
         raise RestoreError(
-            "the API does not answer with the restored data: crictl logs of kube-apiserver and etcd say why;"
-            f" what etcd had before is in {first}"
+            f"the API server does not answer with the restored data: {last_error(module)}"
+            + (f"; the data before it are in {kept}" if kept else "")
         )
-    return settle()
+    return settle(), []
+
+
+def last_error(module: AnsibleModule) -> str:
+    """The last line of the log of the first program that ended; a sentence where none says anything."""
+    for name in ("etcd", "kube-apiserver") if os.path.exists(CRICTL) else ():
+        words = [CRICTL, "ps", "--all", "--latest", "--state", "Exited", "--name", f"^{name}$", "--quiet"]
+        found = module.run_command(words)[1].split()
+        lines = module.run_command([CRICTL, "logs", "--tail", "1", found[0]])[1:] if found else ()
+        text = " ".join(line.strip() for line in lines if line.strip())
+        if text:
+            return f"{name} ended: {text[-400:]}"
+    return "no program of the control plane wrote an error"
 
 
 def leave() -> None:
@@ -264,17 +304,18 @@ def main() -> None:
     if module.check_mode:
         module.exit_json(changed=module.params["state"] != "checked")
     before = ""
+    missing: list[str] = []
     try:
         if module.params["state"] == "checked":
             check(module)
             module.exit_json(changed=False)
         if module.params["state"] == "restored":
-            before = restore(module)
+            before, missing = restore(module)
         else:
             leave()
     except (RestoreError, OSError) as error:
         module.fail_json(msg=str(error), remedy="docs/backup.md says what can be done; the same command tries again")
-    module.exit_json(changed=True, before=before)
+    module.exit_json(changed=True, before=before, missing=missing)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,12 @@ from tests.unit.modules.conftest import ModuleFailedError, Run
 
 ROOT = Path(__file__).parents[3]
 PODS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
+CERTIFICATES = (
+    *("apiserver", "apiserver-etcd-client", "apiserver-kubelet-client", "front-proxy-client"),
+    *("etcd/server", "etcd/peer", "etcd/healthcheck-client"),
+)
+KUBECONFIGS = ("admin.conf", "controller-manager.conf", "scheduler.conf")
+MADE = (*(f"pki/{name}{ending}" for name in CERTIFICATES for ending in (".crt", ".key")), *KUBECONFIGS)
 
 
 @pytest.fixture
@@ -33,7 +39,7 @@ def machine(tmp_path: Path) -> Path:
         (tmp_path / folder).mkdir(parents=True)
     for name in PODS:
         (tmp_path / "manifests" / f"{name}.yaml").write_text(f"kind: Pod # {name}")
-    for name in ("pki/ca.crt", "pki/ca.key", "pki/etcd/ca.crt", "pki/apiserver.crt", "encryption/config.json"):
+    for name in ("pki/ca.crt", "pki/ca.key", "pki/etcd/ca.crt", "encryption/config.json", *MADE):
         (tmp_path / "kubernetes" / name).write_text(f"now {name}")
     (tmp_path / "etcd/member/wal/0.wal").write_text("now")
     (tmp_path / "state/kubeadm.json").write_text('{"state": "init", "done": true}')
@@ -52,6 +58,7 @@ def restoring(library: Any, machine: Path, monkeypatch: pytest.MonkeyPatch) -> A
     etcdutl.chmod(0o755)
     for name, value in {
         "ETCDUTL": str(etcdutl),
+        "CRICTL": str(machine / "no-crictl"),
         "MANIFESTS": str(machine / "manifests"),
         "DATA": str(machine / "etcd"),
         "ASIDE": str(machine / "aside"),
@@ -65,6 +72,7 @@ def restoring(library: Any, machine: Path, monkeypatch: pytest.MonkeyPatch) -> A
         monkeypatch.setattr(getattr(module, name), "__defaults__", (str(machine / "aside"),))
     for name in ("require_same_cluster", "lay_keys"):
         monkeypatch.setattr(getattr(module, name), "__defaults__", (str(machine / "kubernetes"),))
+    monkeypatch.setattr(module.missing_files, "__defaults__", (str(machine / "kubernetes"), ""))
     return module
 
 
@@ -123,7 +131,7 @@ def test_tries_that_failed_leave_what_the_cluster_was(
     archive = packed(machine, **GOOD)
     monkeypatch.setattr(restoring, "asked_whether_ready", lambda _url: (False, "no"))
     for _try in range(4):
-        with pytest.raises(ModuleFailedError, match=r"what etcd had before is in .*20261120T000000Z"):
+        with pytest.raises(ModuleFailedError, match=r"the data before it are in .*20261120T000000Z"):
             run(run_module, archive)
         copies = [path for path in (machine / "etcd").iterdir() if path.name != "member"]
         assert len(copies) <= 2, "tries must not fill the disk"
@@ -210,6 +218,29 @@ def test_a_machine_without_a_control_plane_gets_keys_and_data(machine: Path, run
     assert wal(machine) == "restored"
     marker = machine / "state" / "kubeadm.json"
     assert json.loads(marker.read_text()) == {"state": "init", "done": False, "restored": True}
+
+
+@pytest.mark.usefixtures("restoring")
+@pytest.mark.parametrize("lost", ["certificates", "kubeconfigs", "manifests", "one manifest", "pki", "all"])
+def test_a_control_plane_that_lost_a_part_is_made_whole_by_kubeadm_init(
+    machine: Path, run_module: Run, lost: str
+) -> None:
+    """Half a control plane would not start: etcd without its certificates, for example."""
+    kubernetes, manifests = machine / "kubernetes", machine / "manifests"
+    folders = {"certificates": MADE[:-3], "kubeconfigs": KUBECONFIGS, "pki": MADE[:-3], "all": MADE}
+    for name in folders.get(lost, ()):
+        (kubernetes / name).unlink()
+    if lost in ("pki", "all"):
+        (kubernetes / "pki/ca.crt").unlink()
+    for name in {"manifests": PODS, "one manifest": PODS[:1], "all": PODS}.get(lost, ()):
+        (manifests / f"{name}.yaml").unlink()
+    result = run(run_module, packed(machine, **GOOD))
+    assert result["missing"]
+    assert wal(machine) == "restored"
+    assert list(manifests.iterdir()) == []
+    assert (kubernetes / "pki/ca.crt").read_text() == "now pki/ca.crt"
+    marker = json.loads((machine / "state" / "kubeadm.json").read_text())
+    assert marker == {"state": "init", "done": False, "restored": True}
 
 
 @pytest.mark.usefixtures("restoring")
