@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
-from ruamel.yaml import YAML
 
 from pai_install.components.model import Architecture, FileKind, PinnedComponent, Selection, SourceName
 from pai_install.errors import ExitCode, PaiError
+from pai_install.system.yaml import load_yaml
 
 HERE = Path(__file__).parent
 CATALOGUE_FILE = HERE / "catalogue.yml"
@@ -219,7 +219,7 @@ class Catalogue(_Entry):
 @cache
 def load_catalogue(path: Path = CATALOGUE_FILE) -> Catalogue:
     """The catalogue; raises pydantic's ValidationError when the file is not one (a bug: it is ours)."""
-    return Catalogue.model_validate(YAML(typ="safe").load(path))
+    return Catalogue.model_validate(load_yaml(path.read_text(encoding="utf-8")))
 
 
 def family_of(source: SourceName) -> Family:

@@ -8,19 +8,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import accumulate
 
-from ruamel.yaml import YAML
-from ruamel.yaml.error import MarkedYAMLError, YAMLError
-from ruamel.yaml.nodes import Node
-from ruamel.yaml.reader import ReaderError
+from yaml import MarkedYAMLError, Node, YAMLError
+from yaml.reader import ReaderError
 
 from pai_install.documents.document import Document, Entries, Items, Mark, Text
 from pai_install.documents.embedded import Places
+from pai_install.documents.nodes import EXPLAINING, TooDeepError, compose
 from pai_install.documents.problem import YamlPath
 from pai_install.documents.syntax import explain
 from pai_install.documents.tree import MAX_DEPTH, Place, TooMuchError, TreeBuilder, own_place
 
-# characters from which on a text goes through libyaml first
-LARGE = 256 * 1024
 _LINE = re.compile("[^\r\n\x85\u2028\u2029]+")
 
 
@@ -91,7 +88,7 @@ class _Parser:
 
     def parse(self, text: str) -> Entries | None:
         """The mapping that the text is; None where it is none."""
-        node = None if self._too_deep(text) else self._compose_large(text) or self._compose(text)
+        node = None if self._too_deep(text) else self._compose(text)
         if node is None:
             return None
         try:
@@ -128,38 +125,26 @@ class _Parser:
                     return True
         return False
 
-    def _compose_large(self, text: str) -> Node | None:
-        if len(text) <= LARGE:
-            return None
-        from pai_install.documents import libyaml  # noqa: PLC0415 - PyYAML is for large sites only
-
-        return libyaml.compose(text)
-
     def _compose(self, text: str) -> Node | None:
-        yaml = YAML(typ="safe", pure=True)
-        yaml.composer.warn_double_anchors = False
+        """By the fast loader; what that refuses the other one judges, and explains."""
         try:
-            node = yaml.compose(text)
+            return compose(text)
+        except (YAMLError, ValueError):
+            return self._explained(text)
+
+    def _explained(self, text: str) -> Node | None:
+        try:
+            return compose(text, EXPLAINING)
         except ReaderError as error:
             mark = self.at(error.position)
             self._tell("site.syntax", "holds a character that YAML does not allow", mark, "is it a text file?")
         except MarkedYAMLError as error:
             self._tell_syntax(error, text)
-        except RecursionError:
+        except (TooDeepError, RecursionError):
             self._tell("site.syntax", "is nested too deeply")
-        except (
-            YAMLError,
-            ValueError,
-            LookupError,
-            AttributeError,
-            TypeError,
-            AssertionError,
-            NotImplementedError,
-        ) as error:
+        except (YAMLError, ValueError, LookupError, AttributeError, TypeError, AssertionError) as error:
             # the parser has a few unguarded corners; whatever it trips over is the file's fault
             self._tell("site.syntax", f"is not YAML: {type(error).__name__}")
-        else:
-            return node if isinstance(node, Node) else None
         return None
 
     def _tell_syntax(self, error: MarkedYAMLError, text: str) -> None:

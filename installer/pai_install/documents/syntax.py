@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ruamel.yaml import YAML
-from ruamel.yaml.error import MarkedYAMLError, StreamMark, YAMLError
-from ruamel.yaml.tokens import ScalarToken
+import yaml
+from yaml import Mark, MarkedYAMLError, ScalarToken, YAMLError
 
+from pai_install.documents.nodes import EXPLAINING
 from pai_install.system.words import plural
 
 _QUOTES = {"'", '"'}
@@ -20,7 +20,7 @@ _CLOSING = {"[": "]", "{": "}"}
 class Syntax(NamedTuple):
     """What is wrong and where; mark is None where the parser does not say."""
 
-    mark: StreamMark | None
+    mark: Mark | None
     message: str
     remedy: str = ""
 
@@ -67,7 +67,7 @@ def _is_closed(text: str) -> bool:
 def _quoted_lines(text: str) -> Iterator[ScalarToken]:
     """Yields the texts in quotes that go over several lines, as far as the parser gets."""
     try:
-        for token in YAML(typ="safe", pure=True).scan(text):
+        for token in yaml.scan(text, Loader=EXPLAINING):
             if (
                 isinstance(token, ScalarToken)
                 and token.style in _QUOTES

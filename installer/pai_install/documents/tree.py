@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from ruamel.yaml.error import StreamMark
-from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+from yaml import MappingNode, Node, ScalarNode, SequenceNode
+from yaml import Mark as YamlMark
 
 from pai_install.documents.document import Document, Entries, Items, Mark, Overruled, Text
 from pai_install.documents.problem import YamlPath
@@ -29,10 +29,10 @@ class TooMuchError(Exception):
         self.mark = mark
 
 
-Place = Callable[[StreamMark], Mark]
+Place = Callable[[YamlMark], Mark]
 
 
-def own_place(mark: StreamMark) -> Mark:
+def own_place(mark: YamlMark) -> Mark:
     """The place of a parser's mark in the text that was parsed."""
     return Mark(mark.line + 1, mark.column + 1)
 

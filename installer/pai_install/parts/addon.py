@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
-from ruamel.yaml import YAML
 
 from pai_install.parts.compiled import COMPILED, Compiled
 from pai_install.parts.context import Context
 from pai_install.parts.part import Clients, Part, Port, RoleVariables, is_leader
 from pai_install.site import Machine, Site
 from pai_install.site.schema import DIALECT
+from pai_install.system.yaml import load_yaml
 
 RECORD_PREFIX = "addon."
 
@@ -159,7 +159,7 @@ class AddonPart(Part):
     def __init__(self, folder: Path) -> None:
         """Raises pydantic's ValidationError, or KeyError, when addon.yml is not one (a bug: it is ours)."""
         self.addon = folder.name
-        self.definition = Definition.model_validate(YAML(typ="safe").load(folder / "addon.yml"))
+        self.definition = Definition.model_validate(load_yaml((folder / "addon.yml").read_text(encoding="utf-8")))
         self.compiled: Compiled | None = COMPILED[self.definition.compiled] if self.definition.compiled else None
         self.name = f"{RECORD_PREFIX}{self.addon}"
         self.phase = self.definition.phase

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
+from yaml import YAMLError
 
 from pai_install.kube.objects import JsonObject, child, number, text, words
 from pai_install.scheduling.job_kinds import JobKind
 from pai_install.scheduling.model import PRIORITIES
 from pai_install.scheduling.usage.amounts import asked_by_pod
+from pai_install.system.yaml import load_untrusted_yaml
 
 # the label of jobs and pods that names their virtual cluster, with every scheduler
 CLUSTER_LABEL = "pai-install/virtual-cluster"
@@ -60,8 +60,8 @@ def queue_of(item: JsonObject, kind: JobKind) -> JobQueue:
 def hived_spec(pod: JsonObject) -> JsonObject:
     """The content of HiveD's annotation of a pod or template; empty where it has none that can be read."""
     try:
-        found = YAML(typ="safe", pure=True).load(text(child(pod, "metadata", "annotations").get(HIVED_SPEC)))
-    except YAMLError:
+        found = load_untrusted_yaml(text(child(pod, "metadata", "annotations").get(HIVED_SPEC)))
+    except (YAMLError, ValueError):
         return {}
     return found if isinstance(found, Mapping) else {}
 

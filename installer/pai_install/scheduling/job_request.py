@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
+from yaml import YAMLError
 
 from pai_install.kube.objects import JsonObject, child, text, words
 from pai_install.scheduling.job_kinds import WITH_PODS, JobKind, PodPart, kind_of
 from pai_install.scheduling.job_queue import HIVED_MARKER, JobQueue, cell_type_of, cells_of, hived_spec, queue_of
 from pai_install.scheduling.model import SKU_LABEL
 from pai_install.scheduling.usage.amounts import asked_by_pod
+from pai_install.system.yaml import load_untrusted_yaml
 
 
 class JobRequestError(ValueError):
@@ -49,12 +49,12 @@ class JobRequest:
 def read_job_request(content: str) -> JobRequest:
     """The job in a YAML text of one object. Raises JobRequestError with a sentence."""
     try:
-        documents = [it for it in YAML(typ="safe", pure=True).load_all(content) if it is not None]
-    except YAMLError as error:
-        raise JobRequestError(f"invalid YAML: {str(error).splitlines()[0]}") from error
-    if len(documents) != 1 or not isinstance(documents[0], Mapping):
-        raise JobRequestError(f"one object is required, found {len(documents)}")
-    return _job_request(documents[0])
+        item = load_untrusted_yaml(content)
+    except (YAMLError, ValueError) as error:
+        raise JobRequestError(f"one YAML document is required: {str(error).splitlines()[0]}") from error
+    if not isinstance(item, Mapping):
+        raise JobRequestError("one object is required")
+    return _job_request(item)
 
 
 def _job_request(item: JsonObject) -> JobRequest:

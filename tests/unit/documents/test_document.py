@@ -117,7 +117,7 @@ def test_byte_order_mark_and_dos_line_ends_are_accepted(tmp_path: Path) -> None:
         ("a: !!binary aGk=\n", "site.tag"),
         ("a: !mine x\n", "site.tag"),
         ("{a: 1}: x\n", "site.key"),
-        (": x\n", "site.key"),
+        ('"": x\n', "site.key"),
         ("a: {<<: 1}\n", "site.merge"),
         ('a: "\\ud800"\n', "site.characters"),
         ("a: &a [*a]\n", "site.size"),

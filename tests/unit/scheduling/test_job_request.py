@@ -118,3 +118,9 @@ def test_a_job_of_kubeflow() -> None:
 def test_texts_that_are_not_one_job(text: str) -> None:
     with pytest.raises(JobRequestError):
         read_job_request(text)
+
+
+def test_a_hostile_annotation_asks_for_nothing() -> None:
+    """RecursionError of the parser once ended `vc usage` of an administrator."""
+    deep = POD.replace("virtualCluster: team", f"virtualCluster: {'[' * 5000}")
+    assert read_job_request(deep).pods == (PodRequest("pod", 1, {}),)

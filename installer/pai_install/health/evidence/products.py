@@ -8,7 +8,7 @@ from datetime import UTC, datetime, time
 from functools import cache
 from importlib import resources
 
-from ruamel.yaml import YAML
+from pai_install.system.yaml import load_yaml
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Products:
 @cache
 def products() -> Products:
     """The table, read once."""
-    raw = YAML(typ="safe", pure=True).load(resources.files(__package__).joinpath("products.yml").read_text())
+    raw = load_yaml(resources.files(__package__).joinpath("products.yml").read_text())
     generations = {
         row["name"]: Generation(
             row["name"], age, re.compile(row["match"]), row.get("first_branch"), row.get("last_branch")

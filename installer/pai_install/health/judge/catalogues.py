@@ -9,11 +9,10 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from ruamel.yaml import YAML
-
 from pai_install.checks.limits import Limit, Limits
 from pai_install.checks.verdict import Action, Verdict
 from pai_install.health.judge.meaning import Decode, XidMeaning
+from pai_install.system.yaml import load_yaml
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,5 +64,5 @@ def load_sxids() -> dict[int, SxidMeaning]:
 
 def _load(name: str) -> dict[str, Any]:
     text = resources.files("pai_install.health.judge").joinpath(name).read_text()
-    loaded: dict[str, Any] = YAML(typ="safe", pure=True).load(text)
+    loaded: dict[str, Any] = load_yaml(text)
     return loaded

@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from io import StringIO
 from typing import Any
 
-from ruamel.yaml import YAML
-
 from pai_install.ports import HIVED_EXTENDER_PORT
 from pai_install.schedulers.hived.cells import hived_config
 from pai_install.schedulers.hived.policies import policies
@@ -79,6 +77,9 @@ def _config_map(name: str, files: dict[str, Object]) -> Object:
 
 def as_yaml(content: Object) -> str:
     """A configuration as its program reads it, keys in the order of the value."""
+    # PyYAML would leave 1e3 without quotes, which Go reads as a number; the import takes 40 ms
+    from ruamel.yaml import YAML  # noqa: PLC0415
+
     writer = YAML(typ="safe", pure=True)
     writer.default_flow_style, writer.width = False, 4096
     writer.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
