@@ -19,7 +19,7 @@ from pai_install.jobs.place import JobOwner, place, seat
 from pai_install.jobs.read import JobReading, read_job_text
 from pai_install.profile.project import profile_of
 from pai_install.report.job import readings_text
-from pai_install.schedulers.admission import refuse
+from pai_install.schedulers.admission import reject
 from pai_install.schedulers.defaulting import contradictions
 from pai_install.schedulers.job_check import check_job
 from pai_install.schedulers.jobs import objects_of
@@ -143,7 +143,7 @@ def takes(name: str, backend: Backend) -> bool:
         usual = {one: next((it for it in PRIORITIES if it == said[one].priority), None) for one in said}
         places = {one: seat(scheduling, owner, said[one].cluster or None, usual[one]) for one in said}
         contradictions(job, places)
-        refuse(job, places, [])
+        reject(job, places)
         return not any(problem.is_error for document in job.documents for problem in document.problems)
     where = place(job, scheduling, owner, profile_of(site).grants, (None, None))
     try:

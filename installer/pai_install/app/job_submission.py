@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import getpass
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
@@ -14,10 +15,11 @@ from pydantic import BaseModel, ConfigDict, Field, FilePath
 from pai_install.app.context import App
 from pai_install.app.frontend import JobChanged
 from pai_install.app.jobs import open_job_directory
-from pai_install.cluster.client import ApiError, ClusterClient
+from pai_install.cluster.client import ApiError, ClusterClient, Impersonation
 from pai_install.documents.problem import text_lines
 from pai_install.errors import ExitCode, PaiError
 from pai_install.jobs.directory import JobDirectory
+from pai_install.jobs.dry_run import without_secrets
 from pai_install.jobs.kubernetes import Native, NativeJob
 from pai_install.jobs.model import Job
 from pai_install.jobs.place import JobOwner, JobPlace, place, seat
@@ -27,9 +29,8 @@ from pai_install.jobs.state import JobState
 from pai_install.kube.model import Ref
 from pai_install.kube.objects import JsonObject, child, text
 from pai_install.profile.model import ClusterProfile
-from pai_install.registry.pull_secrets import NAME as PULL_SECRET
 from pai_install.report.jobs import job_text
-from pai_install.schedulers.admission import refuse
+from pai_install.schedulers.admission import reject
 from pai_install.schedulers.defaulting import contradictions, native_objects
 from pai_install.schedulers.job_check import check_job
 from pai_install.schedulers.jobs import objects_of
@@ -38,9 +39,13 @@ from pai_install.scheduling.job_queue import queue_of
 from pai_install.scheduling.model import PRIORITIES, Priority
 from pai_install.system.parameters import Parameter
 from pai_install.system.words import plural
-from pai_install.users.directory import owner_of
+from pai_install.users.directory import api_user, owner_of
+from pai_install.users.model import SUBMITTERS
 
 _POLL_S = 2.0
+# RBAC's words, and those of admission policies
+_MISSING_RIGHT = " cannot create resource "
+_DENIED = " denied request: "
 
 
 class SubmitJob(BaseModel):
@@ -107,6 +112,9 @@ def submit_job(app: App, request: SubmitJob) -> SubmittedJobs:
     submission, warnings = compile_submission(jobs.profile, request)
     for line in warnings:
         app.say(line)
+    require_permitted(
+        jobs.client, submission, Impersonation(api_user(request.user or getpass.getuser()), (SUBMITTERS,))
+    )
     create_jobs(jobs.client, submission)
     for one in submission.jobs:
         app.say(f"{one.name} is submitted to {one.place.cluster.name} with priority {one.place.priority}")
@@ -158,7 +166,7 @@ def _native(profile: ClusterProfile, request: SubmitJob, reading: JobReading) ->
     places = {job.name: _place(profile, request, job) for job in native.jobs}
     before = {id(document): len(document.problems) for document in native.documents}
     contradictions(native, places)
-    refuse(native, places, [PULL_SECRET])
+    reject(native, places)
     found = [one for document in native.documents for one in document.problems[before[id(document)] :]]
     _require_valid(reading.with_problems(tuple(found)))
     own, companions = native_objects(native, places)
@@ -179,12 +187,25 @@ def _owner(profile: ClusterProfile, request: SubmitJob) -> JobOwner:
     return JobOwner(owner_of(request.user) or getpass.getuser(), group.name, group.namespace)
 
 
+def require_permitted(client: ClusterClient, submission: JobSubmission, identity: Impersonation) -> None:
+    """Asks the API server, in the name of the owner, whether its policies permit the jobs. Raises PaiError.
+
+    A companion must not exist yet: else a pod could start with the Secret of another user.
+    """
+    secrets = {one["metadata"]["name"] for one in submission.companions if one["kind"] == "Secret"}
+    for job in submission.jobs:
+        with _explaining(job):
+            client.dry_run([without_secrets(job.item, secrets)], identity)
+    client.dry_run(submission.companions)
+
+
 def create_jobs(client: ClusterClient, submission: JobSubmission) -> None:
     """Creates the jobs, then their companions; all or none. Raises PaiError."""
     created: list[JsonObject] = []
     try:
         for one in submission.jobs:
-            created += _created(client, one)
+            with _explaining(one):
+                created += client.create([one.item])
         if submission.companions:
             client.create([_owned(one, created) for one in submission.companions])
     except BaseException:
@@ -193,9 +214,11 @@ def create_jobs(client: ClusterClient, submission: JobSubmission) -> None:
         raise
 
 
-def _created(client: ClusterClient, job: JobManifest) -> Sequence[JsonObject]:
+@contextmanager
+def _explaining(job: JobManifest) -> Iterator[None]:
+    """Raises the API server's errors in words of jobs."""
     try:
-        return client.create([job.item])
+        yield
     except ApiError as error:
         raise _explained(error, job) from error
 
@@ -237,7 +260,28 @@ def _explained(error: ApiError, job: JobManifest) -> PaiError:
             remedy="pai-install apply",
             details=error.details,
         )
+    if error.reason == "Forbidden" and _MISSING_RIGHT in error.details:
+        return PaiError(
+            f"cannot check {job.name} against the policies of {namespace}",
+            code="submitter-rights-missing",
+            remedy="pai-install apply",
+            details=error.details,
+        )
+    if error.reason in ("Forbidden", "Invalid"):
+        return PaiError(
+            f"the cluster rejects the job {job.name}: {_cause(error)}",
+            code="job-not-permitted",
+            remedy="correct the file. docs/users.md lists the permissions of members",
+            details=error.details,
+            exit_code=ExitCode.SITE_INVALID,
+        )
     return error
+
+
+def _cause(error: ApiError) -> str:
+    """The words of a policy, else the first line of the API server's message."""
+    _, _, words = error.details.partition(_DENIED)
+    return (words or error.details).strip().partition("\n")[0]
 
 
 def _state(jobs: JobDirectory, job: JobManifest) -> JobState | None:

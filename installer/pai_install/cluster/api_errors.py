@@ -17,6 +17,7 @@ _OTHER_REASONS = (
     (re.compile(r"Apply failed with \d+ conflict"), "Conflict"),
     (re.compile(r"the server doesn't have a resource type"), "NoSuchKind"),
     (re.compile(r"no matches for kind"), "NoSuchKind"),
+    (re.compile(r'^The \S+ "[^"]*" is invalid: ', re.MULTILINE), "Invalid"),
     (re.compile(r"timed out waiting for the condition"), "Timeout"),
     (re.compile(r"no answer within|context deadline exceeded|Client\.Timeout"), "Timeout"),
     (re.compile(_WENT_AWAY), NO_ANSWER),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from pai_install.cluster.client import FIELD_MANAGER, Patch, Select
+from pai_install.cluster.client import FIELD_MANAGER, Impersonation, Patch, Select
 from pai_install.cluster.transport import Call
 from pai_install.kube.model import Ref
 from pai_install.kube.objects import JsonObject
@@ -48,6 +48,13 @@ def create(objects: Sequence[JsonObject]) -> Call:
     """New objects."""
     words = ("create", f"--field-manager={FIELD_MANAGER}", "--filename=-", "--output=json")
     return Call(words, _list(objects), timeout_s=300)
+
+
+def dry_run(objects: Sequence[JsonObject], identity: Impersonation | None) -> Call:
+    """New objects in the name of an identity, without making them."""
+    who = (f"--as={identity.user}", *(f"--as-group={group}" for group in identity.groups)) if identity else ()
+    words = ("create", *who, "--dry-run=server", f"--field-manager={FIELD_MANAGER}", "--filename=-", "--output=name")
+    return Call(words, _list(objects), reads=True)
 
 
 def patch(change: Patch) -> Call:

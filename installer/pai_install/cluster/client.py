@@ -87,6 +87,14 @@ class Token:
     until: str
 
 
+@dataclass(frozen=True, slots=True)
+class Impersonation:
+    """A user that a request impersonates, with its groups."""
+
+    user: str
+    groups: tuple[str, ...] = ()
+
+
 # the reason of a request that an API server took and did not answer: it may have been carried out
 NO_ANSWER = "NoAnswer"
 
@@ -147,6 +155,10 @@ class ClusterClient(Protocol):
 
     def create(self, objects: Sequence[JsonObject]) -> tuple[JsonObject, ...]:
         """Makes new objects; one that exists is an ApiError "AlreadyExists"."""
+        ...
+
+    def dry_run(self, objects: Sequence[JsonObject], identity: Impersonation | None = None) -> None:
+        """Asks whether an identity, or the client itself, may create objects. Nothing is created."""
         ...
 
     def patch(self, patches: Sequence[Patch]) -> tuple[JsonObject, ...]:

@@ -9,7 +9,16 @@ from itertools import groupby
 from pai_install.agents.common.values import InvalidJsonError, parse_all
 from pai_install.cluster import calls
 from pai_install.cluster.api_errors import reason_of, refusal
-from pai_install.cluster.client import CommandOutput, Eviction, EvictionOutcome, Patch, Select, Token, WatchEvent
+from pai_install.cluster.client import (
+    CommandOutput,
+    Eviction,
+    EvictionOutcome,
+    Impersonation,
+    Patch,
+    Select,
+    Token,
+    WatchEvent,
+)
 from pai_install.cluster.transport import Answer, Call, Reply, Transport
 from pai_install.errors import PaiError
 from pai_install.kube.model import Ref
@@ -61,6 +70,10 @@ class KubectlClient:
     def create(self, objects: Sequence[JsonObject]) -> tuple[JsonObject, ...]:
         """Makes new objects."""
         return self._changed([calls.create(objects)] if objects else [])
+
+    def dry_run(self, objects: Sequence[JsonObject], identity: Impersonation | None = None) -> None:
+        """Asks whether an identity may create objects."""
+        self._run([calls.dry_run(objects, identity)] if objects else [])
 
     def patch(self, patches: Sequence[Patch]) -> tuple[JsonObject, ...]:
         """Changes objects in order."""

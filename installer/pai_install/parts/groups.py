@@ -15,7 +15,7 @@ from pai_install.storage.objects import closings, secrets, volumes
 from pai_install.users.directory import bindings
 from pai_install.users.policies import policies
 from pai_install.users.quotas import object_quotas
-from pai_install.users.rights import roles
+from pai_install.users.rights import roles, submitter_bindings
 
 
 def has_groups(site: Site) -> bool:
@@ -33,12 +33,13 @@ def group_values(context: Context) -> dict[str, Any]:
     records = context.site.services.job_records.keep_per_group
     namespaces = {group.name: group.namespace for group in groups}
     members = bindings(groups) if directory_of(context.site.services) else ()
+    submitters = submitter_bindings(dict.fromkeys(namespaces.values()))
     logins = context.registries.logins
     return {
         "namespaces": [{"group": name, "name": it} for name, it in namespaces.items() if it != DEFAULT],
         "credentials": list(pull_secrets(logins, namespaces)),
         "accounts": list(accounts(logins, namespaces)),
-        "rights": [*roles(scheduler), *policies(scheduler, namespaces.values()), *members],
+        "rights": [*roles(scheduler), *policies(scheduler, namespaces.values()), *submitters, *members],
         "quotas": list(object_quotas(scheduler, namespaces.values(), records)),
     }
 

@@ -11,7 +11,7 @@ from typing import Any
 from pai_install.scheduling.admission import literal
 from pai_install.site.directory import Directory
 from pai_install.site.groups import PlacedGroup, administrates
-from pai_install.users.model import ADMIN, GROUP, MEMBER
+from pai_install.users.model import ACCOUNT_PREFIX, ADMIN, GROUP, MEMBER
 from pai_install.users.rights import RBAC
 
 Object = dict[str, Any]
@@ -39,6 +39,11 @@ def owner_of(name: str) -> str:
     for old, new in _WORDS:
         found = found.replace(old, new)
     return f"{_LABEL_PREFIX}{found}"
+
+
+def api_user(name: str) -> str:
+    """The name of a user at the API server. name: of a user of ours, or with PREFIX."""
+    return name if name.startswith(PREFIX) else f"{ACCOUNT_PREFIX}{name}"
 
 
 def authenticator(directory: Directory) -> Object:

@@ -10,7 +10,7 @@ from typing import Any
 
 from pai_install.site.services.virtual_clusters import SchedulerType
 from pai_install.users.kinds import LOOKED_AT, LookedAt, kinds_at
-from pai_install.users.model import ADMIN, MEMBER, NAMESPACE
+from pai_install.users.model import ADMIN, MEMBER, NAMESPACE, SUBMITTERS
 
 Object = dict[str, Any]
 
@@ -30,6 +30,18 @@ def roles(scheduler: SchedulerType | None) -> Iterator[Object]:
     }
     yield _role(MEMBER, _of_members(scheduler))
     yield _role(ADMIN, _of_administrators(scheduler))
+
+
+def submitter_bindings(namespaces: Iterable[str]) -> Iterator[Object]:
+    """The rights of members for `job submit`, which asks the API server in the name of any user."""
+    for namespace in namespaces:
+        yield {
+            "apiVersion": f"{RBAC}/v1",
+            "kind": "RoleBinding",
+            "metadata": {"name": "pai-submitters", "namespace": namespace},
+            "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": MEMBER},
+            "subjects": [{"apiGroup": RBAC, "kind": "Group", "name": SUBMITTERS}],
+        }
 
 
 def _of_members(scheduler: SchedulerType | None) -> Iterator[Object]:

@@ -12,7 +12,7 @@ import pytest
 from pai_install.scheduling.job_kinds import KINDS
 from pai_install.users.objects import account, administration, mark, membership
 from pai_install.users.policies import policies
-from pai_install.users.rights import roles
+from pai_install.users.rights import roles, submitter_bindings
 from tests.addons import ROOT, addon_action
 from tests.integration.control_plane import Api, Json, api, programs
 
@@ -53,7 +53,13 @@ def apply_rights(api: Api) -> None:
     for scheduler in ("kueue", "volcano"):
         rights = [*roles(scheduler), *policies(scheduler, NAMESPACES)]
         found |= {f"{one['kind']} {one['metadata']['name']}": merged(found, one) for one in rights}
-    values = {"namespaces": [], "credentials": [], "accounts": [], "rights": list(found.values()), "quotas": []}
+    values = {
+        "namespaces": [],
+        "credentials": [],
+        "accounts": [],
+        "rights": [*found.values(), *submitter_bindings(NAMESPACES)],
+        "quotas": [],
+    }
     for entry in addon_action().objects_of(ROOT / "addons/groups", values, ()):
         api.apply(entry)
 

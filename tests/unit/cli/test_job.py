@@ -17,7 +17,7 @@ from pai_install.app.context import App
 from pai_install.app.frontend import Event, JobChanged
 from pai_install.app.job_submission import JobManifest, JobSubmission, create_jobs, exit_code_of, watch_job
 from pai_install.cli.schema import SCHEMAS
-from pai_install.cluster.client import ApiError
+from pai_install.cluster.client import ApiError, Impersonation
 from pai_install.errors import ExitCode
 from pai_install.jobs.state import JobState
 from pai_install.kube.model import Ref
@@ -187,7 +187,6 @@ def test_several_objects_are_told_of_as_a_list(folder: str, world: World, capsys
             ("--priority", "prod"),
             "oppo is written here, but its priority is prod",
         ),
-        ("containers", "hostPID: true, containers", (), "pods of users have no hostPID"),
         ("batch/v1\nkind: Job", "kubeflow.org/v1\nkind: TFJob", (), "job.yaml:"),
     ],
 )
@@ -200,6 +199,37 @@ def test_objects_that_contradict_what_they_are_given(
         return
     assert found == ExitCode.SITE_INVALID
     assert says in capsys.readouterr().err
+    assert not world.api.objects
+
+
+def test_the_api_server_is_asked_in_the_name_of_the_owner_before_anything_is_created(folder: str, world: World) -> None:
+    assert submit_objects(folder, NATIVE) == ExitCode.OK
+    calls = [(name, subject) for name, subject in world.api.calls if name in ("dry_run", "create")]
+    assert [name for name, _ in calls] == ["dry_run", "dry_run", "create", "create"]
+    identities = [subject[1] for name, subject in calls if name == "dry_run"]
+    assert identities == [Impersonation("system:serviceaccount:pai-users:alice", ("pai-install:submitters",)), None]
+    person = ("--user", "oidc:al_ice@example.org")
+    assert submit(folder, "--group", "nlp", *person, jobName="other") == ExitCode.OK
+    last = [subject[1] for name, subject in world.api.calls if name == "dry_run"][-2]
+    assert last.user == "oidc:al_ice@example.org"
+
+
+@pytest.mark.parametrize(
+    ("reason", "details", "code", "exit_code"),
+    [
+        ("Invalid", "The jobs is invalid: : ValidatingAdmissionPolicy 'a' with binding 'b' denied request: no hostPID",
+         "job-not-permitted", ExitCode.SITE_INVALID),
+        ("Forbidden", "jobs.batch is forbidden: User \"x\" cannot create resource \"jobs\" in API group \"batch\"",
+         "submitter-rights-missing", ExitCode.STEP_FAILED),
+        ("Forbidden", "pods is forbidden: exceeded quota", "job-not-permitted", ExitCode.SITE_INVALID),
+    ],
+)  # fmt: skip
+def test_what_the_policies_reject_is_not_created(
+    folder: str, world: World, capsys: Any, reason: str, details: str, code: str, exit_code: ExitCode
+) -> None:
+    world.api.rejects = ApiError("kubectl create failed", reason=reason, details=details)
+    assert submit_objects(folder, NATIVE) == exit_code
+    assert code in capsys.readouterr().err
     assert not world.api.objects
 
 

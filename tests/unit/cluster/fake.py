@@ -12,6 +12,7 @@ from pai_install.cluster.client import (
     CommandOutput,
     Eviction,
     EvictionOutcome,
+    Impersonation,
     Patch,
     PatchKind,
     Select,
@@ -49,6 +50,7 @@ class FakeCluster:
     """Objects by name; evictions of pods in `protected` are blocked. calls: what was asked, as (method, subject).
 
     makes: what a new object becomes at once, with what its controller makes. refuses: raised when something is created.
+    rejects: raised by a dry run.
     token: what is given for any account.
     """
 
@@ -61,6 +63,7 @@ class FakeCluster:
     waits: bool = True
     makes: Callable[[JsonObject], Sequence[JsonObject]] = lambda item: (item,)
     refuses: PaiError | None = None
+    rejects: PaiError | None = None
     paths: dict[str, str] = field(default_factory=dict)
     token: Token | None = None
 
@@ -98,6 +101,11 @@ class FakeCluster:
         made = [found for item in objects for found in self.makes(item)]
         self.objects.update({ref_of(item): deepcopy(dict(item)) for item in made})
         return tuple(objects)
+
+    def dry_run(self, objects: Sequence[JsonObject], identity: Impersonation | None = None) -> None:
+        self.calls.append(("dry_run", (tuple(objects), identity)))
+        if self.rejects is not None:
+            raise self.rejects
 
     def patch(self, patches: Sequence[Patch]) -> tuple[JsonObject, ...]:
         self.calls.append(("patch", tuple(patches)))

@@ -65,8 +65,8 @@ def test_a_site_without_groups_has_neither(make_site: MakeSite) -> None:
 def test_a_group_has_its_namespace_and_its_logins(site: Site, components: ComponentSet) -> None:
     found = objects(site, components, "groups")
     rights = {name for name in found if "/pai-users" in name} | {"ClusterRole/pai-member", "ClusterRole/pai-admin"}
-    quota = "ResourceQuota/pai-objects"
-    assert set(found) - rights == {"Namespace/vision", "Secret/pai-registries", "ServiceAccount/default", quota}
+    each = {"Namespace/vision", "Secret/pai-registries", "ServiceAccount/default", "ResourceQuota/pai-objects"}
+    assert set(found) - rights == {*each, "RoleBinding/pai-submitters"}
     text = base64.b64decode(found["Secret/pai-registries"]["data"][".dockerconfigjson"])
     assert json.loads(text)["auths"]["harbor.example.com"] == {"auth": base64.b64encode(b"robot:planted-pull").decode()}
 

@@ -10,7 +10,7 @@ import pytest
 from pai_install.jobs.kubernetes import Native
 from pai_install.jobs.place import JobPlace
 from pai_install.jobs.read import read_job_text
-from pai_install.schedulers.admission import refuse
+from pai_install.schedulers.admission import reject
 from pai_install.schedulers.defaulting import contradictions, native_objects
 from pai_install.scheduling.model import Backend
 from tests.unit.jobs.examples import somewhere
@@ -95,7 +95,7 @@ def told(text: str, backend: Backend = "kueue") -> list[str]:
     job = native(text)
     places: dict[str, JobPlace] = {one.name: somewhere(backend) for one in job.jobs}
     contradictions(job, places)
-    refuse(job, places, ["pai-pull-secret"])
+    reject(job, places)
     return [f"{one.line}:{one.column} {one.message}" for document in job.documents for one in document.problems]
 
 
@@ -174,15 +174,6 @@ def test_what_goes_with_a_job_is_marked_too() -> None:
         ),
         ("name: train", "name: train\n  labels: {kueue.x-k8s.io/priority-class: test}", "5:12", "priority is prod"),
         ("{app: own}", "{pai-install/user: bob}", "8:25", "the job is alice's"),
-        ("restartPolicy: Never", "hostNetwork: true", "10:7", "no hostNetwork"),
-        ("restartPolicy: Never", "serviceAccountName: admin", "10:7", "service account default"),
-        ("restartPolicy: Never", "imagePullSecrets: [{name: other}]", "10:27", "the Secret other"),
-        ("emptyDir: ", "hostPath: {path: /}", "14:11", "this is hostPath"),
-        ("alice.key", "bob.key", "15:33", "the Secret bob.key is neither in this file nor alice's"),
-        ("image: b", "image: b, securityContext: {privileged: true}", "12:49", "not privileged"),
-        ("image: b", "image: b, securityContext: {capabilities: {add: [SYS_ADMIN]}}", "12:70", "no other capabilities"),
-        ("image: b", "image: b, ports: [{containerPort: 1, hostPort: 1}]", "12:58", "hostPort"),
-        ("image: b", "image: b, envFrom: [{secretRef: {name: storage}}]", "12:54", "the Secret storage"),
     ],
 )
 def test_what_is_refused_and_where(old: str, new: str, place: str, words: str) -> None:

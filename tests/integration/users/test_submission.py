@@ -1,0 +1,138 @@
+"""`job submit` on a real API server with kubectl: policies judge jobs in the name of their owner."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Generator, Sequence
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+
+from pai_install.cluster.client import ApiError, Impersonation
+from pai_install.cluster.kubectl import KubectlClient
+from pai_install.cluster.transport import Answer, Call, Reply
+from pai_install.jobs.dry_run import without_secrets
+from pai_install.scheduling.job_kinds import kind_of
+from pai_install.scheduling.model import Backend
+from pai_install.users.directory import api_user, owner_of
+from pai_install.users.model import OWNER, SUBMITTERS
+from tests.integration.control_plane import Json
+from tests.integration.users.conftest import Users
+from tests.integration.users.test_rights import POD, job, template
+from tests.jobs import CASES, compiled
+
+PERSON = "oidc:eve@example.org"
+OWN_SECRET = {
+    **POD,
+    "volumes": [{"name": "key", "secret": {"secretName": "key"}}],
+    "imagePullSecrets": [{"name": "key"}],
+    "containers": [
+        {
+            "name": "main",
+            "image": "none",
+            "volumeMounts": [{"name": "key", "mountPath": "/key"}],
+            "envFrom": [{"secretRef": {"name": "key"}}],
+            "env": [{"name": "KEY", "valueFrom": {"secretKeyRef": {"name": "key", "key": "key"}}}],
+        }
+    ],
+}
+ATTACKS: dict[str, Json] = {
+    "the machine's network": {**POD, "hostNetwork": True},
+    "another service account": {**POD, "serviceAccountName": "admin"},
+    "a folder of the machine": {**POD, "volumes": [{"name": "root", "hostPath": {"path": "/"}}]},
+    "the Secret of another": {**POD, "volumes": [{"name": "key", "secret": {"secretName": "bob.key"}}]},
+    "the login of another": {**POD, "imagePullSecrets": [{"name": "other"}]},
+    "a privileged container": {
+        **POD,
+        "containers": [{"name": "main", "image": "none", "securityContext": {"privileged": True}}],
+    },
+}
+
+
+class LocalTransport:
+    """Runs kubectl here, as the administrator."""
+
+    def __init__(self, kubectl: Path, kubeconfig: Path) -> None:
+        self._words = [str(kubectl), f"--kubeconfig={kubeconfig}"]
+
+    def run(self, calls: Sequence[Call]) -> Reply:
+        """Makes the calls."""
+        return Reply("here", tuple(map(self._answer, calls)))
+
+    def _answer(self, call: Call) -> Answer:
+        words = [*self._words, *call.argv]
+        done = subprocess.run(words, input=call.stdin, capture_output=True, text=True, check=False, timeout=60)
+        return Answer(done.returncode, done.stdout, done.stderr)
+
+    def lines(self, call: Call) -> Generator[str]:
+        """Not needed here."""
+        raise NotImplementedError
+
+
+@pytest.fixture(scope="module")
+def client(users: Users, programs: dict[str, Path]) -> KubectlClient:
+    return KubectlClient(LocalTransport(programs["kubectl"], users.admin.kubeconfig("admin", users.admin.token)))
+
+
+def submitted(client: KubectlClient, user: str, spec: Json, group: str = SUBMITTERS, owner: str = "") -> str:
+    """Why a job is rejected; empty where it is not."""
+    it: Any = job("jobs.batch", "train", owner or owner_of(user), template(owner or owner_of(user), deepcopy(spec)))
+    try:
+        client.dry_run([without_secrets(it, {"key"})], Impersonation(api_user(user), (group,)))
+    except ApiError as error:
+        return f"{error.reason}: {error.details}"
+    return ""
+
+
+@pytest.mark.parametrize("user", ["alice", "carol", "nobody-yet", "Root_User", PERSON])
+@pytest.mark.parametrize("spec", [POD, OWN_SECRET], ids=["plain", "own-secret"])
+def test_a_job_in_the_name_of_anybody_passes_and_is_not_created(
+    users: Users, client: KubectlClient, user: str, spec: Json
+) -> None:
+    """Members of the group, users of other groups, and persons that are no users of the cluster."""
+    assert submitted(client, user, spec) == ""
+    assert users.admin.ask("GET", "/apis/batch/v1/namespaces/vision/jobs")["items"] == []
+
+
+@pytest.mark.parametrize("user", ["alice", "nobody-yet", PERSON])
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_policies_reject_it_in_the_name_of_anybody(client: KubectlClient, user: str, attack: str) -> None:
+    why = submitted(client, user, ATTACKS[attack])
+    assert why.startswith("Invalid: ")
+    assert "denied request: " in why
+
+
+def test_a_job_of_another_owner_is_rejected(client: KubectlClient) -> None:
+    assert "denied request: " in submitted(client, "alice", POD, owner="bob")
+
+
+def test_a_cluster_without_the_binding_says_so(client: KubectlClient) -> None:
+    assert " cannot create resource " in submitted(client, "nobody-yet", POD, group="none")
+
+
+def test_a_secret_that_exists_is_no_companion(users: Users, client: KubectlClient) -> None:
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "theirs", "namespace": "vision"}}
+    client.dry_run([secret])
+    users.admin.apply(secret)
+    with pytest.raises(ApiError) as caught:
+        client.dry_run([secret])
+    assert caught.value.reason == "AlreadyExists"
+    assert OWNER not in secret["metadata"]
+
+
+@pytest.mark.parametrize("backend", ["kueue", "volcano"])
+@pytest.mark.parametrize("case", CASES)
+def test_compiled_jobs_pass_the_policies_of_their_owner(client: KubectlClient, case: str, backend: Backend) -> None:
+    objects = list(YAML(typ="safe").load_all(compiled(case, backend)))
+    secrets = {one["metadata"]["name"] for one in objects if one["kind"] == "Secret"}
+    # the kinds of this API server have one version, and no capital letters inside
+    jobs = [
+        {**one, "apiVersion": f"{one['apiVersion'].partition('/')[0]}/v1", "kind": one["kind"].capitalize()}
+        for one in objects
+        if kind_of(one)
+    ]
+    assert jobs
+    client.dry_run([without_secrets(one, secrets) for one in jobs], Impersonation(api_user("alice"), (SUBMITTERS,)))
