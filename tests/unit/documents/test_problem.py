@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from pai_install.documents.problem import Problem, SiteInvalid, dotted, printable, short, text_lines
 from pai_install.errors import ExitCode
@@ -11,8 +12,8 @@ ERROR = Problem("x/layout.yaml", 12, 5, "machine-list[3].hostip", "error", "site
 WARNING = Problem("x/config.yaml", 1, 1, "", "warning", "site.x", "is odd")
 
 
-def test_a_problem_is_one_line_that_editors_can_follow() -> None:
-    assert str(ERROR) == "x/layout.yaml:12:5: machine-list[3].hostip: is none"
+def test_a_problem_is_one_line_that_editors_can_follow(snapshot: SnapshotAssertion) -> None:
+    assert str(ERROR) == snapshot
     assert str(WARNING) == "x/config.yaml:1:1: is odd"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from pai_install.documents.document import Document
 from pai_install.documents.parse import parse_document
@@ -35,9 +36,9 @@ def test_known_keys_at_every_level(path: tuple[str | int, ...], some: str) -> No
     assert some in known_keys(LayoutFile, path)
 
 
-def test_the_nearest_name_is_offered() -> None:
-    assert did_you_mean("hostnam", ["hostname", "hostip"]) == "did you mean hostname?"
-    assert did_you_mean("zzz", ["b", "a"]) == "known here: a, b"
+def test_the_nearest_name_is_offered(snapshot: SnapshotAssertion) -> None:
+    assert did_you_mean("hostnam", ["hostname", "hostip"]) == snapshot
+    assert did_you_mean("zzz", ["b", "a"]) == snapshot
     assert did_you_mean("zzz", [f"key{number}" for number in range(50)]) == ""
     assert nearest("x" * 10_000, ["hostname"]) == ""
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from pai_install.agents.common.utilization import CONDITION
 from pai_install.jobs.anomalies import abnormal, duration, unknown
@@ -59,15 +60,13 @@ def test_what_runs_for_long(after: timedelta, says: list[str]) -> None:
     assert told(running("2026-01-01T00:00:00Z"), after=after) == says
 
 
-def test_a_gang_runs_since_its_first_pod() -> None:
-    assert told(running("2026-01-05T00:00:00Z", "2026-01-01T00:00:00Z"), after=6 * DAYS) == [
-        "runs for 6 days and holds 8 GPUs"
-    ]
+def test_a_gang_runs_since_its_first_pod(snapshot: SnapshotAssertion) -> None:
+    assert told(running("2026-01-05T00:00:00Z", "2026-01-01T00:00:00Z"), after=6 * DAYS) == snapshot
 
 
-def test_what_has_ended_holds_no_gpu() -> None:
+def test_what_has_ended_holds_no_gpu(snapshot: SnapshotAssertion) -> None:
     ended = [since("2026-01-01T00:00:00Z", *where, phase="Succeeded" if where[1] else "Running") for where in PODS]
-    assert told(stands(job(), *ended), after=6 * DAYS) == ["runs for 6 days and holds 4 GPUs"]
+    assert told(stands(job(), *ended), after=6 * DAYS) == snapshot
 
 
 def test_the_longest_comes_first_and_what_long_is_says_the_site() -> None:
@@ -91,9 +90,9 @@ def test_a_start_that_is_unknown_is_not_guessed() -> None:
 HOUR = timedelta(hours=1)
 
 
-def test_what_has_its_gpus_for_nothing() -> None:
+def test_what_has_its_gpus_for_nothing(snapshot: SnapshotAssertion) -> None:
     found = running("2026-01-01T00:00:00Z", idle_s=3600)
-    assert told(found, after=HOUR) == ["8 GPUs under 10 % busy for 60 minutes, 3 % at most"]
+    assert told(found, after=HOUR) == snapshot
     assert told(replace(found, warned="it will be stopped"), after=HOUR)[0].endswith("at most; it was warned")
     assert told(running("2026-01-01T00:00:00Z", idle_s=3599), after=HOUR) == []
 
@@ -130,11 +129,11 @@ def test_pods_that_hold_no_gpu_need_not_be_known() -> None:
     assert len(told(stands(job(), *starts), after=HOUR)) == 1
 
 
-def test_a_notebook_that_nobody_uses() -> None:
+def test_a_notebook_that_nobody_uses(snapshot: SnapshotAssertion) -> None:
     found = replace(running("2026-01-01T00:00:00Z", idle_s=3600), notebook=True)
     assert told(found, after=HOUR) == []
     found = replace(running("2026-01-01T00:00:00Z", idle_s=7200), notebook=True)
-    assert told(found, after=HOUR) == ["no one uses this notebook: 8 GPUs under 10 % busy for 2 hours, 3 % at most"]
+    assert told(found, after=HOUR) == snapshot
 
 
 @pytest.mark.parametrize(

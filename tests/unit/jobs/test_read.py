@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from pai_install.jobs.kubernetes import Native
 from pai_install.jobs.model import Job, JobMount, JobPort, PullLogin
@@ -321,9 +322,9 @@ def test_kinds_of_kubernetes(text: str, roles: list[tuple[str, int]], queue: str
     assert reading.job.jobs[0].queue == queue
 
 
-def test_only_what_goes_with_a_job() -> None:
+def test_only_what_goes_with_a_job(snapshot: SnapshotAssertion) -> None:
     reading = read("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n")
-    assert [one.message for one in reading.problems] == ["holds no job, only what goes with one"]
+    assert [one.message for one in reading.problems] == snapshot
 
 
 def test_a_file_that_is_not_there_or_too_large(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from pai_install.errors import ExitCode
 from pai_install.lab import archive
@@ -45,9 +46,9 @@ def test_an_archive_that_does_not_answer_is_named_with_the_reason(monkeypatch: p
     assert told.message.startswith("the dev box cannot reach Ubuntu's archive of noble: ")
 
 
-def test_silence_of_the_program_is_a_reason_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_silence_of_the_program_is_a_reason_too(monkeypatch: pytest.MonkeyPatch, snapshot: SnapshotAssertion) -> None:
     monkeypatch.setattr(archive, "run", lambda argv, **_options: Completed(tuple(map(str, argv)), 1, "", ""))
-    assert unreachable(NOBLE) == "apt-helper ends with 1"
+    assert unreachable(NOBLE) == snapshot
 
 
 def of_keyring(path: Path) -> AptAccess:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from pai_install.lab import names, plan
 from pai_install.lab.cgroups import Hierarchy
@@ -73,11 +74,13 @@ def test_another_sites_subnet_is_refused(spec: LabSpec) -> None:
         open_ledger(replace(spec, state_dir=spec.state_dir / "other"))
 
 
-def test_the_subnet_of_a_site_that_is_gone_is_refused_with_the_way_out(spec: LabSpec, tmp_path: Path) -> None:
+def test_the_subnet_of_a_site_that_is_gone_is_refused_with_the_way_out(
+    spec: LabSpec, tmp_path: Path, snapshot: SnapshotAssertion
+) -> None:
     open_ledger(replace(spec, state_dir=tmp_path / "gone" / ".pai"))
     with raises("lab-subnet-of-deleted-site") as refused:
         open_ledger(spec)
-    assert refused.value.remedy == "run lab down: it removes labs whose site folder is gone, too"
+    assert refused.value.remedy == snapshot
 
 
 def test_names_that_somebody_else_uses_are_refused_and_nothing_is_written(

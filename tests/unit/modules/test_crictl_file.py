@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
+from syrupy.assertion import SnapshotAssertion
 
 from .conftest import Run
 
@@ -51,11 +52,11 @@ def test_endpoints_are_containerds_and_other_keys_stay(
     assert path.read_text() == text
 
 
-def test_endpoint_that_is_set_again_is_drift(run_module: Run, managed: Any, item: dict[str, Any]) -> None:
+def test_endpoint_that_is_set_again_is_drift(
+    run_module: Run, managed: Any, item: dict[str, Any], snapshot: SnapshotAssertion
+) -> None:
     expected = run_module("pai_files", files=[item])["managed"]
     assert managed.drift(expected) == []
     path = Path(item["path"])
     path.write_text(path.read_text() + "runtime-endpoint: unix:///run/other.sock\n")
-    assert managed.drift(expected) == [
-        f"{path} has the line 'runtime-endpoint: unix:///run/other.sock' again",
-    ]
+    assert managed.drift(expected) == snapshot

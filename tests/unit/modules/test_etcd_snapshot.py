@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from tests.unit.modules.conftest import load
 
@@ -69,7 +70,12 @@ def test_an_etcd_that_does_not_answer_is_asked_for_nothing(snapshots: Any, etcdc
 
 
 def test_the_oldest_go(
-    snapshots: Any, etcdctl: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+    snapshots: Any,
+    etcdctl: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Any,
+    snapshot: SnapshotAssertion,
 ) -> None:
     folder = tmp_path / "kept"
     folder.mkdir()
@@ -84,7 +90,7 @@ def test_the_oldest_go(
     etcdctl.write_bytes(b"")
     assert snapshots.main() == 1
     assert len([*folder.iterdir()]) == 3
-    assert "there is no snapshot of etcd" in capsys.readouterr().err
+    assert capsys.readouterr().err == snapshot
 
 
 def test_one_that_was_kept_is_copied(

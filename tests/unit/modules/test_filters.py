@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
+from syrupy.assertion import SnapshotAssertion
 
 from tests.ansible_path import module_util
 
@@ -58,7 +59,9 @@ def test_containerd_on_an_empty_machine(filters: Any, facts: dict[str, Any]) -> 
     assert config["plugins"][filters.CRI_IMAGES]["pinned_images"]["sandbox"] == "r/pause:1"
 
 
-def test_containerd_keeps_what_the_admin_wrote(filters: Any, facts: dict[str, Any]) -> None:
+def test_containerd_keeps_what_the_admin_wrote(
+    filters: Any, facts: dict[str, Any], snapshot: SnapshotAssertion
+) -> None:
     text = """version = 3
 # big images live on the fast disk
 root = "/fast/containerd"
@@ -72,7 +75,7 @@ disabled_plugins = ["cri", "io.containerd.snapshotter.v1.zfs"]
 """
     merged = filters.containerd_config({"text": text, "version": 4}, filters.containerd_patch(RUNTIME, facts))
     config = tomllib.loads(merged)
-    assert "# big images live on the fast disk" in merged
+    assert merged == snapshot
     assert config["root"] == "/fast/containerd"
     assert config["disabled_plugins"] == ["io.containerd.snapshotter.v1.zfs"]
     runtime = config["plugins"]["io.containerd.cri.v1.runtime"]
@@ -312,13 +315,13 @@ def test_toolkit_believes_a_containers_environment_only_where_the_site_says_so(f
     assert tomllib.loads(filters.toolkit_config("", everyone=everyone)) == {ASKED: everyone, BY_MOUNT: True}
 
 
-def test_toolkit_keeps_what_the_admin_wrote(filters: Any) -> None:
+def test_toolkit_keeps_what_the_admin_wrote(filters: Any, snapshot: SnapshotAssertion) -> None:
     merged = filters.toolkit_config(TOOLKIT, everyone=False)
     document = tomllib.loads(merged)
     assert (document[ASKED], document[BY_MOUNT]) == (False, True), "keys of the whole file, of no table"
     assert document["disable-require"] is False
     assert document["nvidia-container-runtime"] == {"mode": "auto"}
-    assert "# what our admin wants" in merged
+    assert merged == snapshot
     assert filters.toolkit_config(merged, everyone=False) == merged
 
 

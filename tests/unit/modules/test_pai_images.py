@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from tests.ansible_path import module_util
 
@@ -194,12 +195,14 @@ def test_machine_that_cannot_pull_says_which_image_and_keeps_its_tags(containerd
     assert containerd.images == {PAUSE["name"]: (B, {})}
 
 
-def test_containerd_that_does_not_answer_is_named(containerd: Containerd, run_module: Run, managed: Any) -> None:
+def test_containerd_that_does_not_answer_is_named(
+    containerd: Containerd, run_module: Run, managed: Any, snapshot: SnapshotAssertion
+) -> None:
     containerd.answers = False
     with pytest.raises(ModuleFailedError, match="cannot be seen: ctr: failed to dial: no such file"):
         run_module("pai_images", images=[PAUSE])
     expected = [{"kind": "image", **PAUSE}, {"kind": "image", **ETCD}]
-    assert managed.drift(expected) == ["the images of the system cannot be seen: ctr: failed to dial: no such file"]
+    assert managed.drift(expected) == snapshot
 
 
 def test_drift_names_what_became_of_an_image(containerd: Containerd, run_module: Run, managed: Any) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 
 def test_file_that_is_as_recorded_has_not_drifted(managed: Any, tmp_path: Path) -> None:
@@ -33,7 +34,9 @@ def test_file_that_was_touched_is_named(managed: Any, tmp_path: Path, damage: An
     assert managed.drift([expectation]) == [f"{path} {sentence}"]
 
 
-def test_other_lines_of_a_file_with_a_block_are_the_admins(managed: Any, tmp_path: Path) -> None:
+def test_other_lines_of_a_file_with_a_block_are_the_admins(
+    managed: Any, tmp_path: Path, snapshot: SnapshotAssertion
+) -> None:
     path = tmp_path / "hosts"
     path.write_text("127.0.0.1 localhost\n# BEGIN pai-install\n10.0.0.1 a\n# END pai-install\n")
     expectation = {
@@ -45,16 +48,16 @@ def test_other_lines_of_a_file_with_a_block_are_the_admins(managed: Any, tmp_pat
     path.write_text(path.read_text() + "10.9.9.9 printer\n")
     assert managed.drift([expectation]) == []
     path.write_text(path.read_text().replace("10.0.0.1 a", "10.0.0.1 b"))
-    assert managed.drift([expectation]) == [f"the block of pai-install in {path} was changed by hand"]
+    assert managed.drift([expectation]) == snapshot
     path.write_text("127.0.0.1 localhost\n")
-    assert managed.drift([expectation]) == [f"the block of pai-install in {path} is missing"]
+    assert managed.drift([expectation]) == snapshot
 
 
-def test_line_that_came_back_is_shown(managed: Any, tmp_path: Path) -> None:
+def test_line_that_came_back_is_shown(managed: Any, tmp_path: Path, snapshot: SnapshotAssertion) -> None:
     path = tmp_path / "fstab"
     path.write_text("/dev/sda2 none swap sw 0 0\n")
     expectation = {"kind": "nomatch", "path": str(path), "regexp": r"^\S+ none swap .*$"}
-    assert managed.drift([expectation]) == [f"{path} has the line '/dev/sda2 none swap sw 0 0' again"]
+    assert managed.drift([expectation]) == snapshot
 
 
 def test_sysctl_is_compared_with_the_kernel(managed: Any) -> None:
@@ -64,7 +67,7 @@ def test_sysctl_is_compared_with_the_kernel(managed: Any) -> None:
     assert problems == [f"kernel.ostype is {value} instead of Plan 9"]
 
 
-def test_missing_unit_and_package_are_named(managed: Any) -> None:
+def test_missing_unit_and_package_are_named(managed: Any, snapshot: SnapshotAssertion) -> None:
     found = managed.drift(
         [
             {"kind": "unit", "name": "pai-no-such.service", "enabled": True, "active": True},
@@ -72,14 +75,14 @@ def test_missing_unit_and_package_are_named(managed: Any) -> None:
         ]
     )
     assert found[0].startswith("pai-no-such.service is ")
-    assert found[1] == "package pai-no-such-package is not installed"
+    assert found[1] == snapshot
 
 
 def test_sysctl_names_with_interfaces(managed: Any) -> None:
     assert managed.sysctl_path("net.ipv4.conf.eth0/100.rp_filter") == "/proc/sys/net/ipv4/conf/eth0.100/rp_filter"
 
 
-def test_readers_of_what_has_drifted(managed: Any, tmp_path: Path) -> None:
+def test_readers_of_what_has_drifted(managed: Any, tmp_path: Path, snapshot: SnapshotAssertion) -> None:
     """Only units that read one of the files: what a repair will restart."""
     path = str(tmp_path / "daemon.json")
     expected = [
@@ -92,11 +95,7 @@ def test_readers_of_what_has_drifted(managed: Any, tmp_path: Path) -> None:
     assert managed.readers(expected) == ["a.service", "b.service", "c.service"]
     assert managed.readers(expected, {path}) == ["a.service", "c.service"]
     pod = {"kind": "file", "path": "/etc/kubernetes/manifests/etcd.yaml", "restarts": "the static pod etcd"}
-    assert managed.restarts([*expected, pod], [expected[0], pod, pod]) == [
-        "a.service",
-        "c.service",
-        "the static pod etcd",
-    ]
+    assert managed.restarts([*expected, pod], [expected[0], pod, pod]) == snapshot
     Path(path).write_text("{}")
     assert [item for item, _problem in managed.drifted(expected[:1])] == expected[:1]
 
@@ -126,10 +125,10 @@ def test_what_must_be_there_may_also_have_to_hold_something(managed: Any, tmp_pa
     assert managed.drift(expected) == []
 
 
-def test_folder_in_the_place_of_a_file_is_named(managed: Any, tmp_path: Path) -> None:
+def test_folder_in_the_place_of_a_file_is_named(managed: Any, tmp_path: Path, snapshot: SnapshotAssertion) -> None:
     """containerd makes one for a mount whose file is gone."""
     path = tmp_path / "scheduler.conf"
     path.mkdir()
     file = {"kind": "file", "path": str(path), "sha256": "x", "mode": "0600"}
-    assert managed.drift([{"kind": "present", "path": str(path), "filled": True}]) == [f"{path} is not a file"]
-    assert managed.drift([file]) == [f"{path} is not a file"]
+    assert managed.drift([{"kind": "present", "path": str(path), "filled": True}]) == snapshot
+    assert managed.drift([file]) == snapshot

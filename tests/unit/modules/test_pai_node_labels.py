@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from syrupy.assertion import SnapshotAssertion
 
 Library = Callable[[str], Any]
 
@@ -93,15 +94,17 @@ def test_patch_converges_in_one_step_and_forgets_what_was_ours(
     assert state["metadata"]["labels"] == {**strangers, **second}
 
 
-def test_drift_names_what_the_node_lacks(managed: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_drift_names_what_the_node_lacks(
+    managed: Any, monkeypatch: pytest.MonkeyPatch, snapshot: SnapshotAssertion
+) -> None:
     seen = node({"rack": "r2"}, [{"key": "t", "effect": "NoExecute"}])
     monkeypatch.setattr(managed.Kubectl, "get", lambda *_words, **_limits: seen)
     expected = {"kind": "node", "name": "w", "labels": {"rack": "r1"}, "taints": ["t=1:NoExecute"]}
-    assert managed.drift([expected]) == ["node w lacks label rack=r1, taint t=1:NoExecute"]
+    assert managed.drift([expected]) == snapshot
     assert managed.drift([{**expected, "labels": {"rack": "r2"}, "taints": ["t:NoExecute"]}]) == []
 
     def silent(*_words: str, **_limits: float) -> Any:
         raise managed.KubectlError("connection refused")
 
     monkeypatch.setattr(managed.Kubectl, "get", silent)
-    assert managed.drift([expected]) == ["node w cannot be seen in the cluster"]
+    assert managed.drift([expected]) == snapshot

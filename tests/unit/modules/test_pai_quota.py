@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from tests.ansible_path import module_util
 
@@ -101,11 +102,11 @@ def test_users_are_the_folders_and_nothing_else(tmp_path: Path) -> None:
     assert QUOTA.looked_at(f"{tmp_path}/none", MIB, each=True) == []
 
 
-def test_drift_names_the_folder(kernel: dict[int, bytes], tmp_path: Path) -> None:
+def test_drift_names_the_folder(kernel: dict[int, bytes], tmp_path: Path, snapshot: SnapshotAssertion) -> None:
     for name in ("alice", "bob"):
         (tmp_path / name).mkdir()
     item = {"path": str(tmp_path), "size": MIB, "each": True}
-    assert "keeps no project quotas: mount it with the option prjquota" in QUOTA.problem(item)
+    assert QUOTA.problem(item) == snapshot
     kernel[0x5805] = struct.pack("=bxHb", 1, 0x30, 0)
-    assert QUOTA.problem(item) == f"{tmp_path}/alice and 1 more without the quota of {MIB} bytes"
+    assert QUOTA.problem(item) == snapshot
     assert QUOTA.problem({**item, "path": f"{tmp_path}/alice"}) == ""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from tests.ansible_path import PLAYBOOKS, module_util
 from tests.unit.modules.conftest import load
@@ -183,11 +184,13 @@ def test_a_worker_whose_mount_is_broken_is_named_and_the_others_are_not_held_up(
     assert two["value"].endswith("reason given by server: No such file or directory")
 
 
-def test_a_mount_that_hangs_ends_with_its_time_and_its_pod_goes_by_force(storages: Cluster) -> None:
+def test_a_mount_that_hangs_ends_with_its_time_and_its_pod_goes_by_force(
+    storages: Cluster, snapshot: SnapshotAssertion
+) -> None:
     storages.has(one="hangs writing", two="succeeded")
     assert storages.test() == [("storage-use", "FAIL", "one"), ("storage-use", "PASS", "two")]
     (one,) = [row for row in storages.result["findings"] if row["subject"] == "one"]
-    assert one["message"] == "data is mounted, and hangs: writing did not end within 2 s"
+    assert one["message"] == snapshot
     assert storages.asked("--force")
     assert len(storages.asked("logs ")) == 1
 

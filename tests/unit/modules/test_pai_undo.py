@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from syrupy.assertion import SnapshotAssertion
 
 from tests.ansible_path import module_util
 
@@ -101,14 +102,16 @@ def test_check_mode_says_the_same_and_does_nothing(places: Path, files: Run, und
     assert undo(expected).actions == said
 
 
-def test_lines_that_were_put_out_of_use_are_back(places: Path, files: Run, undo: Callable[..., Any]) -> None:
+def test_lines_that_were_put_out_of_use_are_back(
+    places: Path, files: Run, undo: Callable[..., Any], snapshot: SnapshotAssertion
+) -> None:
     path = places / "chrony.conf"
     path.write_text("pool 2.debian.pool.ntp.org iburst\nkeyfile /etc/chrony/keys\n")
     rule = {"regexp": r"^(pool \S+ .*)$", "replacement": r"# not used in this cluster (pai-install): \1"}
     expected = files({"path": str(path), "replace": [rule], "backup": True})
     assert "# not used" in path.read_text()
     undo(expected)
-    assert path.read_text() == "pool 2.debian.pool.ntp.org iburst\nkeyfile /etc/chrony/keys\n"
+    assert path.read_text() == snapshot
     assert [one.name for one in places.iterdir()] == ["chrony.conf"]
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from pai_install.preflight.evidence import PreflightEvidence, parse_evidence
 from tests.ansible_path import module_util
@@ -261,7 +262,9 @@ def test_swap_that_would_come_back(machine: Any, monkeypatch: pytest.MonkeyPatch
     }
 
 
-def test_a_docker_that_does_not_run_is_not_asked(machine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_docker_that_does_not_run_is_not_asked(
+    machine: Any, monkeypatch: pytest.MonkeyPatch, snapshot: SnapshotAssertion
+) -> None:
     asked: list[Any] = []
     monkeypatch.setattr(machine, "active_units", lambda _units: [])
     monkeypatch.setattr(machine, "command", asked.append)
@@ -272,7 +275,7 @@ def test_a_docker_that_does_not_run_is_not_asked(machine: Any, monkeypatch: pyte
     monkeypatch.setattr(machine, "read", lambda _path: "{broken")
     assert "Expecting" in machine.docker()["daemon_json"]
     monkeypatch.setattr(machine, "read", lambda _path: "[]")
-    assert machine.docker()["daemon_json"] == "it is not a mapping"
+    assert machine.docker()["daemon_json"] == snapshot
 
 
 @pytest.mark.parametrize(

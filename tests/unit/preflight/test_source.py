@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from pai_install.checks.verdict import Verdict
 from pai_install.components.model import PinnedComponent
@@ -71,20 +72,20 @@ def test_modules_come_through_the_first_proxy(
     assert seen == asked
 
 
-def test_what_this_box_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_this_box_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, snapshot: SnapshotAssertion) -> None:
     monkeypatch.setattr(source, "missing", lambda _packages: ("gcc", "libc6-dev"))
     site = read_site(tmp_path / "s", config=CONFIG + "component_source: modules\n")
     found = source_finding(site, cache=tmp_path / "cache", probe=lambda _url: "")
     assert found.verdict is Verdict.FAIL
     assert "gcc, libc6-dev" in found.message
-    assert found.remedy == "sudo apt-get install gcc libc6-dev"
+    assert found.remedy == snapshot
 
 
-def test_an_image_file_that_is_not_there(tmp_path: Path) -> None:
+def test_an_image_file_that_is_not_there(tmp_path: Path, snapshot: SnapshotAssertion) -> None:
     site = read_site(tmp_path / "s", config=CONFIG + "component_images: {hivedscheduler: gone.tar}\n")
     found = source_finding(site, cache=tmp_path / "cache", probe=lambda _url: "")
     assert found.verdict is Verdict.FAIL
-    assert "gone.tar cannot be read as an image" in found.message
+    assert found.message == snapshot
 
 
 def test_a_bundle_that_is_not_there(tmp_path: Path) -> None:
@@ -94,12 +95,14 @@ def test_a_bundle_that_is_not_there(tmp_path: Path) -> None:
     assert "gone.tar" in found.message
 
 
-def test_what_upstream_lacks_for_arm64_is_said_with_its_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_upstream_lacks_for_arm64_is_said_with_its_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, snapshot: SnapshotAssertion
+) -> None:
     monkeypatch.setattr("pai_install.components.choose.box_architecture", lambda: "arm64")
     site = read_site(tmp_path / "s", STORING, CONFIG + "component_source: upstream\n", STORAGES)
     found = source_finding(site, cache=tmp_path / "cache", ask=lambda _releases, _picks: {})
     assert found.verdict is Verdict.FAIL
-    assert "lacks for arm64: rsync 2.3 (no public record says" in found.message
+    assert found.message == snapshot
     assert "component_images" in found.remedy
 
 

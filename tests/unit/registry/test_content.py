@@ -6,6 +6,7 @@ import base64
 from pathlib import Path
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from pai_install.registry.content import (
     Content,
@@ -32,10 +33,10 @@ def cache_of(folder: Path, config: str) -> Cache:
     return cache
 
 
-def test_it_is_in_a_folder_or_in_azure(tmp_path: Path) -> None:
+def test_it_is_in_a_folder_or_in_azure(tmp_path: Path, snapshot: SnapshotAssertion) -> None:
     assert content_of(cache_of(tmp_path, ON)) == IN_FOLDER
     assert content_of(cache_of(tmp_path, f"{CONFIG}enable_docker_cache: true\n{ACCOUNT}")) == IN_AZURE
-    assert str(IN_AZURE) == "Azure account acc, container dockerregistry"
+    assert str(IN_AZURE) == snapshot
     assert content_of_variables("/x", {}) == Content(folder="/x")
     azure = {"account": "acc", "access_key": KEY, "container": "dockerregistry", "endpoint": ""}
     assert content_of_variables("/x", azure) == IN_AZURE

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from pai_install.cluster.client import NoClusterError
 from pai_install.cluster.read import mounts
@@ -84,12 +85,12 @@ def test_what_was_made_by_hand_is_generation_one_under_its_own_names(folder: Pat
     assert (again.rotations, said) == (site.rotations, [])
 
 
-def test_another_place_is_refused_before_anything_is_made(folder: Path) -> None:
+def test_another_place_is_refused_before_anything_is_made(folder: Path, snapshot: SnapshotAssertion) -> None:
     site, said, findings = adopted(folder, by_hand("/other"), observed())
     assert (site.rotations, said) == ({}, [])
     error = adoption_refusal(findings)
     assert error.exit_code == ExitCode.PREFLIGHT_FAILED
-    assert "another place than storage data" in error.details
+    assert error.details == snapshot
 
 
 @pytest.mark.parametrize("observation", [observed("new"), observed(joined=False), Observation(INVENTORY, {})])

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from pai_install.checks.finding import Finding
 from pai_install.checks.verdict import Verdict
@@ -47,7 +48,7 @@ def test_empty_plan_starts_no_engine(kit: Any) -> None:
     assert [type(notice) for notice in listener.notices] == [RunStarted, RunFinished]
 
 
-def test_dead_host_is_dropped_named_and_stops_nobody(kit: Any) -> None:
+def test_dead_host_is_dropped_named_and_stops_nobody(kit: Any, snapshot: SnapshotAssertion) -> None:
     base = kit.done(*(kit.event("ok", host) for host in ("master", "one")),
                     kit.event("unreachable", "two", msg="No route to host"), dark=["two"], rc=4)  # fmt: skip
     engine = kit.engine({"base.yml": base, "workers.yml": kit.fine("one", "two"), "verify.yml": kit.fine(*ALL)})
@@ -61,10 +62,10 @@ def test_dead_host_is_dropped_named_and_stops_nobody(kit: Any) -> None:
     assert [request.limit for request in engine.requests] == [ALL, ("one",), ("master", "one")]
     assert outcome.exit_code is ExitCode.UNREACHABLE
     assert outcome.left == {"two": ("Base", "Workers", "Verify")}
-    assert outcome.phases[1].hosts["two"].why == "unreachable in step base"
+    assert outcome.phases[1].hosts["two"].why == snapshot
     assert outcome.counts["two"] == Counts(unreachable=1, tasks=1)
     (failure,) = outcome.failures
-    assert (failure.host, failure.message) == ("two", "No route to host")
+    assert (failure.host, failure.message) == snapshot
     assert failure.remedy
 
 
@@ -77,7 +78,7 @@ def test_failed_host_beats_an_unreachable_one(kit: Any) -> None:
     assert outcome.exit_code is ExitCode.STEP_FAILED
 
 
-def test_failing_control_plane_stops_what_needs_it_and_nothing_else(kit: Any) -> None:
+def test_failing_control_plane_stops_what_needs_it_and_nothing_else(kit: Any, snapshot: SnapshotAssertion) -> None:
     broken = kit.done(kit.event("failed", "master", msg="no"), failures=["master"], rc=2)
     engine = kit.engine({"control.yml": broken, "workers.yml": kit.fine("one"), "time.yml": kit.fine("one", "two")})
     plan = kit.plan(
@@ -88,7 +89,7 @@ def test_failing_control_plane_stops_what_needs_it_and_nothing_else(kit: Any) ->
     outcome = kit.run(plan, engine, [])
     assert [request.playbook for request in engine.requests] == ["control.yml", "time.yml"]
     assert statuses(outcome)["workers"] == {"one": "left", "two": "left"}
-    assert outcome.phases[1].hosts["one"].why == "step control succeeded on no machine"
+    assert outcome.phases[1].hosts["one"].why == snapshot
     assert statuses(outcome)["time"] == {"master": "left", "one": "changed", "two": "changed"}
     assert outcome.left == {
         "master": ("Control", "Time"),
@@ -121,14 +122,14 @@ def test_need_that_had_no_work_on_a_control_plane_holds_nothing_back(kit: Any) -
     assert statuses(kit.run(plan, engine, []))["workers"] == {"one": "left", "two": "changed"}
 
 
-def test_need_that_failed_wherever_it_had_work_holds_back_what_needs_it(kit: Any) -> None:
+def test_need_that_failed_wherever_it_had_work_holds_back_what_needs_it(kit: Any, snapshot: SnapshotAssertion) -> None:
     """A storage server is no control plane; what mounts its shares must wait for it all the same."""
     broken = kit.done(kit.event("failed", "one", msg="no"), failures=["one"], rc=2)
     engine = kit.engine({"storage.yml": broken, "mounts.yml": kit.fine("two")})
     plan = kit.plan(kit.phase("storage", "one"), kit.phase("mounts", "two", needs=("storage",)))
     outcome = kit.run(plan, engine, [])
     assert [request.playbook for request in engine.requests] == ["storage.yml"]
-    assert outcome.phases[1].hosts["two"].why == "step storage succeeded on no machine"
+    assert outcome.phases[1].hosts["two"].why == snapshot
 
 
 def test_one_of_two_control_planes_is_enough(kit: Any) -> None:
@@ -145,7 +146,7 @@ def test_one_of_two_control_planes_is_enough(kit: Any) -> None:
     assert statuses(kit.run(plan, engine, []))["workers"] == {"two": "changed"}
 
 
-def test_ctrl_c_closes_the_engine_and_leaves_the_rest(kit: Any) -> None:
+def test_ctrl_c_closes_the_engine_and_leaves_the_rest(kit: Any, snapshot: SnapshotAssertion) -> None:
     engine = kit.engine({"base.yml": [kit.event("changed", "one"), KeyboardInterrupt()]})
     listener = kit.listener()
     plan = kit.plan(kit.phase("base", *ALL), kit.phase("workers", "one", "two"))
@@ -156,7 +157,7 @@ def test_ctrl_c_closes_the_engine_and_leaves_the_rest(kit: Any) -> None:
         "workers": {"one": "left", "two": "left"},
     }
     assert engine.closed == ["base.yml"]
-    assert outcome.phases[1].hosts["one"].why == "interrupted in step base"
+    assert outcome.phases[1].hosts["one"].why == snapshot
     assert isinstance(listener.notices[-1], RunFinished)
     assert outcome.counts["one"].changed == 1
 
@@ -210,7 +211,7 @@ def test_changes_are_listed_with_their_place(kit: Any) -> None:
     assert (change.task, change.task_path, change.duration_s) == ("Write a file", "/roles/x.yml:12", 1.5)
 
 
-def test_unobserved_hosts_are_unreachable_and_left_out(kit: Any) -> None:
+def test_unobserved_hosts_are_unreachable_and_left_out(kit: Any, snapshot: SnapshotAssertion) -> None:
     engine = kit.engine({"base.yml": kit.fine("master", "one")})
     plan = kit.plan(kit.phase("base", *ALL), unreachable={"two": "no route"})
     seen = PhaseResult("observe", "Look", 1.0, {"two": HostResult(HostStatus.UNREACHABLE, Counts(unreachable=1))})
@@ -221,7 +222,7 @@ def test_unobserved_hosts_are_unreachable_and_left_out(kit: Any) -> None:
         "observe": {"two": "unreachable"},
         "base": {"master": "changed", "one": "changed", "two": "left"},
     }
-    assert outcome.phases[1].hosts["two"].why == "not reached: no route"
+    assert outcome.phases[1].hosts["two"].why == snapshot
 
 
 def test_observation_counts_once(kit: Any) -> None:
@@ -310,7 +311,9 @@ def test_ctrl_c_in_work_on_this_box_counts(kit: Any) -> None:
     assert statuses(outcome) == {"look": {"master": "interrupted"}, "time": {"master": "left"}}
 
 
-def test_work_on_this_box_that_cannot_be_done_is_a_failure_in_the_report_of_what_was(kit: Any) -> None:
+def test_work_on_this_box_that_cannot_be_done_is_a_failure_in_the_report_of_what_was(
+    kit: Any, snapshot: SnapshotAssertion
+) -> None:
     def broken(_hosts: Sequence[str], _arguments: Mapping[str, Any]) -> list[Finding]:
         raise PaiError(f"Ansible could not run health.yml with {kit.secret}")
 
@@ -319,7 +322,7 @@ def test_work_on_this_box_that_cannot_be_done_is_a_failure_in_the_report_of_what
     assert outcome.exit_code is ExitCode.STEP_FAILED
     assert outcome.phases[0].hosts["one"].status.good
     assert outcome.error is not None
-    assert outcome.error.message == "Ansible could not run health.yml with ********"
+    assert outcome.error.message == snapshot
     assert outcome.left == {"one": ("Health",), "two": ("Time",)}
     assert outcome.phases[2].hosts["two"].why == "Health failed"
 
@@ -353,14 +356,14 @@ def test_calls_are_made_host_by_host_and_counted_as_tasks(kit: Any) -> None:
     assert SECRET not in repr(listener.notices)
 
 
-def test_refused_call_ends_the_turn_of_its_host_only(kit: Any) -> None:
+def test_refused_call_ends_the_turn_of_its_host_only(kit: Any, snapshot: SnapshotAssertion) -> None:
     api = FakeCluster.of(node("two"))
     plan = kit.plan(cordons(kit.phase("cordon", "one", "two"), MARK, OUT))
     outcome = execute(plan, Means(kit.engine({}), api), [])
     assert [patch.ref.name for _, (patch,) in api.calls] == ["one", "two", "two"]
     assert statuses(outcome)["cordon"] == {"one": "failed", "two": "changed"}
     (failure,) = outcome.failures
-    assert (failure.task, failure.message) == ("Patch 1", "node/one does not exist")
+    assert (failure.task, failure.message) == snapshot
     assert outcome.exit_code is ExitCode.STEP_FAILED
 
 
@@ -387,13 +390,13 @@ def test_playbook_is_given_the_variables_of_its_step_and_their_secrets_are_maske
     assert outcome.failures[0].message == "not ********"
 
 
-def test_refused_host_is_never_touched(kit: Any) -> None:
+def test_refused_host_is_never_touched(kit: Any, snapshot: SnapshotAssertion) -> None:
     hosts = {"one": HostResult(HostStatus.REFUSED, why="swap is on [swap]"), "two": HostResult(HostStatus.OK)}
     looked = PhaseResult("preflight", "Look", 1.0, hosts)
     engine = kit.engine({"base.yml": kit.fine("two")})
     outcome = kit.run(kit.plan(kit.phase("base", "one", "two")), engine, [], before=[looked])
     assert engine.requests[0].limit == ("two",)
-    assert outcome.phases[1].hosts["one"].why == "refused: swap is on [swap]"
+    assert outcome.phases[1].hosts["one"].why == snapshot
     assert outcome.exit_code is ExitCode.PREFLIGHT_FAILED
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from pai_install.cluster.client import NoClusterError
 from pai_install.errors import ExitCode
@@ -55,7 +56,7 @@ def silent(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> FakeCluster
     return cluster
 
 
-def test_it_goes_there_and_back(site: Site, state: StateFolder, tmp_path: Path) -> None:
+def test_it_goes_there_and_back(site: Site, state: StateFolder, tmp_path: Path, snapshot: SnapshotAssertion) -> None:
     cluster = FakeCluster()
     state.registry.write_text('{"a": 1}')
     (state.path / "storages.json").write_text("{}")
@@ -70,7 +71,7 @@ def test_it_goes_there_and_back(site: Site, state: StateFolder, tmp_path: Path) 
     assert take_over(site, seen(master=Observed(hostname="master", kubernetes=JOINED)), new, cluster, said.append)
     assert new.registry.read_text() == '{"a": 1}'
     assert stat.S_IMODE(new.registry.stat().st_mode) == 0o600
-    assert said == ["this dev box takes the cluster over: registry.json, storages.json came from it"]
+    assert said == snapshot
 
 
 def test_the_same_is_not_written_again(state: StateFolder, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,21 +133,27 @@ def test_where_there_may_be_a_cluster_no_other_authority_is_made(
     assert not state.registry.exists()
 
 
-def test_a_cluster_of_before_has_no_copy_and_that_is_said(site: Site, state: StateFolder) -> None:
+def test_a_cluster_of_before_has_no_copy_and_that_is_said(
+    site: Site, state: StateFolder, snapshot: SnapshotAssertion
+) -> None:
     said: list[str] = []
     machines = seen(master=Observed(hostname="master", kubernetes=JOINED))
     assert not take_over(site, machines, state, FakeCluster(), said.append)
-    assert "another one is made" in said[0]
+    assert said[0] == snapshot
 
 
 @pytest.mark.parametrize("data", [{"registry.json": "%%"}, {"registry.json": base64.b64encode(b"\xff").decode()}])
 def test_a_damaged_copy_is_refused(
-    site: Site, state: StateFolder, data: dict[str, str], keeping: Callable[[dict[str, str]], FakeCluster]
+    site: Site,
+    state: StateFolder,
+    data: dict[str, str],
+    keeping: Callable[[dict[str, str]], FakeCluster],
+    snapshot: SnapshotAssertion,
 ) -> None:
     machines = seen(master=Observed(hostname="master", kubernetes=JOINED))
     with raises("site-authority-unknown") as caught:
         take_over(site, machines, state, keeping(data), pytest.fail)
-    assert caught.value.details == "the copy in the cluster is damaged"
+    assert caught.value.details == snapshot
 
 
 @pytest.fixture

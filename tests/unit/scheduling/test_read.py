@@ -8,6 +8,7 @@ from typing import get_args
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from syrupy.assertion import SnapshotAssertion
 
 from pai_install.scheduling.model import BACKENDS, PRIORITIES, Level, Priority, Scheduling, Share
 from pai_install.scheduling.read import remarks_of, scheduling_of
@@ -171,14 +172,12 @@ def test_what_has_no_counterpart_is_said(tmp_path: Path) -> None:
     assert read(tmp_path / "pool", whole).cluster("default").shares[0].machines == 3
 
 
-def test_a_part_of_a_machine_that_is_pinned_is_a_guarantee(tmp_path: Path) -> None:
+def test_a_part_of_a_machine_that_is_pinned_is_a_guarantee(tmp_path: Path, snapshot: SnapshotAssertion) -> None:
     text = edited("g1 pin -> cellChildren: [{pinnedCellId: ours}, {}]", "sockets number -> cellNumber: 0")
     found = read(tmp_path, text)
     assert found.cluster("team").shares == (Share("a100", 4, 4 * A100_BYTES, lend=4, borrow=None),)
     assert found.pinned == {}
-    assert remarks(tmp_path, text) == (
-        "team: ours pins 4 A100s of g1; here they are guaranteed, and only whole machines are pinned",
-    )
+    assert remarks(tmp_path, text) == snapshot
 
 
 def test_a_pinned_rack_is_its_machines(tmp_path: Path) -> None:
@@ -195,7 +194,7 @@ def test_cores_of_a_block_are_a_part_of_what_a_machine_offers_here(tmp_path: Pat
     )
 
 
-def test_machines_of_two_skus_in_one_chain_are_two_shares(tmp_path: Path) -> None:
+def test_machines_of_two_skus_in_one_chain_are_two_shares(tmp_path: Path, snapshot: SnapshotAssertion) -> None:
     layout = LAYOUT.replace(
         "hostname: g2, hostip: 10.0.0.3, machine-type: a100", "hostname: g2, hostip: 10.0.0.3, machine-type: b100"
     )
@@ -206,7 +205,7 @@ def test_machines_of_two_skus_in_one_chain_are_two_shares(tmp_path: Path) -> Non
     text = edited("nodes number -> cellNumber: 2", "sockets number -> cellNumber: 0")
     shares = read(tmp_path, text, layout).cluster("default").shares
     assert [(share.sku, share.machines) for share in shares[:2]] == [("b100", 1), ("a100", 1)]
-    assert remarks(tmp_path, text, layout) == ("POOL has machines of a100, b100: each is an SKU of its own here",)
+    assert remarks(tmp_path, text, layout) == snapshot
 
 
 AMOUNTS = st.one_of(

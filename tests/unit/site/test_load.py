@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from pai_install.documents.reader import MAX_BYTES
 from pai_install.errors import ExitCode
@@ -90,7 +91,7 @@ def test_labels_and_taints(tmp_path: Path) -> None:
     assert machine.taints == ("dedicated=x:NoSchedule",)
 
 
-def test_every_problem_of_every_file_at_once(tmp_path: Path) -> None:
+def test_every_problem_of_every_file_at_once(tmp_path: Path, snapshot: SnapshotAssertion) -> None:
     write_site(
         tmp_path,
         layout=LAYOUT.replace("10.0.0.2", "10.0.0.256").replace("220Gi", "220GB"),
@@ -108,8 +109,8 @@ def test_every_problem_of_every_file_at_once(tmp_path: Path) -> None:
         ("services-configuration.yaml", 2, "warning"),
     ]
     assert caught.value.exit_code is ExitCode.SITE_INVALID
-    assert caught.value.message == "the site has 5 errors"
-    assert f"{tmp_path}/layout.yaml:20:5: machine-list[1].hostip: 10.0.0.256 is not" in caught.value.details
+    assert caught.value.message == snapshot
+    assert caught.value.details == snapshot
 
 
 def test_checks_between_entries_run_beside_entries_that_are_wrong(tmp_path: Path) -> None:
@@ -218,13 +219,11 @@ def test_an_old_site_is_sent_to_migrate(tmp_path: Path, name: str, version: str)
     }
 
 
-def test_other_spelling_of_the_services_file_is_told(tmp_path: Path) -> None:
+def test_other_spelling_of_the_services_file_is_told(tmp_path: Path, snapshot: SnapshotAssertion) -> None:
     (write_site(tmp_path) / "services-configuration.yml").write_text("grafana: {}\n")
     reading = read_site(tmp_path)
     assert reading.site is not None
-    assert [(p.severity, p.message) for p in reading.problems] == [
-        ("warning", "does not exist, and services-configuration.yml is not read")
-    ]
+    assert [(p.severity, p.message) for p in reading.problems] == snapshot
 
 
 def test_link_to_no_services_file_is_an_error(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from pai_install.documents.document import Document
 from pai_install.documents.parse import parse_document
@@ -20,22 +21,14 @@ def annotated(text: str) -> list[str]:
     return list(annotate(document))
 
 
-def test_problems_stand_below_their_line() -> None:
-    assert annotated("a: 1\nb: 2\na: 3\n") == [
-        "x.yaml",
-        "1 | a: 1",
-        "2 | b: 2",
-        "3 | a: 3",
-        "  | ^ error: is given twice, first in line 1",
-        "  |   remove one of the two",
-        "4 |",
-    ]
+def test_problems_stand_below_their_line(snapshot: SnapshotAssertion) -> None:
+    assert annotated("a: 1\nb: 2\na: 3\n") == snapshot
 
 
-def test_a_problem_without_a_line_comes_last() -> None:
+def test_a_problem_without_a_line_comes_last(snapshot: SnapshotAssertion) -> None:
     document = Document("x.yaml", Path())
     document.add((), "site.no-file", "does not exist")
-    assert list(annotate(document)) == ["x.yaml", "  | ^ error: does not exist"]
+    assert list(annotate(document)) == snapshot
 
 
 @pytest.mark.parametrize(

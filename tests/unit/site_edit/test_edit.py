@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from syrupy.assertion import SnapshotAssertion
 
 from pai_install.site.load import load_site
 from pai_install.site.services.model import Services
@@ -241,13 +242,13 @@ def test_what_would_change_something_else_is_refused(text: str) -> None:
         granted(text, GROUP, "data")
 
 
-def test_a_storage_is_added_as_the_others_are_written() -> None:
-    assert added("", ENTRY) == "storages:\n  - name: data\n    type: nfs\n    server: nas\n    path: /data\n"
+def test_a_storage_is_added_as_the_others_are_written(snapshot: SnapshotAssertion) -> None:
+    assert added("", ENTRY) == snapshot
     other = "storages:\n-   name: x # one\n    type: hostPath\n    path: /x\n# end\n"
     made = "-   name: data\n    type: nfs\n    server: nas\n    path: /data\n"
     assert added(other, ENTRY) == other.replace("# end", f"{made}# end")
     assert removed(added(other, ENTRY), "data") == other
-    assert added("storages: []\n", ENTRY) == "storages: [{name: data, type: nfs, server: nas, path: /data}]\n"
+    assert added("storages: []\n", ENTRY) == snapshot
     assert added("a: 1\n# end", ENTRY).startswith("a: 1\nstorages:\n  - name: data\n")
 
 
@@ -275,20 +276,18 @@ def test_the_file_of_openpai_keeps_every_line() -> None:
     assert groups["grouplist"][0]["extension"]["acls"]["storageConfigs"] == ["data", "models", "homes"]
 
 
-def test_texts_in_blocks_end_where_their_text_does() -> None:
+def test_texts_in_blocks_end_where_their_text_does(snapshot: SnapshotAssertion) -> None:
     text = "a: |\n  one\n\n# c\nb: |+\n  two\n\nc: >-\n  three\n"
     root = read_spans(text)
     assert root is not None
     assert [text[one.start : one.end] for one in root.values] == ["|\n  one", "|+\n  two\n\n", ">-\n  three"]
-    assert with_item("x:\n  a: |\n    one\n\n\n# c\n", ("x", "l"), "i") == (
-        "x:\n  a: |\n    one\n  l:\n    - i\n\n\n# c\n"
-    )
+    assert with_item("x:\n  a: |\n    one\n\n\n# c\n", ("x", "l"), "i") == snapshot
 
 
-def test_rare_forms_are_edited_rightly_or_refused() -> None:
+def test_rare_forms_are_edited_rightly_or_refused(snapshot: SnapshotAssertion) -> None:
     with pytest.raises(EditError, match="no command edits"):
         with_item("? a\n: b\n", ("l",), "i")
-    assert with_item("a:\n- - x\n", ("l",), "i") == "a:\n- - x\nl:\n  - i\n"
+    assert with_item("a:\n- - x\n", ("l",), "i") == snapshot
 
 
 def test_a_file_that_is_a_list_is_refused() -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from pai_install.agents.common.records import JOB, RECORD, Record, Removed, logs_map, read_record, state_map
 from pai_install.agents.job_recorder.objects import MARKS, USER, kept_job, kept_pod
@@ -81,9 +82,9 @@ def test_a_job_that_ended_and_went() -> None:
     assert [role.gpus for role in found.roles] == [2]
 
 
-def test_a_job_that_was_stopped() -> None:
+def test_a_job_that_was_stopped(snapshot: SnapshotAssertion) -> None:
     found = read(recorded(job(), pod(0), removed=Removed(1767225700, "root", "the machine is needed")))
-    assert (found.state, found.stopped_by, found.stopped_why) == ("STOPPED", "root", "the machine is needed")
+    assert (found.state, found.stopped_by, found.stopped_why) == snapshot
     assert [one.state for one in found.instances] == ["STOPPED"], "what ran ran until then"
     just_now = read(recorded(job(), pod(0)))
     assert (just_now.state, just_now.gone) == ("STOPPED", "a moment ago"), "the recorder has not heard of it yet"

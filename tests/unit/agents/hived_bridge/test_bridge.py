@@ -14,6 +14,7 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from syrupy.assertion import SnapshotAssertion
 
 from pai_install.agents.hived_bridge import servers
 from pai_install.agents.hived_bridge.configuration import SETTLE_S, TRIAL_S
@@ -179,7 +180,9 @@ def free_ports() -> tuple[int, int]:
         return one.getsockname()[1], two.getsockname()[1]
 
 
-def test_program_ends_a_call_before_it_ends_itself(settings: Settings, hived: PlayedHived, api: ApiServer) -> None:
+def test_program_ends_a_call_before_it_ends_itself(
+    settings: Settings, hived: PlayedHived, api: ApiServer, snapshot: SnapshotAssertion
+) -> None:
     hived.says("filter", recorded("filter waits"))
     hived.fault = slow(0.5)
     ports = free_ports()
@@ -200,7 +203,7 @@ def test_program_ends_a_call_before_it_ends_itself(settings: Settings, hived: Pl
     told, _ = program.communicate(timeout=20)
     assert recorded("filter waits").body in answer
     assert program.returncode == 0
-    assert [json.loads(line)["event"] for line in told.splitlines()][-1] == "the bridge has ended"
+    assert [json.loads(line)["event"] for line in told.splitlines()][-1] == snapshot
     assert TOKEN not in told
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from pai_install.agents.common.api import JSON, ApiError, Client, with_token
 from pai_install.agents.job_recorder.actions import Actor
@@ -62,15 +63,15 @@ def test_it_is_told_by_its_uid() -> None:
     assert done(Warn(POD, None))[0][0][1] == "/api/v1/namespaces/vision/pods/alone"
 
 
-def test_it_says_who_stops_it_before_it_is_deleted() -> None:
+def test_it_says_who_stops_it_before_it_is_deleted(snapshot: SnapshotAssertion) -> None:
     asked, said = done(Stop(JOB, "its GPUs did nothing"))
     notes = {"pai-install/stopped-by": MYSELF, "pai-install/stopped-why": "its GPUs did nothing"}
     options = {"propagationPolicy": "Background", "preconditions": {"uid": "uid-1"}}
     assert asked == [("PATCH", PATH, {"metadata": {"uid": "uid-1", "annotations": notes}}), ("DELETE", PATH, options)]
-    assert said == ["vision/train: stopped: its GPUs did nothing"]
+    assert said == snapshot
 
 
-def test_what_kueue_made_of_it_gets_the_lowest_priority() -> None:
+def test_what_kueue_made_of_it_gets_the_lowest_priority(snapshot: SnapshotAssertion) -> None:
     found = {"metadata": {"name": "job-train-1"}}
     answers = {"/apis/kueue.x-k8s.io": {"preferredVersion": {"groupVersion": "kueue.x-k8s.io/v1beta2"}}}
     asked, _ = done(Lower(JOB, "so"), {**answers, WORKLOADS: {"items": [found]}})
@@ -83,7 +84,7 @@ def test_what_kueue_made_of_it_gets_the_lowest_priority() -> None:
     assert asked[2][2] == {"spec": {"priority": PRIORITIES["oppo"]}}
     asked, said = done(Lower(JOB, "so"), answers)
     assert len(asked) == 2
-    assert said == ["vision/train: Kueue has no workload of it"]
+    assert said == snapshot
 
 
 @pytest.mark.parametrize(("status", "says"), [(403, ["refused"]), (404, [])])

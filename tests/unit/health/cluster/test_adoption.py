@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from pai_install.health.cluster.adoption import AwaitedGrant, adoption
 
@@ -78,7 +79,7 @@ def test_ours_and_what_is_not_there_are_no_case() -> None:
     assert (found.volumes, found.findings) == ({}, ())
 
 
-def test_a_claim_without_its_volume_is_told() -> None:
+def test_a_claim_without_its_volume_is_told(snapshot: SnapshotAssertion) -> None:
     _volumes, claims = pair(NFS)
     (finding,) = adoption([WANTED], [], claims).findings
-    assert "with PV data-pv, which is not there" in finding.message
+    assert finding.message == snapshot

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from syrupy.assertion import SnapshotAssertion
+
 from pai_install.cluster.client import ApiError, Select
 from pai_install.health.cluster.deprecated import METRICS, deprecated_uses, requested
 from tests.unit.cluster.fake import FakeCluster
@@ -51,14 +53,14 @@ def test_each_api_is_named_once() -> None:
     assert requested("") == ()
 
 
-def test_objects_say_who_wrote_them_through_it() -> None:
+def test_objects_say_who_wrote_them_through_it(snapshot: SnapshotAssertion) -> None:
     cluster = Cluster.of(
         widget("old", ("helm", "example.io/v1beta1"), ("helm", "example.io/v1beta1")),
         widget("new", ("kubectl", "example.io/v1")),
     )
     cluster.paths[METRICS] = TEXT
     uses = {use.resource: use.users for use in deprecated_uses(cluster)}
-    assert uses["widgets"] == ("default/old: written by helm",)
+    assert uses["widgets"] == snapshot
     asked = [call[1][0].kinds for call in cluster.calls if call[0] == "list"]
     assert asked == [("componentstatuses.v1",), ("widgets.v1beta1.example.io",)]
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from pai_install.health.collect import collector
 
@@ -125,7 +126,7 @@ def test_packed_form_is_gzip_in_base64() -> None:
     assert document["schema_version"] == 1
 
 
-def test_redaction_is_stable_and_keeps_the_driver_s_words() -> None:
+def test_redaction_is_stable_and_keeps_the_driver_s_words(snapshot: SnapshotAssertion) -> None:
     uuid = "GPU-509665ad-b600-ac93-3616-d754b23d636d"
     text = (
         f"<uuid>{uuid}</uuid><serial>1650124014249</serial><serial>N/A</serial><serial>GPU is lost</serial>"
@@ -137,7 +138,7 @@ def test_redaction_is_stable_and_keeps_the_driver_s_words() -> None:
     assert redacted.count("GPU-redacted-") == 2
     assert len(set(re_find(redacted, "GPU-redacted-"))) == 1
     assert "<serial>N/A</serial><serial>GPU is lost</serial>" in redacted
-    assert "Serial Number : N/A" in redacted
+    assert redacted == snapshot
 
 
 def re_find(text: str, prefix: str) -> list[str]:
@@ -198,10 +199,12 @@ def test_what_is_no_credential_is_kept(text: str) -> None:
     assert collector.mask([text]) == [text]
 
 
-def test_configuration_of_containerd_arrives_without_its_passwords(program: Program) -> None:
+def test_configuration_of_containerd_arrives_without_its_passwords(
+    program: Program, snapshot: SnapshotAssertion
+) -> None:
     program("containerd", """echo '[registry.auth]'; echo '  password = "hunter2"'; echo '  auth = "c2VjcmV0"'""")
     config = _run("--redact")["commands"]["containerd_config"]["stdout"]
-    assert config == '[registry.auth]\n  password = "masked"\n  auth = "masked"\n'
+    assert config == snapshot
 
 
 def test_redaction_takes_the_names_of_disks() -> None:
@@ -389,12 +392,12 @@ def test_image_name_stays_one_word() -> None:
     assert "/dev/null:/var/run/nvidia-container-devices/all" in " ".join(docker.argv), "believed wherever it is set up"
 
 
-def test_processes_are_looked_at_twice_only_where_one_waits() -> None:
+def test_processes_are_looked_at_twice_only_where_one_waits(snapshot: SnapshotAssertion) -> None:
     header = "    PID STAT PPID ELAPSED WCHAN COMMAND\n"
     waits = job("ps", rc=0, stdout=header + "      9 D        1       0 x  nvidia-smi\n")
     (again,) = collector.next_jobs(waits, "")
     assert again.name == "ps_again"
-    assert again.argv[-1] == "sleep 1; exec ps axo pid,stat,ppid,etimes,wchan:32,comm"
+    assert again.argv[-1] == snapshot
     assert collector.next_jobs(job("ps", rc=0, stdout=header + "      9 S        1       0 -  Daemon\n"), "") == []
 
 
@@ -442,10 +445,10 @@ def kernel_lines(*lines: str) -> collector.LogLines:
     return log
 
 
-def test_long_kernel_log_keeps_its_newest_lines() -> None:
+def test_long_kernel_log_keeps_its_newest_lines(snapshot: SnapshotAssertion) -> None:
     kept = kernel_lines(*(f"NVRM: Xid (PCI:0000:18:00): 13, pid={number}" for number in range(100_000)))
     lines = kept.text().splitlines()
-    assert lines[-1] == "NVRM: Xid (PCI:0000:18:00): 13, pid=99999"
+    assert lines[-1] == snapshot
     assert len(lines) == collector.LINES_OF_A_KIND
     assert (kept.lines, kept.dropped) == (100_000, 100_000 - len(lines))
 

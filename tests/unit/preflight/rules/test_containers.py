@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from pai_install.checks.verdict import Verdict
 from pai_install.site import Site
@@ -207,8 +208,8 @@ def test_our_own_docker_may_be_busy(site: Site) -> None:
 
 
 @pytest.mark.parametrize("changes", [{"packages": {"kubelet": "1.30"}}, {"kubernetes": {"kubelet_running": True}}])
-def test_another_kubelet(site: Site, changes: dict[str, Any]) -> None:
+def test_another_kubelet(site: Site, changes: dict[str, Any], snapshot: SnapshotAssertion) -> None:
     found = findings_of(site, "kubernetes", {"worker1": changes})["worker1"]
     assert found.verdict is Verdict.WARN
-    assert "kubelet from another source" in found.message
+    assert found.message == snapshot
     assert findings_of(site, "kubernetes", {"worker1": changes}, installed)["worker1"].verdict is Verdict.PASS

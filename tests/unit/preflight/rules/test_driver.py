@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from pai_install.site import Site
 from tests.unit.preflight.machines import CONFIG, DRIVER, findings_of, read_site
@@ -75,8 +76,5 @@ def test_no_driver_is_exchanged_under_programs(
     assert words in seen[1]
 
 
-def test_a_driver_that_apply_will_install_is_no_warning(wishing: Site) -> None:
-    assert verdict(wishing, "nvidia-driver", hardware={"nvidia_driver": ""}) == (
-        "PASS",
-        "apply installs the NVIDIA driver",
-    )
+def test_a_driver_that_apply_will_install_is_no_warning(wishing: Site, snapshot: SnapshotAssertion) -> None:
+    assert verdict(wishing, "nvidia-driver", hardware={"nvidia_driver": ""}) == snapshot

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from pai_install.site.load import read_site
 from tests.unit.site.sites import CONFIG, LAYOUT, write_site
@@ -48,11 +49,11 @@ AZURE = (
 )
 
 
-def test_a_limit_of_what_is_in_azure_is_an_error_at_its_line(tmp_path: Path) -> None:
+def test_a_limit_of_what_is_in_azure_is_an_error_at_its_line(tmp_path: Path, snapshot: SnapshotAssertion) -> None:
     (tmp_path / "layout.yaml").write_text(LAYOUT)
     (tmp_path / "config.yaml").write_text(CONFIG + AZURE)
     services = tmp_path / "services-configuration.yaml"
     services.write_text("registry:\n  keep-days: 7\n  size-limit: 100Gi\n")
     (found,) = [problem for problem in read_site(tmp_path).problems if problem.is_error]
     assert (found.file, found.line, found.code) == (str(services), 3, "site.azure-size")
-    assert "does not tell what was used last" in found.message
+    assert found.message == snapshot
