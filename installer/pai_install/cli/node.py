@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
 import click
 
 from pai_install.app.context import App, RunOptions
-from pai_install.cli._shared.act import How, SiteRequest, acting_options
-from pai_install.cli._shared.environment import pass_environment
-from pai_install.cli.command import acting, check_option, known_checks, plan_option
-from pai_install.cli.options import accept_new_option, force_check_option, format_option, group_site_option, site_option
+from pai_install.app.nodes import AddNodes, RemoveNodes, ReplaceNode, add_nodes, remove_nodes, replace_node
+from pai_install.cli.command import acting
+from pai_install.cli.options import group_site_option
 from pai_install.operations.node_cordon import NodeCordon
 from pai_install.operations.node_drain import NodeDrain
 from pai_install.operations.node_reboot import NodeReboot
 from pai_install.operations.node_uncordon import NodeUncordon
-from pai_install.run.environment import Environment
-
-_WAIT_S = 86400
-nodes_argument = click.argument("nodes", nargs=-1, required=True, metavar="NODE...")
 
 
 @click.group
@@ -29,86 +21,29 @@ def command() -> None:
 
 
 @command.command()
-@site_option
-@nodes_argument
-@click.option("--hostip", metavar="ADDRESS", help="IP address. Adds the machine to layout.yaml first.")
-@click.option("--machine-type", metavar="NAME", help="Machine type, a name in machine-sku.")
-@force_check_option
-@accept_new_option
-@acting_options
-@pass_environment
-def add(
-    *,
-    site_dir: Path,
-    nodes: tuple[str, ...],
-    hostip: str | None,
-    machine_type: str | None,
-    forced: tuple[str, ...],
-    accept_new: bool,
-    how: How,
-    environment: Environment,
-) -> int:
+@acting(AddNodes, joins=True)
+def add(*, app: App, run: RunOptions, request: AddNodes) -> int:
     """Add machines of layout.yaml to the cluster.
 
     Runs preflight, installs the machines, joins them, updates the scheduler, and verifies them. For workers, only these
     machines and the control plane are contacted. A failed machine is cleaned and reported, and does not stop the
     others. Removed or absent machines are cleaned first and join again.
     """
-    from pai_install.cli._shared.node_add import add as add_machines  # noqa: PLC0415 - help loads nothing of it
-
-    if (hostip is None) != (machine_type is None):
-        raise click.UsageError("--hostip and --machine-type go together")
-    entry = {"hostip": hostip, "machine-type": machine_type} if hostip and machine_type else {}
-    request = SiteRequest(site_dir, NodeCordon(nodes=nodes), accept_new, known_checks(forced))
-    return add_machines(site_dir, nodes, entry, how, environment, request)
+    return add_nodes(app, request, run)
 
 
 @command.command()
-@site_option
-@nodes_argument
-@click.option("--dead", is_flag=True, help="Do not contact the machines.")
-@click.option(
-    "--wait",
-    is_flag=False,
-    flag_value=str(_WAIT_S),
-    type=click.IntRange(0),
-    metavar="[SECONDS]",
-    help="Wait for running jobs.  [default: up to a day]",
+@acting(
+    RemoveNodes,
+    yes=click.option(
+        "--yes",
+        is_flag=False,
+        flag_value="",
+        metavar="[NAME,...]",
+        help="Do not ask. Name several machines, or a control-plane node: --yes=a,b.",
+    ),
 )
-@click.option("--grace", type=click.IntRange(0), metavar="SECONDS", help="Stop jobs with this grace period.")
-@click.option(
-    "--timeout",
-    type=click.IntRange(1),
-    default=300,
-    show_default=True,
-    help="Time limit of each node's drain, in seconds.",
-)
-@click.option("--force", is_flag=True, help="Stop jobs immediately, and delete pods under a disruption budget.")
-@click.option("--keep-in-layout", "keep", is_flag=True, help="Mark the machines as absent instead of removing them.")
-@click.option("--with-data", "data", is_flag=True, help="Also remove images and other data from the machines.")
-@click.option(
-    "--yes",
-    "agreed",
-    is_flag=False,
-    flag_value="",
-    metavar="[NAME,...]",
-    help="Do not ask. Name several machines, or a control-plane node: --yes=a,b.",
-)
-@check_option
-@plan_option
-@format_option
-@pass_environment
-def remove(
-    *,
-    site_dir: Path,
-    nodes: tuple[str, ...],
-    agreed: str | None,
-    check: bool,
-    plan_file: Path | None,
-    output_format: str,
-    environment: Environment,
-    **words: Any,  # noqa: ANN401
-) -> int:
+def remove(*, app: App, run: RunOptions, request: RemoveNodes, agreed: str | None = None) -> int:
     """Remove nodes from the cluster, clean their machines, and edit layout.yaml.
 
     Rejected while jobs run there, unless you give --wait, --grace, or --force, and if a guarantee of a virtual cluster
@@ -117,11 +52,7 @@ def remove(
 
     Use --dead for a machine that never comes back. If it does, the cluster rejects it until `node add`.
     """
-    from pai_install.cli._shared.node_remove import Leaving  # noqa: PLC0415 - help loads nothing of it
-    from pai_install.cli._shared.node_remove import remove as remove_machines  # noqa: PLC0415
-
-    how = How(agreed is not None, check, plan_file, output_format == "json")
-    return remove_machines(site_dir, nodes, Leaving(**words), how, environment, agreed)
+    return remove_nodes(app, request, run, agreed)
 
 
 @command.command()
@@ -136,38 +67,16 @@ def reboot(*, app: App, run: RunOptions, request: NodeReboot) -> int:
     return app.exit_code(request, run)
 
 
-@command.command("replace")
-@site_option
-@click.argument("node")
-@click.option("--hostip", metavar="ADDRESS", help="New IP address for layout.yaml.")
-@click.option("--machine-type", metavar="NAME", help="New machine type for layout.yaml.")
-@force_check_option
-@accept_new_option
-@acting_options
-@pass_environment
-def replace_node(
-    *,
-    site_dir: Path,
-    node: str,
-    hostip: str | None,
-    machine_type: str | None,
-    forced: tuple[str, ...],
-    accept_new: bool,
-    how: How,
-    environment: Environment,
-) -> int:
+@command.command()
+@acting(ReplaceNode, joins=True, several=True)
+def replace(*, app: App, run: RunOptions, request: ReplaceNode) -> int:
     """Replace the machine behind a node name with new hardware.
 
     The old machine is not contacted. Its node, host key, and health history are deleted, and the cluster rejects it
     from then on. The new machine joins as with `node add`. Power off the old machine first: a ready node is not
     replaced.
     """
-    from pai_install.cli._shared.node_replace import replace_machine  # noqa: PLC0415 - help loads nothing of it
-
-    given = {"hostip": hostip, "machine-type": machine_type}
-    entry = {key: value for key, value in given.items() if value}
-    request = SiteRequest(site_dir, NodeCordon(nodes=(node,)), accept_new, known_checks(forced))
-    return replace_machine(site_dir, node, entry, how, environment, request)
+    return replace_node(app, request, run)
 
 
 @command.command()

@@ -72,9 +72,11 @@ def _decorator(name: str, field: FieldInfo) -> Decorator:
         if default is None and "/" not in flag:
             flag = f"{flag}/--no-{flag.removeprefix('--')}"
         return click.option(flag, name, is_flag=True, default=default, help=help_text)
+    bare: dict[str, Any] = {"is_flag": False, "flag_value": parameter.bare} if parameter.bare else {}
     return click.option(
         flag,
         name,
+        **bare,
         type=value,
         default=() if many else default,
         required=field.is_required(),

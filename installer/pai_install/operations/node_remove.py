@@ -21,6 +21,7 @@ from pai_install.operations.node_drain import NodeDrain, effects_on
 from pai_install.operations.operation import Operation
 from pai_install.operations.planes import leaving_planes, out_of_etcd
 from pai_install.operations.removed_machines import QUERY, removed_machines
+from pai_install.operations.verify import proof
 from pai_install.plan.leader import leader_of, with_leader
 from pai_install.plan.model import ClusterCall, ClusterCalls, HostStep, Plan, Step
 from pai_install.plan.observation import Observation
@@ -85,14 +86,18 @@ class NodeRemove(Operation):
         return _Removal(self, site, observation).plan()
 
     def typed(self, plan: Plan) -> str:
-        """The machines, where there are several or a control plane."""
+        """The machines, where there are several or a control plane. One that is replaced needs no name."""
         del plan
+        if self.how == "replaced":
+            return ""
         several = len(self.nodes) > 1 or any(machine.control_plane for machine in self.machines)
         return ",".join(self.nodes) if several else ""
 
     def question(self, plan: Plan, hosts: tuple[str, ...]) -> str:
         """Which machines leave."""
         del plan, hosts
+        if self.how == "replaced":
+            return f"replace {', '.join(self.nodes)} by another machine of that name"
         return f"remove {', '.join(self.nodes)} from the cluster"
 
 
@@ -119,7 +124,8 @@ class _Removal:
             *leaving(self._nodes, self._refused, ASKED),
             *cleaning(observation.machines, self._reachable(), ASKED, data=operation.data),
         )
-        steps = (*capacity_steps(self._site, observation), *rest)
+        capacity = tuple(capacity_steps(self._site, observation))
+        steps = (*capacity, *rest)
         silent = {} if operation.dead else observation.unreachable
         known = [name for name in operation.nodes if name not in silent]
         touched = {*members, *(name for step in steps for name in step.names)} & {*operation.nodes}
@@ -130,6 +136,9 @@ class _Removal:
         steps = tuple(replace(step, needs=(*step.needs, CAPACITY)) if step.name != CAPACITY else step for step in steps)
         if steps:
             steps = out_of_etcd(steps, operation.machines, leader, (LEAVE, CLEAN, FORGET))
+        # the capacity changes the first control plane
+        changed = {name for step in capacity for name in step.names}
+        steps += proof(self._site, observation, "after a change", changed) if changed else ()
         lost = {name: why for name, why in silent.items() if name in operation.nodes}
         state = "not asked whether it is clean; node add cleans it first" if operation.dead else "and clean"
         nothing = f"{', '.join(operation.nodes)}: no node of the cluster, {state}"

@@ -11,6 +11,7 @@ class Parameter:
 
     flag: the option's name where the field has another. default: a default in words, for help.
     split: values may hold several words, with commas between them. hidden: the field is not an option.
+    bare: the value of an option that is given without one.
     """
 
     flag: str = ""
@@ -19,6 +20,7 @@ class Parameter:
     default: str = ""
     split: bool = False
     hidden: bool = False
+    bare: str = ""
 
 
 PLAIN = Parameter()

@@ -12,6 +12,7 @@ from syrupy.assertion import SnapshotAssertion
 from pai_install.errors import ExitCode
 from pai_install.kube.model import Ref
 from pai_install.operations.removed_machines import NAME, removed_machines
+from pai_install.run.proof import read_proof
 from pai_install.run.state import open_state
 from tests.unit.cli.stub_environment import LAYOUT, World, run, write_site
 from tests.unit.cluster.fake import FakeCluster
@@ -219,3 +220,46 @@ def test_a_machine_that_failed_is_cleaned_and_named(
     assert capsys.readouterr().err == snapshot
     assert [request.limit for request in world.ansible.requests if request.playbook == "reset.yml"] == [("one",)]
     assert "hostname: one" in (site / "layout.yaml").read_text()
+
+
+def replace(site: Path, *words: str) -> int:
+    return run(["node", "replace", "one", "--site", str(site), "--yes", *words])
+
+
+def test_a_machine_is_replaced_by_one_with_another_address(site: Path, in_world: Any, capsys: Any) -> None:
+    world = in_world(World(api=FakeCluster.of(node("one", ready=False, identity="id-one"), node("two"))))
+    assert replace(site, "--hostip", "10.0.0.9", "--format", "json") == ExitCode.OK
+    assert '{hostname: one, hostip: "10.0.0.9",' in (site / "layout.yaml").read_text()
+    assert removed_machines([world.api.objects[Ref("configmap", NAME, "kube-system")]]) == {"one": "id-one"}
+    assert [len(run["phases"]) > 0 for run in json.loads(capsys.readouterr().out)["runs"]] == [True, True]
+
+
+def test_a_ready_node_is_not_replaced(site: Path, world: World) -> None:
+    assert replace(site, "--hostip", "10.0.0.9") == ExitCode.PREFLIGHT_FAILED
+    assert (site / "layout.yaml").read_text() == COMMENTED
+    assert left(world) == {"master", "one", "two"}
+
+
+def test_a_replacement_that_fails_to_join_is_cleaned_and_the_same_command_resumes(site: Path, in_world: Any) -> None:
+    failing = done(event("failed", "one", "Install the packages", msg="E: no such host"), failures=["one"], rc=2)
+    script = {"base.yml": failing, "reset.yml": reset("one")}
+    world = in_world(World((phase("base", "one"),), script, api=FakeCluster.of(node("one", ready=False))))
+    assert replace(site) == ExitCode.STEP_FAILED
+    assert [request.limit for request in world.ansible.requests if request.playbook == "reset.yml"] == [("one",)]
+    world.script["base.yml"] = done(event("changed", "one", "Install the packages"))
+    assert replace(site) == ExitCode.OK
+
+
+def test_the_control_plane_is_verified_where_the_scheduler_lost_capacity(
+    site: Path, in_world: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    capacity = phase("addons", "master")
+    monkeypatch.setattr("pai_install.operations.node_remove.capacity_steps", lambda *_words: iter((capacity,)))
+    script = {
+        "reset.yml": reset("one"),
+        "addons.yml": done(event("changed", "master", "Apply the add-ons")),
+        "verify.yml": done(event("ok", "master", "Verify")),
+    }
+    in_world(World(script=script, api=FakeCluster.of(node("one"), node("two"))))
+    assert remove(site, "one", "--yes") == ExitCode.OK
+    assert "master" not in read_proof(open_state(site).proof).unproven
