@@ -36,10 +36,6 @@ class ApiError(Exception):
         self.status = status
 
 
-class LargeResponseError(ApiError):
-    """A response is larger than the client reads."""
-
-
 @dataclass(frozen=True)
 class Access:
     """An API server and an identity. tls: None for plain HTTP, in tests."""
@@ -92,7 +88,7 @@ class Client:
         try:
             return parse_object(content, max_size=_MAX_RESPONSE)
         except LargeJsonError as error:
-            raise LargeResponseError(f"{place}: {error}") from error
+            raise ApiError(f"{place}: {error}", HTTPStatus.REQUEST_ENTITY_TOO_LARGE) from error
         except InvalidJsonError as error:
             raise ApiError(f"{place}: {error}") from error
 
@@ -103,8 +99,8 @@ class Client:
             more = {"continue": further} if further else {}
             try:
                 page = self.json("GET", f"{path}?{urlencode({**query, **more, 'limit': size})}", accept=accept)
-            except LargeResponseError:
-                if size == 1:
+            except ApiError as error:
+                if error.status != HTTPStatus.REQUEST_ENTITY_TOO_LARGE or size == 1:
                     raise
                 size //= 2
                 continue

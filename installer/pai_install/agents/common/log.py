@@ -7,7 +7,9 @@ import os
 import sys
 import threading
 import time
-from typing import Any, TextIO
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Callable, TextIO
 
 # a warning that repeats is written again after so long
 REPEAT_S = 600
@@ -53,3 +55,12 @@ class Log:
 
 def _short(value: Any) -> Any:
     return value[:_MAX_FIELD] if isinstance(value, str) else value
+
+
+@contextmanager
+def guarded(warn: Callable[[str], None], name: str) -> Iterator[None]:
+    """Turns any error into one line of the log, so that a bad object affects no other object."""
+    try:
+        yield
+    except Exception as error:
+        warn(f"cannot process {name}: {type(error).__name__}: {error}")

@@ -57,21 +57,17 @@ def parse_all(
     return values
 
 
-def parse(
-    content: bytes | str, *, max_size: int = MAX_TEXT, max_depth: int = MAX_DEPTH, max_values: int = MAX_VALUES
-) -> Any:
+def parse(content: bytes | str, **limits: int) -> Any:
     """The value of one JSON text, with the limits of `parse_all`. Raises InvalidJsonError."""
-    values = parse_all(content, max_size=max_size, max_depth=max_depth, max_values=max_values)
+    values = parse_all(content, **limits)
     if len(values) != 1:
         raise InvalidJsonError("it is not one JSON text")
     return values[0]
 
 
-def parse_object(
-    content: bytes | str, *, max_size: int = MAX_TEXT, max_depth: int = MAX_DEPTH, max_values: int = MAX_VALUES
-) -> Json:
+def parse_object(content: bytes | str, **limits: int) -> Json:
     """The object of a JSON text, with the limits of `parse_all`. Raises InvalidJsonError."""
-    value = parse(content, max_size=max_size, max_depth=max_depth, max_values=max_values)
+    value = parse(content, **limits)
     if not isinstance(value, dict):
         raise InvalidJsonError("it is not a JSON object")
     return value

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pai_install.agents.common.api import STRATEGIC, ApiError, Client, object_path, with_kubeconfig
-from pai_install.agents.common.log import Log
+from pai_install.agents.common.log import Log, guarded
 from pai_install.agents.common.utilization import CEILING, MINUTE_S, Series, condition, unknown_until, utilization_of
 from pai_install.agents.common.values import Json, meta, parse_object, rows
 from pai_install.agents.gpu_use import gpu_processes, measure, pods
@@ -74,7 +74,8 @@ class Meter:
         self.usage = {uid: usage for uid, usage in self.usage.items() if uid in uids}
         for pod in self.running:
             if (samples := minute.get(_name(pod))) is not None:
-                self._add(pod, samples, end, whole=whole)
+                with guarded(self.warn, f"pod {'/'.join(_name(pod))}"):
+                    self._add(pod, samples, end, whole=whole)
 
     def _list(self) -> Sequence[Json]:
         selectors = {"fieldSelector": f"spec.nodeName={self.node}", "labelSelector": _OWNER}

@@ -6,16 +6,17 @@ import signal
 import sys
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import partial
 
 from pai_install.agents.common.api import with_token
 from pai_install.agents.common.http import Endpoint, Response
 from pai_install.agents.common.log import Log
 from pai_install.agents.hived_bridge.cluster import Cluster
-from pai_install.agents.hived_bridge.configuration import Configuration
+from pai_install.agents.hived_bridge.configuration import Configuration, Record
 from pai_install.agents.hived_bridge.eviction import Eviction
 from pai_install.agents.hived_bridge.extender import Extender
 from pai_install.agents.hived_bridge.hived import Hived
+from pai_install.agents.hived_bridge.messages import RefusedError
 from pai_install.agents.hived_bridge.metrics import Metrics
 from pai_install.agents.hived_bridge.servers import Server
 from pai_install.agents.hived_bridge.settings import Settings, parse
@@ -32,41 +33,25 @@ _PROBE_LIMIT_S = 5.0
 _KEY = "hivedscheduler.yaml"
 
 
-@dataclass(frozen=True)
-class ConfigMapRecord:
-    """The last good configuration as a ConfigMap."""
-
-    cluster: Cluster
-    namespace: str
-    name: str
-
-    def read(self) -> str:
-        """Empty where none was kept. Raises ApiError."""
-        return self.cluster.data(self.namespace, self.name).get(_KEY, "")
-
-    def write(self, text: str) -> None:
-        """Raises ApiError."""
-        self.cluster.keep(self.namespace, self.name, {_KEY: text})
-
-
 class Bridge:
     """All of it, wired."""
 
     def __init__(self, settings: Settings, log: Log) -> None:
         """Raises OSError when a port is taken."""
         self.metrics, self.log = Metrics(), log
-        cluster = Cluster(
-            with_token(settings.api_url, settings.token, settings.authority), settings.api_timeout_s, self.metrics
-        )
+        authority = None if settings.plain_api else settings.authority
+        access = with_token(settings.api_url, settings.token, authority)
+        cluster = Cluster(access, settings.api_timeout_s, self.metrics)
         hived = Hived(Endpoint("127.0.0.1", settings.hived_port, settings.hived_timeout_s), self.metrics)
         self._probe = Hived(Endpoint("127.0.0.1", settings.hived_port, _UP_TIMEOUT_S), self.metrics)
         self.eviction = Eviction(hived, cluster, self.metrics, log, settings.eviction_wait_s)
         self.extender = Extender(hived, self.eviction, self.metrics, log, settings.delay_s)
-        record = ConfigMapRecord(cluster, settings.namespace, settings.record)
+        place = (settings.namespace, settings.record, _KEY)
+        record = Record(partial(cluster.read, *place), partial(cluster.write, *place))
         self.configuration = Configuration(settings.wanted, settings.used, record, self.metrics, log, self._probe.up)
         self._servers = (
-            Server(("127.0.0.1", settings.extender_port), _nothing_to_get, self._extend, CALL_LIMIT_S),
-            Server(("", settings.open_port), self._state, _nothing_to_post, _PROBE_LIMIT_S),
+            Server(("127.0.0.1", settings.extender_port), self._extend, CALL_LIMIT_S),
+            Server(("", settings.open_port), self._state, _PROBE_LIMIT_S),
         )
         self._threads = [threading.Thread(target=server.serve_forever, args=(_POLL_S,)) for server in self._servers]
         self._threads.append(threading.Thread(target=self.configuration.watch, args=(_LOOK_S,)))
@@ -95,11 +80,21 @@ class Bridge:
         extender, opened = (server.server_address[1] for server in self._servers)
         return int(extender), int(opened)
 
-    def _extend(self, path: str, body: bytes) -> Response | None:
-        verb = path.removeprefix(_EXTENDER)
-        return self.extender.answer(verb, body) if path.startswith(_EXTENDER) and verb in _VERBS else None
+    def _extend(self, path: str, body: bytes | None) -> Response | None:
+        verb = path[len(_EXTENDER) :]
+        if body is None or not path.startswith(_EXTENDER) or verb not in _VERBS:
+            return None
+        try:
+            return self.extender.answer(verb, body)
+        except RefusedError:
+            raise
+        except Exception as error:
+            self.log.warn("a call of kube-scheduler cannot be processed", verb=verb, reason=repr(error))
+            return Response(500, b'{"Error": "hived-bridge: internal error"}')
 
-    def _state(self, path: str) -> Response | None:
+    def _state(self, path: str, body: bytes | None) -> Response | None:
+        if body is not None:
+            return None
         if path == "/livez":
             return Response(200, b"the bridge answers\n")
         if path == "/healthz":
@@ -121,16 +116,6 @@ class Bridge:
 
 def _status(holds: bool, good: str, bad: str) -> Response:  # noqa: FBT001
     return Response(200 if holds else 503, f"{good if holds else bad}\n".encode())
-
-
-def _nothing_to_get(path: str) -> Response | None:
-    del path
-    return None
-
-
-def _nothing_to_post(path: str, body: bytes) -> Response | None:
-    del path, body
-    return None
 
 
 def main(words: Sequence[str]) -> int:

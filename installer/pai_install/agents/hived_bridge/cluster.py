@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -49,17 +49,17 @@ class Cluster:
                     return False
                 raise
 
-    def data(self, namespace: str, name: str) -> Mapping[str, str]:
-        """The data of a ConfigMap. Raises ApiError."""
+    def read(self, namespace: str, name: str, key: str) -> str:
+        """The value of a key in a ConfigMap; empty without it. Raises ApiError."""
         with self._counted("get"):
             found = self._client.json("GET", object_path("v1", "configmaps", namespace, name))
-        return {key: text(value) for key, value in child(found, "data").items()}
+        return text(child(found, "data").get(key))
 
-    def keep(self, namespace: str, name: str, data: Mapping[str, str]) -> None:
-        """Writes keys of a ConfigMap that exists. Raises ApiError."""
+    def write(self, namespace: str, name: str, key: str, value: str) -> None:
+        """Writes a key of a ConfigMap that exists. Raises ApiError."""
         path = f"{object_path('v1', 'configmaps', namespace, name)}?fieldManager=hived-bridge"
         with self._counted("patch"):
-            self._client.json("PATCH", path, {"data": dict(data)}, MERGE)
+            self._client.json("PATCH", path, {"data": {key: value}}, MERGE)
 
     @contextmanager
     def _counted(self, call: str) -> Iterator[None]:

@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
 
 from pai_install.agents.common.api import ApiError
 from pai_install.agents.common.log import Log
@@ -26,16 +25,12 @@ TRIAL_S = 60.0
 RETURN_S = 330.0
 
 
-class Record(Protocol):
-    """Keeps a text when this pod is gone."""
+@dataclass(frozen=True)
+class Record:
+    """A text that outlives this pod. read: empty where none was kept. Both raise ApiError."""
 
-    def read(self) -> str:
-        """Empty where none was kept. Raises ApiError."""
-        ...
-
-    def write(self, text: str) -> None:
-        """Raises ApiError."""
-        ...
+    read: Callable[[], str]
+    write: Callable[[str], None]
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -48,16 +48,13 @@ def filter_call(body: bytes) -> PodCall:
     nodes = args.get("NodeNames")
     if not isinstance(nodes, list) or not all(isinstance(node, str) for node in nodes):
         raise RefusedError("NodeNames is not a list of names")
-    pod = _mapping(args.get("Pod"), "Pod")
-    return PodCall(_pod_uid(pod), pod, tuple(nodes))
+    return _pod_call(args, nodes)
 
 
 def preempt_call(body: bytes) -> PodCall:
     """Reads ExtenderPreemptionArgs with identifiers. Raises RefusedError."""
     args = _object(body)
-    nodes = args.get("NodeNameToMetaVictims") or {}
-    pod = _mapping(args.get("Pod"), "Pod")
-    return PodCall(_pod_uid(pod), pod, tuple(_mapping(nodes, "NodeNameToMetaVictims")))
+    return _pod_call(args, _mapping(args.get("NodeNameToMetaVictims") or {}, "NodeNameToMetaVictims"))
 
 
 def bind_call(body: bytes) -> str:
@@ -121,12 +118,11 @@ def _victim_uids(entry: object) -> list[str]:
     return [_uid(_mapping(pod, "a victim").get("UID")) for pod in pods]
 
 
-def _pod_uid(pod: Mapping[str, Any]) -> str:
-    metadata = _mapping(pod.get("metadata"), "metadata of the pod")
-    for name in ("name", "namespace"):
-        if not isinstance(metadata.get(name), str) or not metadata[name]:
-            raise RefusedError(f"the pod has no {name}")
-    return _uid(metadata.get("uid"))
+def _pod_call(args: Mapping[str, Any], nodes: Iterable[str]) -> PodCall:
+    pod = _mapping(args.get("Pod"), "Pod")
+    if not meta(pod, "name") or not meta(pod, "namespace"):
+        raise RefusedError("the pod has no name or no namespace")
+    return PodCall(_uid(child(pod, "metadata").get("uid")), pod, tuple(nodes))
 
 
 def _uid(value: object) -> str:

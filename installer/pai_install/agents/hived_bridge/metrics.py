@@ -43,7 +43,7 @@ class Metrics:
 
     def add(self, name: str, amount: float = 1, **labels: str) -> None:
         """Counts. Raises KeyError for a metric that is not declared."""
-        self._change(METRICS[name], name, amount, labels)
+        self._add(name, amount, labels)
 
     def set(self, name: str, value: float) -> None:
         """Sets a gauge."""
@@ -53,20 +53,20 @@ class Metrics:
     def observe(self, name: str, value: float, **labels: str) -> None:
         """Puts a duration in seconds into a histogram."""
         for bound in BUCKETS:
-            self._change(METRICS[name], f"{name}_bucket", float(value <= bound), labels | {"le": f"{bound:g}"})
-        self._change(METRICS[name], f"{name}_bucket", 1, labels | {"le": "+Inf"})
-        self._change(METRICS[name], f"{name}_count", 1, labels)
-        self._change(METRICS[name], f"{name}_sum", value, labels)
+            self._add(name, float(value <= bound), {**labels, "le": f"{bound:g}"}, "_bucket")
+        for suffix, amount, more in (("_bucket", 1.0, {"le": "+Inf"}), ("_count", 1.0, {}), ("_sum", value, {})):
+            self._add(name, amount, {**labels, **more}, suffix)
 
     def value(self, name: str, **labels: str) -> float:
         """One value, 0 where there is none yet."""
         with self._lock:
             return self._values[name].get(tuple(labels.items()), 0.0)
 
-    def _change(self, kind: Kind, name: str, amount: float, labels: Mapping[str, str]) -> None:
-        del kind
+    def _add(self, name: str, amount: float, labels: Mapping[str, str], suffix: str = "") -> None:
+        if name not in METRICS:
+            raise KeyError(name)
         with self._lock:
-            self._values[name][tuple(labels.items())] += amount
+            self._values[f"{name}{suffix}"][tuple(labels.items())] += amount
 
     def text(self) -> str:
         """What /metrics answers."""

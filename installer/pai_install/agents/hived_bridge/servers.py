@@ -14,21 +14,18 @@ from pai_install.agents.hived_bridge.messages import RefusedError
 
 LARGEST_BODY = 16 << 20
 MOST_CONNECTIONS = 64
-Get = Callable[[str], Optional[Response]]
-Post = Callable[[str, bytes], Optional[Response]]
+# path and body (None for GET) -> answer; None: there is no such path
+Answer = Callable[[str, Optional[bytes]], Optional[Response]]
 
 
 class Server(ThreadingHTTPServer):
-    """get, post: path -> answer, None for a path that is not there.
-
-    limit_s: what one connection may take in all. At most 64 connections at once: more are closed.
-    """
+    """limit_s: time limit of one connection. At most 64 connections are open at once: more are closed."""
 
     # connections that are being answered end before the process does
     daemon_threads = False
 
-    def __init__(self, address: tuple[str, int], get: Get, post: Post, limit_s: float) -> None:
-        self.get, self.post, self.limit_s = get, post, limit_s
+    def __init__(self, address: tuple[str, int], answer: Answer, limit_s: float) -> None:
+        self.answer, self.limit_s = answer, limit_s
         self._slots = threading.BoundedSemaphore(MOST_CONNECTIONS)
         super().__init__(address, Handler)
 
@@ -63,12 +60,12 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Of the open server."""
-        self._send(self.server.get(self.path.partition("?")[0]))
+        self._send(self.server.answer(self.path.partition("?")[0], None))
 
     def do_POST(self) -> None:
         """Of kube-scheduler's server."""
         try:
-            self._send(self.server.post(self.path, self._body()))
+            self._send(self.server.answer(self.path, self._body()))
         except RefusedError as error:
             self._send(Response(400, json.dumps({"Error": f"hived-bridge: {error}"}).encode()))
 

@@ -1,63 +1,58 @@
-"""Settings: the command line."""
+"""Settings: the command line. Each field of Settings is an option, such as --open-port."""
 
 from __future__ import annotations
 
 import argparse
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 
 _ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+_TYPES = {"int": int, "float": float, "str": str, "Path": Path}
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Ports, places and seconds; `parse` says which."""
+    """wanted: HiveD's configuration in the ConfigMap. used: HiveD's copy of it. record: ConfigMap of the last good one.
 
-    extender_port: int
-    open_port: int
-    hived_port: int
-    api_host: str
-    api_port: int
-    token: Path
-    authority: Path | None
-    delay_s: float
-    hived_timeout_s: float
-    api_timeout_s: float
-    eviction_wait_s: float
+    extender_port, hived_port: on loopback. open_port: for probes and metrics. token, authority: files.
+    plain_api: the API server has no TLS, in tests. delay_s: lag of HiveD's informer behind kube-scheduler's.
+    eviction_wait_s: how long kube-scheduler waits for an eviction.
+    """
+
     wanted: Path
     used: Path
     namespace: str
     record: str
+    extender_port: int = 9196
+    open_port: int = 9195
+    hived_port: int = 9096
+    api_host: str = os.environ.get("KUBERNETES_SERVICE_HOST", "127.0.0.1")
+    api_port: int = int(os.environ.get("KUBERNETES_SERVICE_PORT", "443"))
+    token: Path = _ACCOUNT / "token"
+    authority: Path = _ACCOUNT / "ca.crt"
+    plain_api: bool = False
+    delay_s: float = 0.05
+    hived_timeout_s: float = 3.0
+    api_timeout_s: float = 3.0
+    eviction_wait_s: float = 3.0
 
     @property
     def api_url(self) -> str:
         """The URL of the API server."""
         host = f"[{self.api_host}]" if ":" in self.api_host else self.api_host
-        return f"{'https' if self.authority else 'http'}://{host}:{self.api_port}"
+        return f"{'http' if self.plain_api else 'https'}://{host}:{self.api_port}"
 
 
 def parse(words: Sequence[str]) -> Settings:
-    """Ends the process with status 2 and the usage for words that are wrong."""
-    parser = argparse.ArgumentParser(prog="hived_bridge", description="Between kube-scheduler and HiveD")
-    option = parser.add_argument
-    option("--extender-port", type=int, default=9196, help="kube-scheduler's calls, on loopback only")
-    option("--open-port", type=int, default=9195, help="/livez /healthz /readyz /metrics")
-    option("--hived-port", type=int, default=9096, help="HiveD, on loopback")
-    option("--api-host", default=os.environ.get("KUBERNETES_SERVICE_HOST", "127.0.0.1"))
-    option("--api-port", type=int, default=int(os.environ.get("KUBERNETES_SERVICE_PORT", "443")))
-    option("--token", type=Path, default=_ACCOUNT / "token", help="file of the service account's token")
-    option("--authority", type=Path, default=_ACCOUNT / "ca.crt", help="PEM file of the API server's authority")
-    option(
-        "--plain-api", dest="authority", action="store_const", const=None, help="an API server without TLS: for tests"
-    )
-    option("--delay-s", type=float, default=0.05, help="how far HiveD's informer may be behind kube-scheduler's")
-    option("--hived-timeout-s", type=float, default=3.0)
-    option("--api-timeout-s", type=float, default=3.0)
-    option("--eviction-wait-s", type=float, default=3.0, help="how long kube-scheduler waits for an eviction")
-    option("--wanted", type=Path, required=True, help="HiveD's configuration as the ConfigMap has it")
-    option("--used", type=Path, required=True, help="HiveD's configuration as HiveD reads it")
-    option("--namespace", required=True, help="of the bridge")
-    option("--record", required=True, help="ConfigMap that keeps the last good configuration")
+    """Ends the process with status 2 and the usage for wrong options."""
+    parser = argparse.ArgumentParser(prog="hived_bridge", description="Bridge between kube-scheduler and HiveD")
+    for field in fields(Settings):
+        option = f"--{field.name.replace('_', '-')}"
+        if field.type == "bool":
+            parser.add_argument(option, action="store_true")
+        else:
+            required = field.default is MISSING
+            parser.add_argument(option, type=_TYPES[str(field.type)], default=field.default, required=required)
     return Settings(**vars(parser.parse_args(words)))

@@ -9,16 +9,16 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
 
 from pai_install.agents.common.api import MERGE, ApiError, Client, object_path, with_token
 from pai_install.agents.common.lease import DURATION_S, RENEW_S, Lease
-from pai_install.agents.common.log import Log
+from pai_install.agents.common.log import Log, guarded
 from pai_install.agents.common.records import LOGS, RECORD, STATE, logs_map, name_of, read_record, state_map
 from pai_install.agents.common.values import Json, child, meta, rows, text
 from pai_install.agents.job_recorder import settings
@@ -91,12 +91,15 @@ class Recorder:
                 self._take(self.events.get_nowait(), now())
         except queue.Empty:
             pass
-        for action in self.store.due(now()):
-            self._run(action, now)
-        for release in self.lost_pods.due(now()):
-            self._release(release)
-        for limit_action in self.idle.due(now()):
-            self._actor.run(limit_action)
+        with guarded(self.warn, "records"):
+            for action in self.store.due(now()):
+                self._run(action, now)
+        with guarded(self.warn, "pods of lost nodes"):
+            for release in self.lost_pods.due(now()):
+                self._release(release)
+        with guarded(self.warn, "limits of use"):
+            for limit_action in self.idle.due(now()):
+                self._actor.run(limit_action)
 
     def _take(self, event: Event | LogRead, now: float) -> None:
         if isinstance(event, LogRead):
@@ -128,13 +131,8 @@ class Recorder:
             self.idle.gone(item)
             (self.store.pod_gone if resource == PODS else self.store.job_gone)(item, now)
 
-    @contextmanager
-    def _guarded(self, item: Json) -> Iterator[None]:
-        try:
-            yield
-        except Exception as error:
-            name = f"{item.get('kind')} {meta(item, 'namespace')}/{meta(item, 'name')}"
-            self.warn(f"cannot process {name}: {type(error).__name__}: {error}")
+    def _guarded(self, item: Json) -> AbstractContextManager[None]:
+        return guarded(self.warn, f"{item.get('kind')} {meta(item, 'namespace')}/{meta(item, 'name')}")
 
     def _run(self, action: Action, now: Callable[[], float]) -> None:
         if isinstance(action, Read):

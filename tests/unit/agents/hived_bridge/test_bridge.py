@@ -213,3 +213,19 @@ def test_program_says_why_it_cannot_start(settings: Settings, hived: PlayedHived
     told, _ = program.communicate(timeout=20)
     assert program.returncode == 1
     assert "wanted.yaml" in json.loads(told)["reason"]
+
+
+def test_call_that_cannot_be_processed_is_logged_and_the_next_is_answered(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house.hived.says("filter", recorded("filter waits"))
+    answer = house.bridge.extender.answer
+
+    def fail(verb: str, body: bytes) -> object:
+        raise KeyError("something new")
+
+    monkeypatch.setattr(house.bridge.extender, "answer", fail)
+    assert house.filter()[0] == 500
+    assert any("something new" in str(line.get("reason")) for line in house.lines())
+    monkeypatch.setattr(house.bridge.extender, "answer", answer)
+    assert house.filter()[0] == 200

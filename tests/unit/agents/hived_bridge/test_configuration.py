@@ -14,7 +14,15 @@ from hypothesis import strategies as st
 
 from pai_install.agents.common.api import ApiError
 from pai_install.agents.common.log import Log
-from pai_install.agents.hived_bridge.configuration import RETURN_S, SETTLE_S, TRIAL_S, Configuration, State, turn
+from pai_install.agents.hived_bridge.configuration import (
+    RETURN_S,
+    SETTLE_S,
+    TRIAL_S,
+    Configuration,
+    Record,
+    State,
+    turn,
+)
 from pai_install.agents.hived_bridge.metrics import Metrics
 
 GOOD, BAD, OTHER = "good: 1\n", "bad: 1\n", "other: 1\n"
@@ -127,7 +135,8 @@ class Scene:
 
     def __post_init__(self) -> None:
         self.wanted.write_text(GOOD)
-        self.kept = Configuration(self.wanted, self.used, self.record, self.metrics, Log(self.log), lambda: self.up)
+        record, log = Record(self.record.read, self.record.write), Log(self.log)
+        self.kept = Configuration(self.wanted, self.used, record, self.metrics, log, lambda: self.up)
 
     @property
     def wanted(self) -> Path:

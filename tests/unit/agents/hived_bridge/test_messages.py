@@ -118,7 +118,7 @@ def without(args: dict[str, Any], *path: str) -> bytes:
         (b"[" * 100_000, "not JSON"),
         (b"[]", "not an object"),
         (without(filter_args(), "Pod"), "Pod is not an object"),
-        (without(filter_args(), "Pod", "metadata"), "metadata"),
+        (without(filter_args(), "Pod", "metadata"), "has no name"),
         (without(filter_args(), "Pod", "metadata", "uid"), "UID"),
         (without(filter_args(), "Pod", "metadata", "name"), "name"),
         (without(filter_args(), "Pod", "metadata", "namespace"), "namespace"),
