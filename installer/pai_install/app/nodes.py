@@ -19,7 +19,7 @@ from pai_install.operations.node_remove import NodeRemove
 from pai_install.plan.phases import PHASES
 from pai_install.report.model import HostStatus, Outcome
 from pai_install.run.layout_file import edited_layout, layout_edited_by, read_layout, site_with
-from pai_install.run.workflow import StageFailed, StageStopped, Workflow, WorkflowStage, WorkflowStore
+from pai_install.run.workflow import StageFailed, StageStopped, Workflow, WorkflowStage, WorkflowStore, never_done
 from pai_install.site.load import LAYOUT
 from pai_install.site.model import Machine, Site
 from pai_install.site_edit.machines import with_machine, with_present, with_values
@@ -135,7 +135,7 @@ def replace_node(app: App, request: ReplaceNode, options: RunOptions) -> int:
         join.agreed = any(phase.name == FORGET for phase in outcome.phases)
         return code
 
-    first = WorkflowStage("leave", f"Remove the node of the old {name}", _never, leave)
+    first = WorkflowStage("leave", f"Remove the node of the old {name}", never_done, leave)
     with app.hold("node replace"):
         return Workflow((first, join.stage), join, app.frontend.notify).advance()
 
@@ -149,7 +149,7 @@ class _Join(WorkflowStore[None]):
         self._operation = operation
         self._options = options
         self._failed: tuple[str, ...] = ()
-        self.stage = WorkflowStage("join", f"Add {', '.join(operation.nodes)}", _never, self._run, undo=self._clean)
+        self.stage = WorkflowStage("join", f"Add {', '.join(operation.nodes)}", never_done, self._run, undo=self._clean)
 
     def read(self) -> None:
         """Nothing."""
@@ -176,11 +176,6 @@ class _Join(WorkflowStore[None]):
         for name in names:
             clean = outcome is not None and _is_clean(outcome, name)
             self._app.say(f"{name}: not added; {'clean' if clean else 'not clean: the next node add cleans it'}")
-
-
-def _never(_state: None) -> bool:
-    """Each stage may run again: its plan is empty where nothing is left to do."""
-    return False
 
 
 def _entry(request: AddNodes | ReplaceNode) -> dict[str, str]:

@@ -20,6 +20,7 @@ from pai_install.report.model import HostStatus, Outcome
 from pai_install.report.virtual_clusters import NONE
 from pai_install.report.virtual_clusters_plan import ClustersChange, jobs_at_risk
 from pai_install.run.virtual_clusters import read_good, read_standings, write_good
+from pai_install.run.workflow import StageFailed, StageStopped, Workflow, WorkflowStage, WorkflowStore, never_done
 from pai_install.schedulers.hived.migration import everything, hived_block_of, lost_in_hived, sections_of, within_hived
 from pai_install.schedulers.queue_status import CHECK, holds
 from pai_install.scheduling.model import Backend, Scheduling
@@ -59,16 +60,9 @@ def apply_virtual_clusters(app: App, request: ApplyVirtualClusters, options: Run
             _require_no_jobs_lost(change)
         good = _last_good(app, desired, before, noted)
 
-        def keep_good() -> None:
-            if good is not None:
-                write_good(note, good)
-
-        outcome = app.run(VcApply(unproven=noted is not None), options, before_changes=keep_good)
-        if outcome is None:
-            return ExitCode.PREFLIGHT_FAILED
-        if options.check or outcome.interrupted:
-            return outcome.exit_code
-        return _Result(app, outcome, desired, good).finish()
+        application = _Application(app, options, desired, good)
+        operation = VcApply(unproven=noted is not None)
+        return Workflow((application.stage(operation),), application, app.frontend.notify).advance()
 
 
 def _last_good(app: App, desired: Scheduling, before: Scheduling | None, noted: Scheduling | None) -> Scheduling | None:
@@ -81,25 +75,43 @@ def _last_good(app: App, desired: Scheduling, before: Scheduling | None, noted: 
     return before if before is not None and holds(read_standings(app.cluster, before)) else noted
 
 
-@dataclass(frozen=True, slots=True)
-class _Result:
-    """The run that applied the virtual clusters, and what follows from it."""
+class _Application(WorkflowStore[None]):
+    """The stage that applies virtual clusters. Its state is the note with the last that the scheduler accepted."""
 
-    app: App
-    outcome: Outcome
-    desired: Scheduling
-    good: Scheduling | None
+    def __init__(self, app: App, options: RunOptions, desired: Scheduling, good: Scheduling | None) -> None:
+        self.app = app
+        self.options = options
+        self.desired = desired
+        self.good = good
+        self._changed: tuple[str, ...] = ()
 
-    def finish(self) -> int:
-        """Verifies, or rolls back. Returns the exit code."""
-        if _rejected(self.outcome):
-            self._roll_back()
-        elif _accepted(self.outcome):
+    def read(self) -> None:
+        """Nothing: the run finds what is left to do."""
+
+    def stage(self, operation: VcApply) -> WorkflowStage[None]:
+        """Apply, verify the changed machines, or roll back."""
+        title = "Apply the virtual clusters"
+        return WorkflowStage("apply", title, never_done, lambda: self._apply(operation), self._verify, self._roll_back)
+
+    def _apply(self, operation: VcApply) -> int:
+        outcome = self.app.run(operation, self.options, before_changes=self._keep_good)
+        if outcome is None:
+            raise StageStopped(ExitCode.PREFLIGHT_FAILED)
+        if self.options.check or outcome.interrupted:
+            raise StageStopped(outcome.exit_code)
+        if _rejected(outcome):
+            raise StageFailed(outcome.exit_code)
+        if _accepted(outcome):
             self._forget_good()
-            if changed := _changed(self.outcome):
-                verified = self.app.run(Verify(limit=changed), agreed=True)
-                return self.outcome.exit_code or _code(verified)
-        return self.outcome.exit_code
+            self._changed = _changed(outcome)
+        return outcome.exit_code
+
+    def _verify(self) -> int:
+        return self.app.run_agreed(Verify(limit=self._changed)).exit_code if self._changed else ExitCode.OK
+
+    def _keep_good(self) -> None:
+        if self.good is not None:
+            write_good(self.app.state.virtual_clusters, self.good)
 
     def _roll_back(self) -> None:
         say = self.app.say
@@ -109,9 +121,8 @@ class _Result:
         elif self.good is None or self.good == self.desired:
             say("the scheduler rejected these virtual clusters, and there are no earlier ones to restore")
         else:
-            say("\nThe scheduler rejected these virtual clusters. Restoring the last that it accepted.")
-            restored = self.app.run(VcRestore(good=self.good, tried=self.desired), agreed=True)
-            if _code(restored) == ExitCode.OK:
+            restored = self.app.run_agreed(VcRestore(good=self.good, tried=self.desired))
+            if restored.exit_code == ExitCode.OK:
                 self._forget_good()
                 say(f"the scheduler rejected these virtual clusters; the last good ones are restored: {_ADVICE}")
             else:
@@ -119,11 +130,6 @@ class _Result:
 
     def _forget_good(self) -> None:
         self.app.state.virtual_clusters.unlink(missing_ok=True)
-
-
-def _code(outcome: Outcome | None) -> int:
-    assert outcome is not None  # noqa: S101 - only a front end that is asked declines
-    return outcome.exit_code
 
 
 def _require_same_scheduler(change: ClustersChange) -> None:

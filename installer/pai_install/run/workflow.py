@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from pai_install.errors import ExitCode
 
@@ -96,6 +96,11 @@ class WorkflowStore(Generic[State]):
 
     def finish_rollback(self) -> None:
         """Called after the last stage is undone. Raises StageStopped."""
+
+
+def never_done(_state: Any) -> bool:  # noqa: ANN401 - of any workflow
+    """For stages that show only while they run whether something is left to do."""
+    return False
 
 
 def all_machines_answer() -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from pai_install.operations.storage_test import StorageTest
 from pai_install.report.model import Outcome
 from pai_install.report.storage import STORAGE_LABEL, Consumer
 from pai_install.run.services_file import services_file, write_services
-from pai_install.run.workflow import StageFailed, StageStopped, Workflow, WorkflowStage, WorkflowStore
+from pai_install.run.workflow import StageFailed, StageStopped, Workflow, WorkflowStage, WorkflowStore, never_done
 from pai_install.site.load import SERVICES
 from pai_install.site.model import Site
 from pai_install.site.rotations import OldGeneration, StorageRotationState, Value, read_rotations, save_rotations
@@ -109,7 +109,7 @@ class StorageRotation(WorkflowStore[StorageRotationState]):
         elif copies:
             retire = f"{retire} any longer; first {compare[0].lower()}{compare[1:]}"
         # it runs again after its end: a kill may have come between the state and the cluster
-        return (*found, WorkflowStage("retire", f"{retire}; keep all data", _never, self._retire))
+        return (*found, WorkflowStage("retire", f"{retire}; keep all data", never_done, self._retire))
 
     @staticmethod
     def _stage(
@@ -385,7 +385,3 @@ def _idle(state: StorageRotationState, pods: Collection[Consumer]) -> list[OldGe
     """The older generations that none of the pods uses."""
     used = {pod.claim for pod in pods}
     return [old for old in state.older if old.claim not in used or not old.claimed]
-
-
-def _never(_state: StorageRotationState) -> bool:
-    return False

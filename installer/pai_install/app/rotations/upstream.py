@@ -13,7 +13,7 @@ from pai_install.operations.registry_rotate import RegistryRotate
 from pai_install.operations.registry_upstream import RegistryUpstream
 from pai_install.operations.verify import Verify
 from pai_install.report.model import Outcome
-from pai_install.run.workflow import StageFailed, StageStopped, Workflow, WorkflowStage, WorkflowStore
+from pai_install.run.workflow import StageFailed, StageStopped, Workflow, WorkflowStage, WorkflowStore, never_done
 from pai_install.site.load import CONFIG, SERVICES, LoadedSite
 
 VERB = "registry rotate"
@@ -81,10 +81,10 @@ class _UpstreamRotation(WorkflowStore[None]):
         replace = f"{target} the entry, and every machine asks for {name} and pulls the images that you named"
         back = "; where that fails, the cache gets its old entry back" if cached else ""
         stages = (
-            WorkflowStage("ask", title, _never, self._ask),
-            WorkflowStage("replace", f"{replace}{back}", _never, self._replace, self._verify, self._restore),
+            WorkflowStage("ask", title, never_done, self._ask),
+            WorkflowStage("replace", f"{replace}{back}", never_done, self._replace, self._verify, self._restore),
         )
-        return (*stages, WorkflowStage("forget", "The cache removes its old entry", _never, self._forget))[
+        return (*stages, WorkflowStage("forget", "The cache removes its old entry", never_done, self._forget))[
             : 3 if cached else 2
         ]
 
@@ -139,8 +139,3 @@ class _UpstreamRotation(WorkflowStore[None]):
 
     def _run(self, operation: RegistryUpstream | RegistryRotate | RegistryTest | Verify) -> Outcome:
         return self._app.run_agreed(operation)
-
-
-def _never(_state: None) -> bool:
-    """Each stage may run again."""
-    return False
