@@ -129,12 +129,12 @@ def test_forced_check_lets_the_machine_in(site: Path, in_world: Any, capsys: Any
     assert run(["apply", "--site", str(site), "--yes", "--force-check", "swop"]) == ExitCode.USAGE
 
 
-def test_refused_leader_refuses_everybody(site: Path, in_world: Any, capsys: Any, snapshot: SnapshotAssertion) -> None:
+def test_refused_leader_refuses_everybody(site: Path, in_world: Any, capsys: Any) -> None:
     swap = SWAP._replace(subject="master")
     world = in_world(World(WORK, dict(FINE), new_machines=("master", "one"), in_the_way=(swap,)))
     assert run(["apply", "--site", str(site), "--yes"]) == ExitCode.PREFLIGHT_FAILED
     assert [request.playbook for request in world.ansible.requests] == ["observe.yml"]
-    assert (last_run(site) / "report.json").read_text() == snapshot
+    assert "preflight refused master" in (last_run(site) / "report.json").read_text()
     del capsys
 
 

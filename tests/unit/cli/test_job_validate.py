@@ -29,11 +29,6 @@ def test_what_a_job_means(tmp_path: Path, capsys: Any, snapshot: SnapshotAsserti
     shown = capsys.readouterr()
     assert shown.err == snapshot
     assert shown.out == snapshot
-    assert shown.out == snapshot
-    assert shown.out == snapshot
-    assert shown.out == snapshot
-    assert shown.out == snapshot
-    assert shown.out == snapshot
     assert "    PAI_HOST_IP_worker_INDEX\n" in shown.out
     assert "hunter2" not in shown.out + shown.err
 

@@ -128,7 +128,6 @@ class TestSwitch:
         said = capsys.readouterr()
         assert "+scheduler: {type: volcano}" in said.out
         assert said.err == snapshot
-        assert said.err == snapshot
         assert self.text(site) == before
 
     def test_what_is_left_of_jobs_is_named_the_step_is_given_all_and_the_report_is_json(

@@ -479,11 +479,11 @@ def test_pods_that_are_lost_again_and_again_end_the_command_and_not_the_rotation
 
 @pytest.mark.parametrize("words", [(), ("--same-name",)])
 def test_what_differs_in_the_end_retires_nothing(
-    site: Path, holding: Machines, words: tuple[str, ...], capsys: Any, snapshot: SnapshotAssertion
+    site: Path, holding: Machines, words: tuple[str, ...], capsys: Any
 ) -> None:
     holding.answers["verify-last"] = [{"differ": "2", "example": ">fc a", "step": "done"}] * 3
     assert rotate(site, "--path", "/new", "--copy", *words) == ExitCode.VERIFICATION_FAILED
-    assert capsys.readouterr().err == snapshot
+    assert "2 entries differ" in capsys.readouterr().err
     if words:
         assert (text(site), claims(holding)) == (SITE, {"vision/data", "speech/data"})
         assert holding.place("vision", "data") == "/old"

@@ -227,7 +227,7 @@ def test_what_changes_is_said_first_then_done_and_asked(
     addons = ["jobset", "training_operator", "kueue", "virtual_clusters"]
     assert machines.requests[2].extra_vars["cluster_addons_only"] == addons
     assert machines.kept() == divided(site)
-    assert state_of(site).reports()[1].read_text() == snapshot
+    assert "has taken" in state_of(site).reports()[1].read_text()
     assert note(site) is None
     capsys.readouterr()
     machines.requests.clear()

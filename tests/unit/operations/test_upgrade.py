@@ -193,7 +193,6 @@ def test_apis_in_use_that_go_away_stop_it_by_name(
     with raises("upgrade-apis-removed", "1", "API", "1.36.3") as caught:
         Upgrade().plan(site, seen)
     assert caught.value.details == snapshot
-    assert caught.value.details == snapshot
     assert caught.value.exit_code is ExitCode.PREFLIGHT_FAILED
     assert not Upgrade(force=True).plan(site, seen).empty
 
