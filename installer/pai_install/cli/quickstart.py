@@ -1,4 +1,4 @@
-"""`pai-install quickstart`: from nothing to a verified cluster in the lab."""
+"""`pai-install quickstart`: from nothing to a job on a verified cluster in the lab."""
 
 from __future__ import annotations
 
@@ -9,59 +9,100 @@ from pathlib import Path
 import click
 
 from pai_install import lab
-from pai_install.cli._shared.act import How, SiteRequest, act
-from pai_install.cli._shared.environment import pass_environment
+from pai_install.app.context import App
+from pai_install.app.jobs import open_job_directory
+from pai_install.cli.command import environment_of
 from pai_install.cli.options import site_option_with, yes_option
+from pai_install.cli.terminal import Terminal
 from pai_install.errors import ExitCode, PaiError
 from pai_install.operations.install import Install
 from pai_install.run.environment import Environment, component_requirements, site_components
 from pai_install.site import Site, load_site
 from pai_install.system.content import content_dir
+from pai_install.system.output import output_may_be_lost
 from pai_install.system.packages import install
 from pai_install.system.words import plural
 
+_LAYOUT = Path("layouts") / "quickstart"
+_STEPS = 5
+# of layouts/quickstart: its job, and the group that submits it
+JOB_FILE, JOB, GROUP = "job.yaml", "first-job", "team"
+
 
 @click.command
-@site_option_with(meaning="Site to bring up in the lab.  [default: layouts/lab]")
+@site_option_with(meaning="Site to bring up in the lab.  [default: layouts/quickstart]")
 @yes_option
-@pass_environment
-def command(*, site_dir: Path | None, yes: bool, environment: Environment) -> int:
-    """Bring up the lab's machines, get every component, install, verify. Run it again to continue or to check."""
+@click.pass_context
+def command(context: click.Context, *, site_dir: Path | None, yes: bool) -> int:
+    """Install a cluster in the lab and run a GPU job on it.
+
+    The command starts the lab's machines, gets all components, installs and verifies the cluster, and runs a gang of a
+    parameter server and a worker. GPUs are stand-ins. Run it again to continue or to check.
+    """
     began = time.monotonic()
     folder = site_dir or _lab_site()
     site = load_site(folder).site
-    _step(1, "packages on the dev box")
+    _step(1, "packages on this host")
     _install_packages(site, yes=yes)
     _step(2, "machines of the lab")
     lab.up(lab.spec_of(site), confirm=lambda question: yes or click.confirm(question, err=True), progress=_say)
-    _step(3, "components (the first time they are built: about a quarter of an hour on 2 cores)")
+    _step(3, "components (the first run builds them: about a quarter of an hour on 2 cores)")
     site_components(site, _say)
     _step(4, "the cluster")
-    code = act(SiteRequest(folder, Install()), environment, How(yes=True))
+    environment = environment_of(context)
+    with output_may_be_lost(), Terminal(yes=True) as terminal, App(folder, environment, terminal) as app:
+        code = app.exit_code(Install())
+        again = code == ExitCode.OK and _has_job(app)
+    if code == ExitCode.OK and (folder / JOB_FILE).exists():
+        _step(5, "a job: a parameter server and a worker with GPUs")
+        code = _run_job(folder, environment, again=again)
     if code == ExitCode.OK:
         click.echo(_summary(site, folder, time.monotonic() - began))
     return code
 
 
+def _has_job(app: App) -> bool:
+    """Whether an earlier quickstart left its job."""
+    if not (app.site.directory / JOB_FILE).exists():
+        return False
+    jobs = open_job_directory(app)
+    return any(job.name == JOB for job in jobs.list(jobs.namespace_of(GROUP)))
+
+
 def _lab_site() -> Path:
-    """layouts/lab of the checkout; an installed package's copy is read-only, so that goes to ./pai-lab."""
-    shipped = content_dir() / "layouts" / "lab"
+    """layouts/quickstart of the checkout. An installed package is read-only: its copy goes to ./pai-quickstart."""
+    shipped = content_dir() / _LAYOUT
     if (content_dir() / "pyproject.toml").is_file():
-        return Path("layouts/lab") if Path("layouts/lab").resolve() == shipped else shipped
-    own = Path("pai-lab")
+        return _LAYOUT if _LAYOUT.resolve() == shipped else shipped
+    own = Path("pai-quickstart")
     if not own.exists():
         shutil.copytree(shipped, own)
     return own
+
+
+def _run_job(folder: Path, environment: Environment, *, again: bool) -> int:
+    """Runs the job to its end with the commands that a user types, and returns the exit code."""
+    from pai_install.cli.main import run  # noqa: PLC0415 - it imports this module
+
+    def typed(*words: str) -> int:
+        _say(f"$ pai-install job {' '.join(words)} --site {folder} --group {GROUP}")
+        return run(["job", *words, "--site", str(folder), "--group", GROUP], environment)
+
+    if again and (code := typed("stop", JOB, "--yes")) != ExitCode.OK:
+        return code
+    code = typed("submit", str(folder / JOB_FILE), "--watch")
+    typed("logs", JOB)
+    return code
 
 
 def _install_packages(site: Site, *, yes: bool) -> None:
     lacking = component_requirements(site)
     if not lacking:
         return
-    _say(f"the dev box lacks the Debian packages {', '.join(lacking)}")
+    _say(f"this host lacks the Debian packages {', '.join(lacking)}")
     if not yes and not click.confirm("install them now?", err=True):
         raise PaiError(
-            "the components cannot be built without these packages",
+            "cannot build the components: packages are missing",
             code="quickstart-packages-missing",
             remedy=f"apt-get install {' '.join(lacking)}",
             exit_code=ExitCode.PREFLIGHT_FAILED,
@@ -70,26 +111,23 @@ def _install_packages(site: Site, *, yes: bool) -> None:
 
 
 def _step(number: int, title: str) -> None:
-    _say(f"[{number}/4] {title}")
+    _say(f"[{number}/{_STEPS}] {title}")
 
 
 def _say(line: str) -> None:
     click.echo(line, err=True)
 
 
-def _count(site: Site) -> str:
-    return plural(len(site.present_machines), "machine is", "machines are")
-
-
 def _summary(site: Site, folder: Path, seconds: float) -> str:
     here = f"--site {folder}"
+    nodes = plural(len(site.present_machines), "machine is", "machines are")
     return "\n".join(
         [
             "",
-            f"{_count(site)} a verified Kubernetes cluster after {seconds / 60:.1f} min.",
-            f"  ./pai-install kubectl {here} -- get nodes     look at it",
-            f"  ./pai-install apply {here}                    again: changes nothing",
-            f"  ./pai-install lab ssh {here} {site.control_planes[0].hostname}    log in to a machine",
-            f"  ./pai-install lab down {here} --yes           remove it all",
+            f"{nodes} a verified Kubernetes cluster after {seconds / 60:.1f} min.",
+            f"  ./pai-install status {here}                   machines, cluster, and drift",
+            f"  ./pai-install job list {here} --all           your jobs",
+            f"  ./pai-install kubectl {here} -- get nodes     the nodes",
+            f"  ./pai-install lab down {here} --yes           remove everything",
         ]
     )

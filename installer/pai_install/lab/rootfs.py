@@ -122,7 +122,7 @@ def _fill(spec: LabSpec, machine: LabMachine, root: Path) -> None:
             path.symlink_to(entry.link)
         else:
             write_atomic(path, entry.content, mode=entry.mode)
-    for folder in data_folders(machine).values():
+    for folder in (*data_folders(machine).values(), *machine.folders):
         (root / folder.lstrip("/")).mkdir(parents=True, exist_ok=True)
     keys.ensure_host_key(root / "etc/ssh", machine.name)
     if account(root, spec.user) is None:

@@ -24,7 +24,7 @@ class LabMachine:
     """One machine: its host name, its address inside the lab's subnet, the port its sshd listens on, its GPUs.
 
     storage: the folder that it serves, images: the one of containerd_data_root; empty for none. cores, memory (bytes):
-    of its SKU.
+    of its SKU. folders: those of storages of the type hostPath.
     """
 
     name: str
@@ -35,6 +35,7 @@ class LabMachine:
     images: str = ""
     cores: int = 0
     memory: int = 0
+    folders: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +132,7 @@ def _lab_machine(site: Site, machine: Machine) -> LabMachine:
         images=site.settings.containerd_data_root or "",
         cores=sku.vcore,
         memory=sku.mem_bytes,
+        folders=tuple(one.path for one in site.services.storages or () if one.type == "hostPath" and one.path),
     )
 
 
