@@ -140,7 +140,7 @@ class ActionModule(ActionBase):
         except (KubeconfigError, ValueError) as error:
             raise AnsibleActionFail(
                 f"{SOURCE} of this machine is not what kubeadm writes: {error}. Nothing of it reached the dev box. "
-                "A kubeconfig can run programs where it is used, so look who changed it before you do anything else; "
+                "A kubeconfig can run programs where it is used, so look who changed it before you do anything else. "
                 "`kubeadm init phase kubeconfig admin` makes a new one once the file is moved away"
             ) from error
         return {"changed": write_private(str(self._task.args["dest"]), content)}

@@ -151,7 +151,7 @@ class Addons:
             return
         if why := self.instances(name, ours_too=False):
             if not self.module.check_mode:
-                raise ObjectError(f"{why}; delete them, then apply again")
+                raise ObjectError(f"{why}. Delete them, then apply again")
             self.stay.append(f"{name[len(PREFIX) :]} {why}")
             return
         if self.module.check_mode:
@@ -165,7 +165,7 @@ class Addons:
         """Objects of ours, of the kinds that an add-on defines, go while it can still let them go."""
         self.removed += [it for it in self.objects.delete_ours(definitions(name)) if it not in self.removed]
         if why := self.instances(name, ours_too=True):
-            raise ObjectError(f"{why}; apply again when they are gone")
+            raise ObjectError(f"{why}. Apply again when they are gone")
 
     def instances(self, name: str, *, ours_too: bool) -> str:
         """Why an add-on cannot go: objects of the kinds that it defines. Without it nothing would take care of them."""

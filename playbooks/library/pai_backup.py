@@ -113,7 +113,9 @@ def main() -> None:
     try:
         snapshot = make(module, dest)
     except (SnapshotError, OSError, tarfile.TarError) as error:
-        module.fail_json(msg=f"no backup was made: {error}", remedy="pai-install status; etcdctl endpoint health there")
+        module.fail_json(
+            msg=f"no backup was made: {error}", remedy="check pai-install status, and etcdctl endpoint health there"
+        )
     module.exit_json(changed=False, sha256=sha256(dest), snapshot=snapshot, bytes=os.path.getsize(dest))
 
 

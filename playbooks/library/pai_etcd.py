@@ -95,7 +95,7 @@ def settled(module: AnsibleModule, places: list[str], own: str) -> tuple[list[Me
         if time.monotonic() > deadline:
             module.fail_json(
                 msg=f"no control plane may leave etcd now: {problem}",
-                remedy="pai-install status; restore what is named, then run the same command again",
+                remedy="pai-install status. Restore what is named, then run the same command again",
             )
         time.sleep(2)
 
@@ -131,7 +131,7 @@ def main() -> None:
     if problem:
         module.fail_json(
             msg=f"no control plane may join while an etcd member is unhealthy: {problem}",
-            remedy="restore the named machine, or mark it absent and run `kubeadm reset` there; then apply again",
+            remedy="restore the named machine, or mark it absent and run `kubeadm reset` there, then apply again",
         )
     if not module.check_mode:
         drop(module, stale)

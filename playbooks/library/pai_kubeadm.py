@@ -277,7 +277,7 @@ class Member:
         if state == "join-control-plane" and not ready:
             self.module.fail_json(
                 msg=f"the API of the control planes is not ready, so none joins: {said or 'no answer'}",
-                remedy="pai-install status; kubectl get --raw '/readyz?verbose' names the part that is not ready",
+                remedy="pai-install status, and kubectl get --raw '/readyz?verbose' names the part that is not ready",
             )
 
     def refresh(self, state: str) -> None:
@@ -489,7 +489,7 @@ def main() -> None:
     except BlockingIOError:
         module.fail_json(
             msg=f"kubeadm of an earlier run is still at work here after {module.params['timeout']} s",
-            remedy="ps -C kubeadm on the machine shows it; run the same command again when it has ended",
+            remedy="ps -C kubeadm on the machine shows it. Run the same command again when it has ended",
         )
     finally:
         os.unlink(member.config)

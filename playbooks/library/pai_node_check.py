@@ -79,7 +79,7 @@ class Checks:
             "the clock is not synchronised",
             value=said[-300:],
             expected=f"a source, at most {limit} s off",
-            remedy="chronyc -n sources on this machine shows which servers answer; UDP port 123 must be open to them",
+            remedy="chronyc -n sources on this machine shows which servers answer. UDP port 123 must be open to them",
         )
 
     def containerd(self, runtime: str) -> dict[str, str]:

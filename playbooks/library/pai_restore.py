@@ -314,7 +314,7 @@ def main() -> None:
         else:
             leave()
     except (RestoreError, OSError) as error:
-        module.fail_json(msg=str(error), remedy="docs/backup.md says what can be done; the same command tries again")
+        module.fail_json(msg=str(error), remedy="docs/backup.md says what can be done. The same command tries again")
     module.exit_json(changed=True, before=before, missing=missing)
 
 

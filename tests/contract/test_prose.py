@@ -13,8 +13,7 @@ ROOT = Path(__file__).parents[2]
 LIMIT = Measure(clauses=5, semicolons=5, long=15)
 # groups above the limit, with their present values: lower these with each rewrite, never raise them
 RATCHET = {
-    "errors": Measure(clauses=5, semicolons=14, long=15),
-    "docstrings": Measure(clauses=27, semicolons=22, long=15),
+    "docstrings": Measure(clauses=25, semicolons=21, long=15),
 }
 TASK_VERBS = (
     *("Install", "Configure", "Enable", "Remove", "Check"),

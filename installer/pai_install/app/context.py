@@ -85,7 +85,7 @@ class App(AppContext):
         if leader in plan.unreachable:
             raise PaiError(
                 f"{leader} serves the machines and does not answer: {plan.unreachable[leader]}",
-                remedy="nothing was changed; run the same command again when it answers",
+                remedy="nothing was changed. Run the same command again when it answers",
                 code="leader-unreachable",
                 exit_code=ExitCode.UNREACHABLE,
             )

@@ -64,7 +64,9 @@ def _require_sections(app: App, to: Backend) -> None:
         raise PaiError(
             "the virtual clusters of this site stand in HiveD's own block, which no other scheduler reads",
             code="virtual-clusters-in-hived-block",
-            remedy=f"{first} writes them as sections; then the same command" if to != "hived" else "nothing to do",
+            remedy=f"{first} writes them as sections, then run the same command again"
+            if to != "hived"
+            else "nothing to do",
             exit_code=ExitCode.USAGE,
         )
 

@@ -88,7 +88,7 @@ def checked_site(app: App, loaded: LoadedSite, text: str) -> Site:
             "the site would be invalid, so nothing was written",
             code="edited-site-invalid",
             details="\n".join(text_lines(errors)),
-            remedy="the lines are those that the file would have: give the verb other values, or edit the file",
+            remedy="line numbers refer to the edited file. Change the options, or edit the file by hand",
             exit_code=ExitCode.SITE_INVALID,
         )
     known = {(problem.path, problem.message) for problem in loaded.problems}

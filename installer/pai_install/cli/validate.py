@@ -28,7 +28,7 @@ SCHEMA_VERSION = 1
 def command(*, site_dir: Path, output_format: str, annotated: bool) -> int:
     """Validate the site files and summarize the cluster. Exit code 3 if the site has errors."""
     if annotated and output_format == "json":
-        raise click.UsageError("--annotate prints text; --format json gives every place by itself")
+        raise click.UsageError("--annotate prints text. In the output of --format json, each problem has its position")
     reading = read_site(site_dir)
     if output_format == "json":
         click.echo(json.dumps(_report(reading), indent=2))

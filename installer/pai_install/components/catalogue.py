@@ -317,7 +317,7 @@ def no_longer(picks: Collection[PinnedComponent], where: str) -> PaiError:
     return PaiError(
         f"{where} lacks {', '.join(f'{one.component} {one.version}' for one in picks)}, which the machines run",
         code="installed-components-not-in-source",
-        remedy="run pai-install upgrade, which brings the machines to the versions that there are; until then use the "
+        remedy="run pai-install upgrade, which brings the machines to the versions that there are. Until then use the "
         "version of pai-install, or the bundle, that installed them",
         exit_code=ExitCode.PREFLIGHT_FAILED,
     )

@@ -165,7 +165,7 @@ def download(
         raise PaiError(
             f"{url} is not the file that is pinned: its sha256 is {seen}, expected {sha256}",
             code="download-checksum-mismatch",
-            remedy="a proxy or mirror may have changed the file, or the transfer damaged it: do not use it; try again "
+            remedy="a proxy or mirror may have changed the file, or the transfer damaged it: do not use it. Try again "
             "or choose another component source",
         )
     part.replace(target)

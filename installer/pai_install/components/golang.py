@@ -76,7 +76,7 @@ def fetch_toolchain(wanted: GoToolchain, architecture: Architecture, target: Pat
                     f"the Go toolchain from the module proxy is not the pinned one: its sum is {seen}, "
                     f"expected {wanted.toolchain[architecture]}",
                     code="go-checksum-mismatch",
-                    remedy="do not use it; check GOPROXY",
+                    remedy="do not use it. Check GOPROXY",
                 )
             _unpack(content, f"{module}/", target)
     finally:

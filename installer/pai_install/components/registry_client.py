@@ -205,7 +205,7 @@ def _named(session: _Session) -> bytes:
         raise PaiError(
             f"{session.place}: the registry sent {digest_of(data)}, pinned is {pinned}",
             code="registry-digest-mismatch",
-            remedy="the registry or a mirror has exchanged the image: do not use it; choose another component source",
+            remedy="the registry or a mirror has exchanged the image: do not use it. Choose another component source",
         )
     return data
 

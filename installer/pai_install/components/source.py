@@ -65,5 +65,5 @@ def box_architecture() -> Architecture:
     names: dict[str, Architecture] = {"x86_64": "amd64", "aarch64": "arm64"}
     machine = platform.machine()
     if machine not in names:
-        raise PaiError(f"the dev box is a {machine}; supported are x86_64 and aarch64", code="dev-box-architecture")
+        raise PaiError(f"the dev box is a {machine}. Supported are x86_64 and aarch64", code="dev-box-architecture")
     return names[machine]

@@ -53,7 +53,7 @@ class SiteInvalid(PaiError):  # noqa: N818 - reads as what it is; other rooms ca
             f"the site has {count}",
             code="site-invalid",
             details="\n".join(text_lines(errors)),
-            remedy="correct the lines above; `pai-install validate --annotate` shows them in the files",
+            remedy="correct the lines above. `pai-install validate --annotate` shows them in the files",
             exit_code=ExitCode.SITE_INVALID,
         )
         self.problems = tuple(problems)

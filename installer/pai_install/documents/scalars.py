@@ -110,7 +110,7 @@ def read_count(value: object) -> int:
     """A whole number from 1."""
     number = read_whole(value)
     if number < 1:
-        raise invalid("count", f"{number} is too small; at least 1 is expected", "write how many there are")
+        raise invalid("count", f"{number} is too small. At least 1 is expected", "write how many there are")
     return number
 
 

@@ -163,7 +163,7 @@ class HealthRun:
             raise PaiError(
                 f"the last run found nothing to acknowledge: {check} on {where} is neither FAIL, WARN nor UNKNOWN",
                 code="finding-not-acknowledgeable",
-                remedy="run `pai-install health` first; it names machine, device and check of every finding",
+                remedy="run `pai-install health` first. It names machine, device and check of every finding",
                 exit_code=ExitCode.USAGE,
             )
         keys = {item.key for item in new}

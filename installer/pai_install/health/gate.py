@@ -33,7 +33,7 @@ def passed(findings: Sequence[Finding]) -> tuple[Finding, ...]:
             f"{', '.join(dict.fromkeys(finding.subject for finding in failed))} came back unhealthy",
             code="machine-unhealthy-after-change",
             details="\n".join(f"{one.subject}: {one.message} [{one.id}]" for one in failed),
-            remedy="the machines stay out of scheduling: pai-install health says what to do; then node uncordon",
+            remedy="the machines stay out of scheduling: pai-install health says what to do, then node uncordon",
             exit_code=ExitCode.VERIFICATION_FAILED,
         )
     return tuple(findings)

@@ -136,7 +136,7 @@ def _claims(job: Job, owner: JobOwner, grants: Iterable[ProfileGrant]) -> Iterab
             raise _usage(
                 "storage-not-granted",
                 f"group {owner.group} is not granted the storage {mount.storage}",
-                f"it has {granted}; pai-install storage grant {mount.storage} --group {owner.group}",
+                f"the group has {granted}. Run pai-install storage grant {mount.storage} --group {owner.group}",
             )
         yield mount.storage, Claim(grant.claim, "" if grant.shared else owner.user)
 

@@ -29,7 +29,7 @@ def no_way(access: AptAccess, why: str) -> PaiError:
     return PaiError(
         f"the dev box cannot reach {access.distribution.name}'s archive of {access.suite}: {why}",
         code="lab-archive-unreachable",
-        remedy="let it through; or give lab up a root file system as a tar file in the suite's place (docs/lab.md)",
+        remedy="let it through, or give lab up a root file system as a tar file in the suite's place (docs/lab.md)",
         exit_code=ExitCode.PREFLIGHT_FAILED,
     )
 

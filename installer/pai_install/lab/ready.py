@@ -60,5 +60,5 @@ def _not_up(spec: LabSpec, machine: LabMachine, why: str) -> PaiError:
         f"{machine.name} did not come up: {why}",
         code="lab-machine-not-up",
         details=tail,
-        remedy=f"see {console}; then lab down, lab up",
+        remedy=f"see {console}, then lab down, lab up",
     )

@@ -80,7 +80,7 @@ class NodeRemove(Operation):
             raise PaiError(
                 f"{leader}, through which the cluster is changed, does not answer: {why}",
                 code="leader-unreachable",
-                remedy="nothing was changed; run the same command again when it answers",
+                remedy="nothing was changed. Run the same command again when it answers",
                 exit_code=ExitCode.UNREACHABLE,
             )
         return _Removal(self, site, observation).plan()
@@ -155,7 +155,7 @@ class _Removal:
             raise PaiError(
                 f"{', '.join(alive)}: the node is ready, so the machine is not dead",
                 code="node-not-dead",
-                remedy=f"{do}; Kubernetes takes up to a minute to notice that a machine is gone",
+                remedy=f"{do}. Kubernetes takes up to a minute to notice that a machine is gone",
                 exit_code=ExitCode.PREFLIGHT_FAILED,
             )
 

@@ -23,7 +23,7 @@ def leaving_planes(machines: Sequence[Machine], site: Site) -> tuple[str, ...]:
         raise PaiError(
             f"without {', '.join(planes)} the cluster has no control plane",
             code="last-control-plane",
-            remedy="let another one join first; pai-install reset takes a whole cluster away",
+            remedy="add another one first. To remove the whole cluster, run pai-install reset",
             exit_code=ExitCode.PREFLIGHT_FAILED,
         )
     return planes

@@ -42,7 +42,7 @@ class RegistryLook(Operation):
             raise PaiError(
                 "this site has neither a registry cache nor mirrors",
                 code="registry-not-configured",
-                remedy="enable_docker_cache: true in config.yaml starts a cache; docs/registries.md has more",
+                remedy="set enable_docker_cache: true in config.yaml to start a cache (docs/registries.md)",
                 exit_code=ExitCode.USAGE,
             )
 

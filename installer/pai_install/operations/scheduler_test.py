@@ -51,7 +51,7 @@ class SchedulerTest(Operation):
             raise PaiError(
                 "this site has chosen no scheduler",
                 code="scheduler-not-configured",
-                remedy="section scheduler of services-configuration.yaml chooses one; --backend names one to test",
+                remedy="choose one in the section scheduler of services-configuration.yaml, or with --backend",
                 exit_code=ExitCode.USAGE,
             )
         if self.backend and not _knows_devices(self.backend) and scheduler_of(site) != self.backend:
@@ -79,7 +79,7 @@ class SchedulerTest(Operation):
             raise PaiError(
                 "no worker is Ready and takes pods: nothing can be tested",
                 code="no-ready-worker",
-                remedy="pai-install status; pai-install node uncordon",
+                remedy="check pai-install status, and run pai-install node uncordon",
                 exit_code=ExitCode.VERIFICATION_FAILED,
             )
         backend = self._backend(site)

@@ -51,7 +51,7 @@ class StorageTest(Operation):
         known = [storage.name for storage in site.services.storages or ()]
         if not known:
             raise _refusal(
-                "site-without-storages", "this site has no storages", f"{_WHERE} defines them; docs/storage.md has more"
+                "site-without-storages", "this site has no storages", f"{_WHERE} defines them (docs/storage.md)"
             )
         require_present(site, self.limit)
         if strange := [name for name in self.storages if name not in known]:

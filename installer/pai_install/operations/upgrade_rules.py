@@ -50,7 +50,7 @@ def require_control_planes(site: Site, observation: Observation) -> None:
         raise PaiError(
             f"every control plane must answer and be in the cluster before an upgrade: {names}",
             code="upgrade-control-planes-incomplete",
-            remedy="repair it, or mark it absent: true in layout.yaml; a cluster that is not there yet needs apply",
+            remedy="repair it, or mark it absent: true in layout.yaml. A cluster that is not there yet needs apply",
             exit_code=ExitCode.UNREACHABLE if missing else ExitCode.PREFLIGHT_FAILED,
         )
 
@@ -128,7 +128,7 @@ def require_unused_apis(uses: Sequence[ApiUse], target: str, *, force: bool) -> 
             f"{plural(len(gone), 'API is', 'APIs are')} in use that Kubernetes {target} no longer has",
             code="upgrade-apis-removed",
             details="\n".join(lines),
-            remedy="let those programs use the newer API and restart the API servers, which count since their start; or"
+            remedy="let those programs use the newer API and restart the API servers, which count since their start. Or"
             " add --force",
             exit_code=ExitCode.PREFLIGHT_FAILED,
         )
@@ -172,4 +172,4 @@ def require_owners(pods: Mapping[str, Sequence[Pod]], *, force: bool) -> None:
 
 
 def _refused(code: str, message: str, remedy: str) -> PaiError:
-    return PaiError(message, code=code, remedy=f"{remedy}; nothing was changed", exit_code=ExitCode.PREFLIGHT_FAILED)
+    return PaiError(message, code=code, remedy=f"{remedy}. Nothing was changed", exit_code=ExitCode.PREFLIGHT_FAILED)

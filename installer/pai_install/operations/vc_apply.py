@@ -127,7 +127,7 @@ def _require_answer(plan: Plan, leader: str) -> None:
         raise PaiError(
             f"{leader}, through which add-ons are applied, does not answer: {plan.unreachable[leader]}",
             code="leader-unreachable",
-            remedy="nothing was changed; run the same command again when it answers",
+            remedy="nothing was changed. Run the same command again when it answers",
             exit_code=ExitCode.UNREACHABLE,
         )
 

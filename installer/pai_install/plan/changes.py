@@ -76,7 +76,7 @@ def refusal(changes: Iterable[RefusedChange], sources: Mapping[str, Document]) -
         "the site changes settings that are fixed in a running cluster",
         code="fixed-settings-changed",
         details="\n".join(f"    {line}" if number % 2 else line for number, line in enumerate(lines)),
-        remedy="restore the running values in the site's files, or follow the advice below each line; nothing was "
+        remedy="restore the running values in the site's files, or follow the advice below each line. Nothing was "
         "changed",
         exit_code=ExitCode.PREFLIGHT_FAILED,
     )

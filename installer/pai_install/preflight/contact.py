@@ -15,7 +15,7 @@ REACHABLE = Check(
     judge=None,
     reads=_SSH,
     rule="FAIL when the machine returns none, for a cause that no other check names",
-    remedy="try `ssh` to the machine by hand; then run the same command again",
+    remedy="try `ssh` to the machine by hand, then run the same command again",
 )
 _HOST_KEY = Check(
     id="host-key",
@@ -23,7 +23,7 @@ _HOST_KEY = Check(
     judge=None,
     reads=_SSH,
     rule="FAIL for another or an unknown key",
-    remedy="--accept-new records unknown keys; remove the line of a machine that was reinstalled from known_hosts",
+    remedy="--accept-new records unknown keys. Remove the line of a machine that was reinstalled from known_hosts",
 )
 _LOGIN = Check(
     id="login",
@@ -31,7 +31,7 @@ _LOGIN = Check(
     judge=None,
     reads=_SSH,
     rule="FAIL when user, key or password are refused",
-    remedy="try `ssh USER@MACHINE` with the same key; correct username, password or key-file in the site",
+    remedy="try `ssh USER@MACHINE` with the same key. Correct username, password or key-file in the site",
 )
 CONTACT_CHECKS = {check.id: check for check in (REACHABLE, _HOST_KEY, _LOGIN)}
 # cause, as report.causes names it -> the check that says so

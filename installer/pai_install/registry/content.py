@@ -81,6 +81,6 @@ def _azure(cache: Cache, content: Content) -> Azure | None:
             f"the cache's content is in the {content}, and config.yaml does not have the key of that account",
             code="azure-key-missing",
             remedy=f"write docker_cache_azure_account_name: {content.account} and docker_cache_azure_account_key until "
-            "registry rotate --backend has moved the content away; from one account to another it goes by a folder",
+            "registry rotate --backend has moved the content away. From one account to another it goes by a folder",
         )
     return Azure(content.account, named.key, content.container, content.endpoint)

@@ -76,6 +76,6 @@ def adoption_refusal(findings: tuple[Finding, ...]) -> PaiError:
         "the cluster has PVCs of storages of this site that were made by hand, and are something else",
         code="storage-claims-made-by-hand",
         details="\n".join(f"{found.message}\n    {found.remedy}" for found in findings),
-        remedy="follow the advice below each line; nothing was changed",
+        remedy="follow the advice below each line. Nothing was changed",
         exit_code=ExitCode.PREFLIGHT_FAILED,
     )

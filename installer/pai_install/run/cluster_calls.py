@@ -139,7 +139,7 @@ def _await_jobs(cluster: ClusterClient, arguments: Arguments, say: Say) -> str:
             raise PaiError(
                 f"jobs still run on {node}: {names}",
                 code="jobs-not-ended",
-                remedy="the node stays cordoned: the same command waits again, --grace S ends them; or `node uncordon`",
+                remedy="the node stays cordoned. Wait again, end them with --grace S, or run `node uncordon`",
             )
         say(f"{node} waits for jobs: {names}")
         time.sleep(_POLL_S)
@@ -159,7 +159,7 @@ def _await_node(cluster: ClusterClient, arguments: Arguments, say: Say) -> str:
                 f"{node} is not ready: {problems[0]}",
                 code="node-not-ready",
                 details="\n".join(problems[1:]),
-                remedy=f"pai-install status; journalctl -u kubelet on {node}",
+                remedy=f"pai-install status, and journalctl -u kubelet on {node}",
             )
         say(f"{node}: {problems[0]}")
         time.sleep(_POLL_S)
@@ -187,7 +187,7 @@ def _left(node: str, left: Mapping[Ref, str]) -> PaiError:
         f"{plural(len(left), 'pod is', 'pods are')} still on {node}",
         code="pods-not-drained",
         details="\n".join(f"{ref}: {why}" for ref, why in left.items()),
-        remedy="the node stays cordoned; resolve the reasons above and drain again, or run `node uncordon`",
+        remedy="the node stays cordoned. Resolve the reasons above and drain again, or run `node uncordon`",
     )
 
 

@@ -53,7 +53,7 @@ def layout_edited_by(site_dir: Path, edit: Callable[[str], str]) -> str:
         raise PaiError(
             f"{site_dir / LAYOUT}:{error.line}: {error.message}",
             code="layout-not-editable",
-            remedy="edit machine-list by hand; then the same command",
+            remedy="edit machine-list by hand, then run the same command again",
             exit_code=ExitCode.PREFLIGHT_FAILED,
         ) from error
 

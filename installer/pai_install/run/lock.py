@@ -121,6 +121,6 @@ def _refusal(holder: Holder | None) -> PaiError:
     return PaiError(
         f"the site is in use: {holder or 'a run has just begun'}",
         code="site-locked",
-        remedy="wait until that run ends, or stop it there with Ctrl-C; then run the same command again",
+        remedy="wait until that run ends, or stop it there with Ctrl-C, then run the same command again",
         exit_code=ExitCode.PREFLIGHT_FAILED,
     )

@@ -47,7 +47,7 @@ class SavedPlan:
         kept = {name: self.data[name] for name in asked}
         if kept != asked:
             raise PaiError(
-                f"{self.path} is a plan of another command: {_in_words(kept)}; this one is {_in_words(asked)}",
+                f"{self.path} is a plan of another command: {_in_words(kept)}. This one is {_in_words(asked)}",
                 code="plan-file-of-other-command",
                 remedy="use the verb and the arguments that the plan was made with",
                 exit_code=ExitCode.USAGE,
@@ -76,7 +76,7 @@ def read_plan(path: Path) -> SavedPlan:
         raise _no_plan(path, error) from error
     if version != PLAN_SCHEMA_VERSION:
         raise PaiError(
-            f"{path} is a plan of schema version {version}; this release reads version {PLAN_SCHEMA_VERSION}",
+            f"{path} is a plan of schema version {version}. This release reads version {PLAN_SCHEMA_VERSION}",
             code="plan-file-schema-version",
             remedy=_ANEW,
             exit_code=ExitCode.USAGE,

@@ -99,7 +99,7 @@ def still_busy(jobs: Sequence[KeptJob], backend: Backend) -> PaiError:
         f"{plural(len(jobs), 'job')} of {backend} {'has' if len(jobs) == 1 else 'have'} not ended",
         code="scheduler-jobs-running",
         details=_listed(jobs),
-        remedy="wait until they have; --force ends them, and what they did not save is lost",
+        remedy="wait for them, or delete them with --force, which loses unsaved data",
         exit_code=ExitCode.PREFLIGHT_FAILED,
     )
 
@@ -109,7 +109,7 @@ def _stay(jobs: Sequence[KeptJob]) -> PaiError:
         f"{plural(len(jobs), 'job')} did not go within {END_S:g} s",
         code="scheduler-jobs-not-ended",
         details=_listed(jobs),
-        remedy="end what makes them again (a Deployment, a CronJob); then the same command",
+        remedy="delete the controller that re-creates them (Deployment, CronJob), then run the same command again",
     )
 
 
@@ -148,7 +148,7 @@ def scheduler_text(site_dir: Path, text: str, to: Backend) -> str:
             f"the site would be invalid with {to}, so nothing was written",
             code="edited-site-invalid",
             details="\n".join(text_lines(problems)),
-            remedy="the lines are those that the file would have; edit it, then the same command",
+            remedy="line numbers refer to the edited file. Edit the file by hand, and run the same command again",
             exit_code=ExitCode.SITE_INVALID,
         )
     return made

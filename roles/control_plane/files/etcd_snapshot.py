@@ -92,7 +92,7 @@ def copy(kept: str, path: str) -> str:
     if not os.path.isfile(kept):
         folder = os.path.dirname(kept)
         there = sorted(map(os.path.basename, glob.glob(os.path.join(glob.escape(folder), "etcd-*.db"))))
-        raise SnapshotError(f"{kept} is not there; {folder} holds {', '.join(there) or 'none'}")
+        raise SnapshotError(f"{kept} is not there. {folder} holds {', '.join(there) or 'none'}")
     found = verified(kept)
     with open(kept, "rb") as source, os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as new:
         shutil.copyfileobj(source, new)

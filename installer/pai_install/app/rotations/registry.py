@@ -78,7 +78,7 @@ def rotate_registry(app: App, request: RotateRegistry, options: RunOptions) -> i
         raise PaiError(
             "this host does not have the logins and the authority of the cluster",
             code="site-authority-unknown",
-            remedy="run pai-install plan, which copies them from the cluster; then run the same command again",
+            remedy="run pai-install plan, which copies them from the cluster, then run the same command again",
             exit_code=ExitCode.PREFLIGHT_FAILED,
         )
     rotation = _Rotation(app, subject, request.images)
@@ -275,7 +275,7 @@ def _used_place(app: App, prepared: Prepared) -> Content:
         raise PaiError(
             f"{leader} has no record of the place of its cache's content",
             code="registry-record-missing",
-            remedy="write the current place into config.yaml and run apply; then write the new place and try again",
+            remedy="write the current place into config.yaml and run apply, then write the new place and try again",
         )
     cache = registries_of(app.site).cache
     if cache is not None:

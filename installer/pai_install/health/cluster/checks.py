@@ -48,7 +48,7 @@ PROOFS: tuple[Check[None], ...] = (
         judge=None,
         reads="chronyc -n tracking",
         rule="FAIL when, after 20 s, no source is selected or the offset is above 0.1 s",
-        remedy="chronyc -n sources on this machine shows which servers answer; UDP port 123 must be open to them",
+        remedy="chronyc -n sources on this machine shows which servers answer. UDP port 123 must be open to them",
     ),
     _container("containerd-runc", "containerd", "runc"),
     _container("containerd-nvidia", "containerd", "the NVIDIA runtime"),
@@ -69,7 +69,7 @@ PROOFS: tuple[Check[None], ...] = (
         judge=None,
         reads="the status of a busybox pod on that node",
         rule="FAIL when the pod is not ready in time",
-        remedy="kubectl describe node; journalctl --unit kubelet on that machine",
+        remedy="check kubectl describe node, and journalctl --unit kubelet on that machine",
     ),
     Check(
         id="verify-sample",
@@ -106,7 +106,7 @@ REGISTRIES: tuple[Check[None], ...] = (
         judge=None,
         reads="GET /v2/ at the first endpoint of /etc/containerd/certs.d/UPSTREAM/hosts.toml, with its login and CA",
         rule="FAIL when, after ten attempts, no registry answers there or it does not accept the login",
-        remedy="registry show names what differs on this machine; apply --phase registries repairs it",
+        remedy="registry show lists the differences on this machine. Repair it with apply --phase registries",
     ),
     Check(
         id="registry-pull",
@@ -146,7 +146,7 @@ REGISTRIES: tuple[Check[None], ...] = (
         judge=None,
         reads="size and last use of what its folder keeps, its limit, and the room on its disk",
         rule="FAIL when what is unused cannot be dropped; WARN when the disk stays too full without what may go",
-        remedy="make room on the disk of docker_cache_fs_mount_path; journalctl --unit pai-docker-cache-gc has more",
+        remedy="free space on the disk of docker_cache_fs_mount_path, and read journalctl --unit pai-docker-cache-gc",
     ),
 )
 # what `storage test` proves, and what a plan finds
@@ -175,7 +175,7 @@ STORAGES: tuple[Check[None], ...] = (
         reads="the status and the events of a pod of a group that may mount it, on that worker",
         rule="FAIL when the mount fails for 30 s or does not come in time; UNKNOWN when the worker starts no pod; SKIP "
         "for a storage that no group may mount",
-        remedy="journalctl --unit kubelet on the machine; the server and the network between",
+        remedy="check journalctl --unit kubelet on the machine, the server, and the network between them",
     ),
     Check(
         id="storage-use",
@@ -183,7 +183,7 @@ STORAGES: tuple[Check[None], ...] = (
         judge=None,
         reads="16 MiB that a pod writes, syncs, reads back, compares and removes; of a read-only one what is refused",
         rule="FAIL when a step fails or hangs, the data differ, or a read-only storage can be written to",
-        remedy="owner, mode and room of the folder; the server; dmesg on the machine",
+        remedy="check owner, mode, and free space of the folder, the server, and dmesg on the machine",
     ),
 )
 # what is kept of a cluster and its site
@@ -194,7 +194,7 @@ BACKUPS: tuple[Check[None], ...] = (
         judge=None,
         reads="the hash of etcd's snapshot, and of every file in the backup",
         rule="FAIL when one differs: then there is no backup",
-        remedy="pai-install status; then pai-install backup again",
+        remedy="check pai-install status, then run pai-install backup again",
     ),
     Check(
         id="site-state",
@@ -215,7 +215,7 @@ CONDITIONS: tuple[Check[None], ...] = (
         judge=None,
         reads="kubectl on the control planes; an HTTP request from a pod of every node",
         rule="FAIL when no control plane answers",
-        remedy="journalctl --unit kubelet on a control plane; ctr -n k8s.io tasks ls shows what runs",
+        remedy="check journalctl --unit kubelet, and ctr -n k8s.io tasks ls on a control-plane node",
     ),
     Check(
         id="node-ready",
@@ -241,7 +241,7 @@ CONDITIONS: tuple[Check[None], ...] = (
         reads="certificates below /etc/kubernetes, /var/lib/kubelet/pki and /etc/pai-install, those in the kubeconfig "
         "and registry.json of the dev box",
         rule="FAIL when one has expired, WARN within 30 days, UNKNOWN when one cannot be read",
-        remedy="pai-install certs show lists them; certs renew renews those of the control planes",
+        remedy="pai-install certs show lists them. Renew those of the control plane with pai-install certs renew",
     ),
     Check(
         id="upgrade-left",
@@ -249,7 +249,7 @@ CONDITIONS: tuple[Check[None], ...] = (
         judge=None,
         reads="versions of Kubernetes, containerd, runc and the NVIDIA toolkit on the machines",
         rule="WARN while nodes have older ones than another node",
-        remedy="pai-install upgrade continues the upgrade; the message gives the whole command",
+        remedy="pai-install upgrade continues the upgrade. The message gives the whole command",
     ),
     Check(
         id="node-identity",
@@ -266,7 +266,7 @@ CONDITIONS: tuple[Check[None], ...] = (
         judge=None,
         reads="the settings of the running control planes; config.yaml and layout.yaml",
         rule="FAIL for a changed value of a setting that cannot change; plan, apply and verify refuse it",
-        remedy="restore the running value in the site; docs/site.md names the settings that cannot change",
+        remedy="restore the running value in the site. The page docs/site.md lists the settings that cannot change",
     ),
 )
 CATALOGUE: Mapping[str, Check[None]] = {

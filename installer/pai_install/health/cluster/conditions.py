@@ -53,7 +53,7 @@ def _judge(site: Site, version: str, observed: Mapping[str, Observed], view: Clu
                 "cluster",
                 "the API does not answer on any control plane",
                 value=view.error,
-                remedy="journalctl --unit kubelet on a control plane; ctr -n k8s.io tasks ls shows what runs",
+                remedy="check journalctl --unit kubelet, and ctr -n k8s.io tasks ls on a control-plane node",
             ),
         )
     names = [machine.hostname for machine in site.nodes if machine.hostname in observed]

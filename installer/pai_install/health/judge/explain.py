@@ -45,7 +45,7 @@ def code_text(code: Code) -> str:
 def xid_data(number: int) -> dict[str, Any]:
     """The published form of what an Xid means. Raises PaiError for one that the catalogue lacks."""
     if (meaning := load_catalogue().get(number)) is None:
-        raise _unknown(f"Xid {number}", "look it up in NVIDIA's Xid catalogue; `health` WARNs of it")
+        raise _unknown(f"Xid {number}", "look it up in NVIDIA's Xid catalogue. `health` WARNs of it")
     return {
         **{name: getattr(meaning, name) for name in ("number", "name", "kind")},
         "verdict": meaning.verdict.value,

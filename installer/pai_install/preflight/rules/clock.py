@@ -56,8 +56,8 @@ def offset_to_box(clock: Clock | None) -> Offset | None:
         "clock-fail-seconds",
     ),
     source="own; certificates, etcd",
-    remedy="set the clock: sudo timedatectl set-time, or start a time service that reaches its servers; ntp_servers in "
-    "config.yaml names yours",
+    remedy="set the clock: sudo timedatectl set-time, or start a time service that reaches its servers. "
+    "Your own servers are ntp_servers in config.yaml",
 )
 def clock(case: Case) -> Result | None:
     """The machine's clock agrees with that of the first control plane, and that one with the dev box's."""
@@ -82,7 +82,7 @@ def clock(case: Case) -> Result | None:
     title="A time service runs and has synchronised the clock",
     reads="time: services that run, chronyc tracking, the kernel",
     rule="WARN when none runs or the clock is not synchronised; SKIP in a container",
-    remedy="see which servers answer (chronyc -n sources, timedatectl timesync-status); UDP port 123 must be open",
+    remedy="see which servers answer (chronyc -n sources, timedatectl timesync-status). UDP port 123 must be open",
 )
 def time_service(case: Case) -> Result | None:
     """A time service synchronises the clock."""

@@ -12,7 +12,7 @@ from pai_install.preflight.model import Case, machine_check
     reads="kubernetes: files of kubeadm, other distributions, etcd, pai-install's record; packages; the authority of "
     "the first control plane",
     rule="FAIL for another cluster; WARN for a kubelet from another source",
-    remedy="if nothing on the machine is needed: sudo kubeadm reset --force there; or remove the machine from "
+    remedy="if nothing on the machine is needed: sudo kubeadm reset --force there, or remove the machine from "
     "layout.yaml",
 )
 def cluster(case: Case) -> Result | None:
@@ -31,7 +31,7 @@ def cluster(case: Case) -> Result | None:
             "the machine was a node of this cluster, but pai-install's record is missing",
             value=", ".join(seen.files[:4]),
             expected="no cluster, or a node with /var/lib/pai-install/kubeadm.json",
-            remedy="sudo kubeadm reset --force on this machine; apply joins it again",
+            remedy="run sudo kubeadm reset --force on this machine. The next apply joins it again",
         )
     if seen.files and not seen.marker:
         return failed(
@@ -173,7 +173,7 @@ def _other_source(case: Case) -> Result:
     reads="docker: daemon.json, docker info; docker_data_root and docker_live_restore in config.yaml",
     rule="FAIL for an invalid daemon.json, a swarm with live-restore, or images in another folder; WARN for "
     "running containers",
-    remedy="correct the file on this machine; apply must read it to merge its own settings",
+    remedy="correct the file on this machine. pai-install merges its own settings into it",
 )
 def docker(case: Case) -> Result | None:
     """A Docker that is in use can be taken over."""
@@ -287,7 +287,7 @@ def gpu_containers(case: Case) -> Result | None:
     reads="containerd: config.toml, its tasks, the programs of shims",
     rule="FAIL for an invalid config.toml, and for containers under a shim that containerd 2 lacks; WARN for "
     "containers outside Docker and Kubernetes",
-    remedy="correct the file on this machine; apply must read it to merge its own settings",
+    remedy="correct the file on this machine. pai-install merges its own settings into it",
 )
 def containerd(case: Case) -> Result | None:
     """A containerd that is there can be taken over."""
@@ -300,7 +300,7 @@ def containerd(case: Case) -> Result | None:
             "would be lost to Docker",
             value=str(seen.old_shims),
             expected="0, or shims of runc-v2 (Docker 20.10 and newer)",
-            remedy="let these containers end first; upgrade Docker before you start them again",
+            remedy="wait for these containers. Upgrade Docker before you start them again",
         )
     if seen.tasks and not case.evidence.ours:
         shown = ", ".join(f"{count} in {name}" for name, count in sorted(seen.tasks.items()))

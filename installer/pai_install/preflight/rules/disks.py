@@ -98,7 +98,7 @@ def inodes(case: Case) -> Result | None:
     reads="mounts: type and options",
     rule="FAIL for read-only, noexec, or a type that cannot hold container layers",
     source="own; containerd",
-    remedy="mount a local ext4 or xfs file system there, writable, without noexec; `dmesg` says why one is read-only",
+    remedy="mount a local ext4 or xfs file system there, writable, without noexec. `dmesg` says why one is read-only",
 )
 def filesystems(case: Case) -> Result | None:
     """File systems that can be written to, run programs and hold containers."""

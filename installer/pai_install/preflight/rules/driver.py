@@ -47,8 +47,8 @@ def driver_headers(case: Case) -> Result | None:
     reads="hardware: the EFI variable SecureBoot, mokutil --test-key; nvidia_driver in config.yaml",
     rule="FAIL when Secure Boot is on and the key of DKMS is not enrolled",
     source="DKMS; Debian and Ubuntu, Secure Boot",
-    remedy="turn Secure Boot off in the firmware; or make and enrol the key of DKMS (Debian: dkms generate_mok, then "
-    "mokutil --import /var/lib/dkms/mok.pub; Ubuntu: update-secureboot-policy --new-key and --enroll-key), which the "
+    remedy="turn Secure Boot off in the firmware, or make and enrol the key of DKMS (Debian: dkms generate_mok, then "
+    "mokutil --import /var/lib/dkms/mok.pub, Ubuntu: update-secureboot-policy --new-key and --enroll-key), which the "
     "firmware asks for on the console at the next start",
 )
 def driver_secure_boot(case: Case) -> Result | None:
@@ -68,7 +68,7 @@ def driver_secure_boot(case: Case) -> Result | None:
     title="The driver that is loaded is not exchanged under running programs",
     reads="hardware: /proc/driver/nvidia/version; devices: open files of all processes; nvidia_driver in config.yaml",
     rule="FAIL when another branch is loaded and programs use it; WARN when another branch is loaded, or nouveau",
-    remedy="let these programs end first; then apply, and restart the machine: the loaded driver stays until then",
+    remedy="let these programs end first, then apply, and restart the machine: the loaded driver stays until then",
 )
 def driver_in_use(case: Case) -> Result | None:
     """Packages of another branch replace the libraries of the loaded one at once."""

@@ -101,7 +101,7 @@ def _counted(case: Case, found: Sequence[PciDevice], wanted: int, *, sliced: boo
             f"{', '.join(lost)} has fallen off the bus",
             value="revision ff",
             expected="an answering device",
-            remedy="switch the machine off and on (not only reboot); if the fault returns, replace the device",
+            remedy="switch the machine off and on (not only reboot). If the fault returns, replace the device",
         )
     if len(found) == wanted or (sliced and found):
         return passed(value, message=f"{len(found)} accelerators on the PCI bus")
@@ -119,7 +119,7 @@ def _counted(case: Case, found: Sequence[PciDevice], wanted: int, *, sliced: boo
     reads="hardware: the PCI bus, /proc/driver/nvidia/version, the module nouveau",
     rule="WARN when the driver is not loaded, or nouveau is",
     source="NVIDIA",
-    remedy="install the NVIDIA driver and reboot, before or after the cluster is installed; or write nvidia_driver in "
+    remedy="install the NVIDIA driver and reboot, before or after the cluster is installed, or write nvidia_driver in "
     "config.yaml",
 )
 def nvidia_driver(case: Case) -> Result | None:

@@ -119,7 +119,7 @@ def operating_system(case: Case) -> Result | None:
     title="x86_64 or aarch64, like the dev box",
     reads="system: architecture of the kernel",
     rule="FAIL when it differs from the dev box",
-    remedy="run pai-install on a dev box of the machine's architecture; all machines of a site have the same one",
+    remedy="run pai-install on a dev box of the machine's architecture. All machines of a site have the same one",
 )
 def architecture(case: Case) -> Result | None:
     """The programs that the dev box has fetched run there."""
@@ -134,5 +134,5 @@ def architecture(case: Case) -> Result | None:
         "the machine's architecture is not that of the dev box, for which components are fetched",
         value=seen,
         expected=box,
-        remedy=f"run pai-install on a dev box with {seen}; all machines of a site have the same architecture",
+        remedy=f"run pai-install on a dev box with {seen}. All machines of a site have the same architecture",
     )

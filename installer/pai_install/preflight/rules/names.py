@@ -107,6 +107,6 @@ def proxy(case: Case) -> Result | None:
             "the machine uses a proxy, the site names none: images from the internet could not be pulled",
             value="; ".join(f"{where} = {url}" for where, url in general.items()),
             expected="http_proxy and https_proxy in config.yaml",
-            remedy="write the proxy into config.yaml; pai-install adds the machines' addresses to no_proxy",
+            remedy="write the proxy into config.yaml. The machines' addresses are added to no_proxy automatically",
         )
     return passed(message="the site's proxy answers" if wanted else "no proxy")

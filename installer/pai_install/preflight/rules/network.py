@@ -99,7 +99,7 @@ def _summarised(around: list[str]) -> Result:
         "a summary route covers networks of the cluster: what has such an address outside it cannot be reached",
         value="; ".join(around),
         expected="networks that nothing else uses",
-        remedy="nothing where no server has such an address; else choose another pod_cidr or service_cidr in "
+        remedy="nothing if no server has such an address, or else choose another pod_cidr or service_cidr in "
         "config.yaml",
     )
 
@@ -136,7 +136,7 @@ def _overlaps(route: IPv4Network, network: IPv4Network) -> bool:
     title="Control planes and neighbours can be reached at the ports that the cluster uses",
     reads="peers: TCP connections and datagrams to the control planes and the next two machines",
     rule="FAIL when a machine does not answer, or a port is filtered or rejected",
-    remedy="check routes, VLANs and firewalls between these machines; hostip must be reachable from all",
+    remedy="check routes, VLANs and firewalls between these machines. Each hostip must be reachable from all",
 )
 def peers(case: Case) -> Result | None:
     """The machines that it must reach answer, at the ports that the cluster uses."""
@@ -157,7 +157,7 @@ def peers(case: Case) -> Result | None:
             "packets between the machines are filtered",
             value="; ".join(filtered),
             expected="an answer at these ports, or a refusal",
-            remedy="open these ports between the machines (firewalls, security groups); docs/preflight.md lists all",
+            remedy="open these ports between the machines (firewalls, security groups). All ports: docs/preflight.md",
         )
     return passed(", ".join(asked), message="control planes and neighbours answer")
 

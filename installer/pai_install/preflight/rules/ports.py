@@ -61,7 +61,7 @@ def _rightful(case: Case, need: Port, listener: Listener) -> bool:
     reads="listeners",
     rule="WARN when a program other than kube-proxy does",
     source="Kubernetes",
-    remedy="give these programs other ports; a Service with the same port would take their connections",
+    remedy="give these programs other ports. A Service with the same port would take their connections",
 )
 def node_ports(case: Case) -> Result | None:
     """No program listens at the ports of Services of type NodePort."""

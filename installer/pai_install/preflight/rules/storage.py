@@ -39,7 +39,7 @@ def folder(case: Case) -> Result | None:
     reads="mounts: whether project quotas are counted and enforced below storage-manager.localpath, on machines with "
     "pai-storage, where the site has storage-manager.quotas",
     rule="FAIL where they are not",
-    remedy="mount the file system with the option prjquota; ext4 needs two features before: umount, then tune2fs "
+    remedy="mount the file system with the option prjquota. For ext4, enable two features before: umount, then tune2fs "
     "-O project,quota -Q prjquota DEVICE. Or take storage-manager.quotas away",
 )
 def quotas(case: Case) -> Result | None:
@@ -65,7 +65,7 @@ def quotas(case: Case) -> Result | None:
     reads="exports: one request of NFS version 4 for each storage whose server is no machine of the site",
     rule="FAIL when a server does not answer, or has no such export for this machine; a server that speaks no NFS "
     "version 4.0 or asks for Kerberos is only known to answer",
-    remedy="correct server and path of the storage, the server's list of clients, or the route to it; a storage that "
+    remedy="correct server and path of the storage, the server's list of clients, or the route to it. A storage that "
     "is left out of services-configuration.yaml keeps no machine back",
 )
 def servers(case: Case) -> Result | None:

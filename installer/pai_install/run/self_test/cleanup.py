@@ -57,7 +57,7 @@ def _not_there(error: ApiError) -> PaiError:
         "the cluster does not know the scheduler's kinds of objects",
         code="scheduler-kinds-missing",
         details=error.message,
-        remedy="pai-install apply installs the scheduler; --backend names another one",
+        remedy="pai-install apply installs the scheduler. Option --backend names another one",
     )
 
 

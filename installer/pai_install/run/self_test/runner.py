@@ -169,5 +169,5 @@ def _stays(left: Sequence[str]) -> PaiError:
         f"{plural(len(left), 'object')} of an earlier self-test cannot be removed",
         code="self-test-leftovers",
         details="\n".join(left),
-        remedy="kubectl describe says what holds them; mostly the scheduler's own controller is not there to let go",
+        remedy="kubectl describe says what holds them. Mostly the scheduler's own controller is not there to let go",
     )

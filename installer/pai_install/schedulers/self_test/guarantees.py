@@ -39,7 +39,7 @@ _STARTS = Check(
     judge=None,
     reads="the jobs that every scenario of the test begins with",
     rule="FAIL when one does not start within 60 s, or the API does not take the test's objects",
-    remedy="pai-install verify; kubectl get events --all-namespaces shows what keeps pods from starting",
+    remedy="pai-install verify, and kubectl get events --all-namespaces shows what keeps pods from starting",
 )
 _ALL = (
     Promise(_STARTS, "Jobs do not start"),

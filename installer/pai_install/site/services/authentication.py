@@ -28,7 +28,7 @@ from pai_install.site.services.section import (
 def _read_group_name(value: object) -> str:
     word = read_text(value)
     if not word.replace("_", "a").isalnum() or not word.isascii():
-        raise invalid("group-name", f"{shown(word)} is not a group name", "use letters, digits and '_'; no '-'")
+        raise invalid("group-name", f"{shown(word)} is not a group name", "use letters, digits, and '_', but not '-'")
     return word
 
 

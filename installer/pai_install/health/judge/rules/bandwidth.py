@@ -26,7 +26,7 @@ _NO_PROGRAM = re.compile(r"all_reduce_perf: (?:command )?not found|executable fi
     rule="FAIL for wrong values, an error, or below nccl-busbw; UNKNOWN without a threshold or when it did not run",
     limits=("nccl-busbw",),
     source="AZ",
-    remedy="look at nvlink-links, gpu-peer-to-peer, pcie-width and the throttling checks; drain the machine",
+    remedy="look at nvlink-links, gpu-peer-to-peer, pcie-width and the throttling checks. Drain the machine",
     action=Action.DRAIN,
     gpus_only=True,
 )

@@ -42,7 +42,7 @@ _VERSION = re.compile(r"\b(\d{3}\.\d+(?:\.\d+)?)\b")
     rule="FAIL when it hangs; WARN above driver-slow-seconds",
     limits=("driver-slow-seconds",),
     source="NVS, PAI",
-    remedy="stop the jobs of the machine and reboot it; cold start when it hangs again",
+    remedy="stop the jobs of the machine and reboot it. Cold start when it hangs again",
     action=Action.REBOOT,
     gpus_only=True,
 )
@@ -120,7 +120,7 @@ def exit_status(machine: MachineView) -> Result:
     reads="/proc/driver/nvidia/version, nvidia-smi, modinfo, libnvidia-ml.so.*",
     rule="FAIL when they differ",
     source="own",
-    remedy="reboot; when they still differ remove all driver packages and install one version",
+    remedy="reboot. When they still differ remove all driver packages and install one version",
     action=Action.REBOOT,
     gpus_only=True,
 )

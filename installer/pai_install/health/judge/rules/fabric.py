@@ -43,7 +43,7 @@ _GRID = re.compile(r"^\s*GPU\d+\s")
     "NVLink, or for a single GPU with no active link",
     limits=("nvlink-count", "nvlink-speed"),
     source="NHV, recordings",
-    remedy="reset all linked GPUs; check bridge or board when it stays",
+    remedy="reset all linked GPUs. Check bridge or board when it stays",
     action=Action.RESET_GPU,
     gpus_only=True,
 )
@@ -96,7 +96,7 @@ def _alone(machine: MachineView) -> bool:
     "nvlink-errors-least",
     limits=("nvlink-errors-per-minute", "nvlink-errors-least", "nvlink-crc-per-second"),
     source="DCGM",
-    remedy="reset all linked GPUs; check bridge or board when it goes on",
+    remedy="reset all linked GPUs. Check bridge or board when it goes on",
     action=Action.RESET_GPU,
     gpus_only=True,
 )
@@ -169,7 +169,7 @@ def fabric(gpu: GpuView, machine: MachineView) -> Result:
     reads="fabric/health/summary",
     rule="FAIL when not Healthy (the state stays Completed meanwhile)",
     source="NVIDIA k8s-test-infra",
-    remedy="drain; see which part is degraded; reset the GPUs or repair the link",
+    remedy="drain. See which part is degraded. Reset the GPUs or repair the link",
     action=Action.DRAIN,
 )
 def fabric_health(gpu: GpuView, _machine: MachineView) -> Result:
@@ -241,7 +241,7 @@ def _zone(machine: MachineView) -> tzinfo:
     "this boot and for recent non-fatal ones",
     limits=("xid-window-hours",),
     source="GPUD",
-    remedy="reboot the machine; replace the board when it returns",
+    remedy="reboot the machine. Replace the board when it returns",
     action=Action.REBOOT,
     gpus_only=True,
 )

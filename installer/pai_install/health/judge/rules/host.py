@@ -26,7 +26,7 @@ _TIME_UNITS = ("chrony", "chronyd", "systemd-timesyncd", "ntp", "ntpd", "ntpsec"
     reads="the collector's own report",
     rule="FAIL when the machine could start no further process; WARN when a part could not be read",
     source="own",
-    remedy="run the health check again; look at the machine when it stays",
+    remedy="run the health check again. Look at the machine when it stays",
     action=Action.NONE,
 )
 def collector(machine: MachineView) -> Result:
@@ -131,7 +131,7 @@ def cgroups(machine: MachineView) -> Result:
     rule="FAIL when one hangs in the NVIDIA driver for stuck-process-seconds; WARN for other D and Z states",
     limits=("stuck-process-seconds",),
     source="PAI, GCM; OpenPAI NvidiaZombieProcess",
-    remedy="end the job; reboot the machine when the process stays",
+    remedy="end the job. Reboot the machine when the process stays",
     action=Action.REBOOT,
 )
 def stuck(machine: MachineView) -> Result:
@@ -161,7 +161,7 @@ def stuck(machine: MachineView) -> Result:
     "WARN when not compared",
     limits=("boot-seconds",),
     source="own",
-    remedy="systemctl restart chrony; check that port 123/udp of the time servers is reachable",
+    remedy="systemctl restart chrony. Check that port 123/udp of the time servers is reachable",
 )
 def clock_synchronised(machine: MachineView) -> Result:
     tracking = parse_tracking(machine.output("chrony_tracking"))
@@ -188,7 +188,7 @@ def clock_synchronised(machine: MachineView) -> Result:
     rule="FAIL above clock-offset-fail-seconds; WARN above clock-offset-warn-, clock-root-distance-seconds",
     limits=("clock-offset-warn-seconds", "clock-offset-fail-seconds", "clock-root-distance-seconds"),
     source="etcd, node-exporter mixin",
-    remedy="chronyc makestep on a machine without etcd; slew on others",
+    remedy="chronyc makestep on a machine without etcd. Slew on others",
 )
 def clock_offset(machine: MachineView) -> Result:
     tracking = parse_tracking(machine.output("chrony_tracking"))
@@ -213,7 +213,7 @@ _READERS = ("disks", "files_driver", "files_host", "files_infiniband", "files_lo
     reads="systemd units",
     rule="FAIL for none or several",
     source="own",
-    remedy="keep chrony; disable and mask the others",
+    remedy="keep chrony. Disable and mask the others",
 )
 def one_time_service(machine: MachineView) -> Result:
     units = parse_units(machine.output("time_units", missing=Verdict.SKIP))

@@ -62,7 +62,7 @@ def _sources(machine: MachineView) -> list[_Source]:
     reads="nvidia-smi -q and -L, lspci, /proc/driver/nvidia/gpus, /dev/nvidia*, layout",
     rule="FAIL when there are fewer or the places disagree; WARN when there are more",
     source="GPUD, AZ, NHV",
-    remedy="look for the missing bus id in the kernel log; reseat the card, check power, or correct the layout",
+    remedy="look for the missing bus id in the kernel log. Reseat the card, check power, or correct the layout",
     action=Action.REBOOT,
     gpus_only=True,
 )
@@ -206,7 +206,7 @@ def replaced(machine: MachineView) -> Result:
     rule="FAIL below the layout less ram-short-percent",
     limits=("ram-short-percent",),
     source="NHC",
-    remedy="look for failed modules in the BIOS and the BMC; or correct the layout",
+    remedy="look for failed modules in the BIOS and the BMC, or correct the layout",
     action=Action.DRAIN,
 )
 def memory_of_host(machine: MachineView) -> Result:
@@ -229,7 +229,7 @@ def memory_of_host(machine: MachineView) -> Result:
     reads="processor count, layout",
     rule="FAIL when there are fewer",
     source="NHC",
-    remedy="check the BIOS (a socket or hyper-threading is off); or correct the layout",
+    remedy="check the BIOS (a socket or hyper-threading is off), or correct the layout",
 )
 def processors(machine: MachineView) -> Result:
     kernel = machine.fact("kernel")
@@ -250,7 +250,7 @@ def processors(machine: MachineView) -> Result:
     reads="lspci, layout",
     rule="FAIL when there are fewer than the layout says; else UNKNOWN with the count",
     source="own",
-    remedy="reseat the card; use the vendor's own tool",
+    remedy="reseat the card. Use the vendor's own tool",
     action=Action.DRAIN,
 )
 def other_device(machine: MachineView) -> Result:

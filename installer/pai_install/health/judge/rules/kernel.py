@@ -65,7 +65,9 @@ def machine_checks(machine: MachineView) -> Result:
     corrected = sum(bool(_CORRECTED.search(event.text)) for event in events)
     if corrected and not any(_UNCORRECTED.search(event.text) for event in events):
         value = f"{len(events)} lines, last: {events[-1].text}"
-        return passed(value, "none uncorrected", message="corrected errors; host-edac counts those of the memory")
+        return passed(
+            value, "none uncorrected", message="corrected errors. The check host-edac counts those of the memory"
+        )
     return _events(machine, (LogKind.MACHINE_CHECK,), "the processor or memory reports hardware errors", warn_only=True)
 
 
@@ -76,7 +78,7 @@ def machine_checks(machine: MachineView) -> Result:
     rule="WARN when there are any within xid-window-hours",
     limits=("xid-window-hours",),
     source="NPD",
-    remedy="look at what the task waits for; reboot when it does not end",
+    remedy="look at what the task waits for. Reboot when it does not end",
     action=Action.REBOOT,
 )
 def hung(machine: MachineView) -> Result:
@@ -117,7 +119,7 @@ def oom(machine: MachineView) -> Result:
     reads="kernel log of this boot",
     rule="WARN when it did in this boot: what it held then is not given back",
     source="NPD",
-    remedy="reboot the machine at its next idle moment; look for a newer kernel or driver when it returns",
+    remedy="reboot the machine at its next idle moment. Look for a newer kernel or driver when it returns",
     action=Action.REBOOT,
 )
 def oops(machine: MachineView) -> Result:
@@ -136,7 +138,7 @@ def oops(machine: MachineView) -> Result:
     "transceiver, power of the slot, heat (within xid-window-hours)",
     limits=("xid-window-hours",),
     source="NVS",
-    remedy="drain and reboot the machine; update the card's firmware, replace the card when it returns",
+    remedy="drain and reboot the machine. Update the card's firmware, replace the card when it returns",
     action=Action.REBOOT,
 )
 def rdma_device(machine: MachineView) -> Iterator[Result]:
@@ -193,7 +195,7 @@ def carrier(machine: MachineView) -> Iterator[Result]:
     reads="kernel log of this boot, lspci",
     rule="WARN where it is limited by fewer lanes than the card has, for a network card also by speed",
     source="imbue; Linux's own report",
-    remedy="reseat card, riser and cables; check the slot's settings in the BIOS; many slots are built narrower",
+    remedy="reseat card, riser and cables. Check the slot's settings in the BIOS. Many slots are built narrower",
     action=Action.NONE,
 )
 def bandwidth(machine: MachineView) -> Iterator[Result]:

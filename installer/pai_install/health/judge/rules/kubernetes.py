@@ -56,7 +56,7 @@ def _readiness(node: Node) -> Result:
     reads="allocatable and capacity, nvidia-smi, layout",
     rule="FAIL when they differ, a multiple (time slicing) apart; action config where no machine offers any",
     source="GOP validator; OpenPAI NodeGpuCountChanged",
-    remedy="look at the pod nvidia-device-plugin of that node (namespace kube-system); delete it after a repair: "
+    remedy="look at the pod nvidia-device-plugin of that node (namespace kube-system). Delete it after a repair: "
     "it keeps a sick GPU sick",
     action=Action.DRAIN,
 )

@@ -43,7 +43,7 @@ def _sysfs_width(gpu: GpuView, machine: MachineView, name: str) -> float | None:
     rule="FAIL below the baseline, or below what card and slot allow; WARN below the card's own width; with "
     "PCIe 6 in P0 only",
     source="own; GCM keeps such a manifest",
-    remedy="reseat card and riser; check the slot's settings in the BIOS",
+    remedy="reseat card and riser. Check the slot's settings in the BIOS",
     action=Action.DRAIN,
 )
 def link_width(gpu: GpuView, machine: MachineView) -> Result:
@@ -87,7 +87,7 @@ def _width_of_slot(gpu: GpuView, machine: MachineView, width: float, most: float
     reads="pci/pci_gpu_link_info/pcie_gen, performance_state, baseline",
     rule="WARN below what card and slot allow, FAIL below the baseline; only in P0",
     source="own",
-    remedy="reseat card and riser; check the slot's settings in the BIOS",
+    remedy="reseat card and riser. Check the slot's settings in the BIOS",
     action=Action.DRAIN,
 )
 def link_generation(gpu: GpuView, _machine: MachineView) -> Result:
@@ -110,7 +110,7 @@ def link_generation(gpu: GpuView, _machine: MachineView) -> Result:
     reads="/sys/bus/pci/devices/*/numa_node",
     rule="WARN for GPUs without one (-1) beside GPUs with one; SKIP when none has one",
     source="Linux, ABI of sysfs-bus-pci",
-    remedy="update the BIOS; until then the kubelet cannot give jobs the processors and network cards near these GPUs",
+    remedy="update the BIOS. Until then the kubelet cannot give jobs the processors and network cards near these GPUs",
     action=Action.CONFIG,
     gpus_only=True,
 )
@@ -184,7 +184,7 @@ def direct(machine: MachineView) -> Iterator[Result]:
         "pcie-replays-fail-factor",
     ),
     source="DCGM",
-    remedy="reseat card and riser; replace them when it goes on",
+    remedy="reseat card and riser. Replace them when it goes on",
     action=Action.DRAIN,
 )
 def link_replays(gpu: GpuView, machine: MachineView) -> Result:
@@ -241,7 +241,7 @@ def _aer_log(machine: MachineView) -> Iterator[Result]:
     "grow, by aer-corrected-per-hour where they were corrected",
     limits=("xid-window-hours", "aer-nonfatal", "aer-corrected-per-hour"),
     source="own",
-    remedy="reseat card and riser; replace them when it goes on",
+    remedy="reseat card and riser. Replace them when it goes on",
     action=Action.DRAIN,
     gpus_only=True,
 )

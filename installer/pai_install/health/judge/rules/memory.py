@@ -60,7 +60,7 @@ def _uncorrected_fields(gpu: GpuView) -> tuple[Field, ...]:
     reads="ecc_errors/volatile: SRAM and DRAM uncorrectable (parity, SEC-DED, total or double bit)",
     rule="FAIL above 0",
     source="GCM, AZ, NVS",
-    remedy="drain the machine and reset the GPU, then look at gpu-remap-failed; field diagnostic when it returns",
+    remedy="drain the machine and reset the GPU, then look at gpu-remap-failed. Field diagnostic when it returns",
     action=Action.RESET_GPU,
 )
 def uncorrected(gpu: GpuView, _machine: MachineView) -> Result:
@@ -94,7 +94,7 @@ def sram_threshold(gpu: GpuView, _machine: MachineView) -> Result:
     rule="WARN above ecc-aggregate-dram or ecc-aggregate-sram; never FAIL: remapped rows keep it above 0",
     limits=("ecc-aggregate-dram", "ecc-aggregate-sram"),
     source="DCGM, MEM, ML",
-    remedy="watch it; ask for a replacement when it grows",
+    remedy="watch it. Ask for a replacement when it grows",
     action=Action.NONE,
 )
 def aggregate(gpu: GpuView, machine: MachineView) -> Result:
@@ -241,7 +241,7 @@ def unrepairable(gpu: GpuView, _machine: MachineView) -> Result:
     rule="FAIL pending, or at retired-pages-fail of 64; WARN above retired-pages-warn",
     limits=("retired-pages-warn", "retired-pages-fail"),
     source="DCGM, GCM",
-    remedy="reboot to retire pending pages; replace the card when the pages run out",
+    remedy="reboot to retire pending pages. Replace the card when the pages run out",
     action=Action.REBOOT,
 )
 def retired(gpu: GpuView, machine: MachineView) -> Result:
@@ -271,7 +271,7 @@ _SUPERCHIP = re.compile(r"\bG[HB]\d00\b")
     rule="FAIL below the baseline (or the size in the product name, but that of a superchip) less memory-short-percent",
     limits=("memory-short-percent",),
     source="Xid 168; own",
-    remedy="reset the GPU; replace it when memory stays missing",
+    remedy="reset the GPU. Replace it when memory stays missing",
     action=Action.RESET_GPU,
 )
 def memory_size(gpu: GpuView, machine: MachineView) -> Result:
@@ -297,7 +297,7 @@ def memory_size(gpu: GpuView, machine: MachineView) -> Result:
     "shown; SKIP for a vGPU",
     limits=("memory-leak-mib",),
     source="GCM, NKP 12; own number",
-    remedy="find the holder with `fuser -v /dev/nvidia*`; reset the GPU or reboot when there is none",
+    remedy="find the holder with `fuser -v /dev/nvidia*`. Reset the GPU or reboot when there is none",
     action=Action.REBOOT,
 )
 def leak(gpu: GpuView, machine: MachineView) -> Result:
@@ -342,7 +342,7 @@ def _group(groups: dict[str, Any], pid: str) -> str:
     reads="processes, /proc/PID/cgroup",
     rule="WARN for a compute process outside containers and Slurm jobs, or one that is gone",
     source="OpenPAI GpuUsedByExternalProcess, GpuUsedByZombieContainer",
-    remedy="ask its owner to end it; reset the GPU when the process is gone",
+    remedy="ask its owner to end it. Reset the GPU when the process is gone",
     action=Action.NONE,
 )
 def stray(gpu: GpuView, machine: MachineView) -> Result:

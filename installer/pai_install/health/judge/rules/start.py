@@ -38,7 +38,7 @@ _ASIDE = ("None of the NVIDIA", "No NVIDIA", "probe routine failed", "rm_init_ad
     "one that it shows",
     limits=("xid-window-hours",),
     source="NVS; the driver's own words",
-    remedy="power the machine off and on; reseat or replace the card when it returns",
+    remedy="power the machine off and on. Reseat or replace the card when it returns",
     action=Action.REBOOT,
     gpus_only=True,
 )
@@ -77,7 +77,7 @@ def _start_of(device: str, event: LogEvent, machine: MachineView) -> Result | No
     rule="FAIL within xid-window-hours, WARN later in the same boot",
     limits=("xid-window-hours",),
     source="GPUD",
-    remedy="reboot the machine; look at fabric manager and NVSwitches when it returns",
+    remedy="reboot the machine. Look at fabric manager and NVSwitches when it returns",
     action=Action.REBOOT,
     gpus_only=True,
 )
@@ -96,7 +96,7 @@ def nvlink_start(machine: MachineView) -> Result:
     reads="nvidia-smi -B",
     rule="WARN for a GPU that the driver was told to leave alone: someone hid it, for it is sick",
     source="own",
-    remedy="look at NVreg_ExcludedGpus in /etc/modprobe.d; have the card repaired or correct the layout",
+    remedy="look at NVreg_ExcludedGpus in /etc/modprobe.d. Have the card repaired or correct the layout",
     gpus_only=True,
 )
 def excluded(machine: MachineView) -> Iterator[Result]:

@@ -59,7 +59,7 @@ def recovery(gpu: GpuView, _machine: MachineView) -> Result:
     reads="every field of nvidia-smi -q -x",
     rule="FAIL when one reads `GPU is lost` or `GPU requires reset`",
     source="NKP 231",
-    remedy="drain and reboot; a cold start when it stays lost",
+    remedy="drain and reboot. A cold start when it stays lost",
     action=Action.REBOOT,
 )
 def reachable(gpu: GpuView, _machine: MachineView) -> Result:
@@ -84,7 +84,7 @@ def reachable(gpu: GpuView, _machine: MachineView) -> Result:
     reads="every field of nvidia-smi -q -x",
     rule="FAIL when one reads Unknown Error, ERR! or another error of NVML; UNKNOWN for Insufficient Permissions",
     source="own; dcgm-exporter 319",
-    remedy="drain and reboot; replace the card when it returns",
+    remedy="drain and reboot. Replace the card when it returns",
     action=Action.REBOOT,
 )
 def readable(gpu: GpuView, _machine: MachineView) -> Result:

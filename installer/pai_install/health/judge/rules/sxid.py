@@ -27,7 +27,7 @@ _RANK = {Verdict.PASS: 0, Verdict.WARN: 1, Verdict.FAIL: 2}
     "the same boot",
     limits=("xid-window-hours",),
     source="NVIDIA's fabric manager guide; GPUD",
-    remedy="reboot the machine; replace the board when it returns",
+    remedy="reboot the machine. Replace the board when it returns",
     action=Action.REBOOT,
     gpus_only=True,
 )

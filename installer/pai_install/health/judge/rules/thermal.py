@@ -177,7 +177,7 @@ def clock_limit(gpu: GpuView, machine: MachineView) -> Result:
     reads="gpu_power_readings (power_readings before 535)",
     rule="FAIL when it reads Unknown Error or ERR!",
     source="NVS POWER_UNREADABLE",
-    remedy="reboot; replace the card when it returns",
+    remedy="reboot. Replace the card when it returns",
     action=Action.REBOOT,
 )
 def power(gpu: GpuView, _machine: MachineView) -> Result:

@@ -122,7 +122,7 @@ def _fatal_and_new(incidents: Sequence[Incident], machine: MachineView) -> list[
     "more than xid-per-day fatal ones in those hours",
     limits=("xid-window-hours", "xid-recurrences", "xid-per-day"),
     source="GPUD, OCI",
-    remedy="replace the card; the history is the evidence for the vendor",
+    remedy="replace the card. The history is the evidence for the vendor",
     action=Action.RMA,
     gpus_only=True,
 )
