@@ -1,43 +1,70 @@
-"""The rotation of a storage: transitions of where it stands. Pure.
+"""The stages of a storage's rotation, as changes of its state. Pure.
 
-Between two transitions the cluster is brought to what the grants say, and every one of them keeps a generation that
-jobs can use. Old PVs, PVCs and Secrets go with the last one; data never does.
+After each stage the grants are applied to the cluster, and jobs can always use one generation. The last stage removes
+old PVs, PVCs, and Secrets, never data.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from pai_install.site.rotations import OldGeneration, StorageRotationState, Value, definition_of
 from pai_install.site.services.storages import StorageEntry
 
-# stage -> whether a rotation is past it, in the order of the stages
-_DONE: Mapping[str, Callable[[StorageRotationState], bool]] = {
-    "copy": lambda it: it.changes is None or it.older[-1].copying != "first",
-    "update-config": lambda it: it.changes is None,
+
+@dataclass(frozen=True, slots=True)
+class StageRule:
+    """done: whether a rotation is past a stage. after: the rotation once the stage is done."""
+
+    done: Callable[[StorageRotationState], bool]
+    after: Callable[[StorageRotationState], StorageRotationState]
+
+
+def changed(rotation: StorageRotationState, **fields: Any) -> StorageRotationState:  # noqa: ANN401 - the model checks
+    """With other fields."""
+    return StorageRotationState.model_validate({**rotation.model_dump(), **fields})
+
+
+def with_old(rotation: StorageRotationState, generation: int, **fields: object) -> StorageRotationState:
+    """With other fields of an older generation."""
+    older = (old.model_copy(update=fields) if old.generation == generation else old for old in rotation.older)
+    return changed(rotation, older=tuple(older))
+
+
+def with_last(rotation: StorageRotationState, **fields: object) -> StorageRotationState:
+    """With other fields of the generation before the newest."""
+    return with_old(rotation, rotation.older[-1].generation, **fields)
+
+
+# the stages in their order
+STAGES: Mapping[str, StageRule] = {
+    "copy": StageRule(
+        lambda it: it.changes is None or it.older[-1].copying != "first", lambda it: with_last(it, copying="last")
+    ),
+    "update-config": StageRule(lambda it: it.changes is None, lambda it: changed(it, changes=None)),
     # a claim that keeps its name: no new pod may use it, no pod uses it, the old PVC goes, and the new one comes
-    "block-claim": lambda it: it.claimed or it.closed,
-    "release-claim": lambda it: it.claimed or not it.older[-1].claimed,
-    "copy-rest": lambda it: it.claimed or not it.older[-1].due,
-    "take-claim": lambda it: it.claimed,
-    "verify": lambda it: it.proven,
-    "unblock-claim": lambda it: not it.closed,
-    "retire": lambda it: not it.older,
+    "block-claim": StageRule(lambda it: it.claimed or it.closed, lambda it: changed(it, closed=True)),
+    "release-claim": StageRule(
+        lambda it: it.claimed or not it.older[-1].claimed, lambda it: with_last(it, claimed=False)
+    ),
+    "copy-rest": StageRule(lambda it: it.claimed or not it.older[-1].due, lambda it: with_last(it, copying="done")),
+    "take-claim": StageRule(lambda it: it.claimed, lambda it: changed(it, claimed=True)),
+    "verify": StageRule(lambda it: it.proven, lambda it: changed(it, proven=True, before="", after="")),
+    "unblock-claim": StageRule(lambda it: not it.closed, lambda it: changed(it, closed=False)),
+    "retire": StageRule(
+        lambda it: not it.older, lambda it: without_generations(it, [old.generation for old in it.older])
+    ),
 }
 ROLLBACK, NOTHING = "rollback", "none"
-
-
-def is_past(stage: str, rotation: StorageRotationState) -> bool:
-    """Whether the rotation is past a stage."""
-    return _DONE[stage](rotation)
 
 
 def stage_of(rotation: StorageRotationState) -> str:
     """The stage that comes next. ROLLBACK and NOTHING are no stages."""
     if rotation.undoing:
         return ROLLBACK
-    return next((stage for stage in _DONE if not is_past(stage, rotation)), NOTHING)
+    return next((stage for stage, rule in STAGES.items() if not rule.done(rotation)), NOTHING)
 
 
 def pending_action(name: str, rotation: StorageRotationState) -> str:
@@ -100,76 +127,26 @@ def unrotated(name: str) -> StorageRotationState:
     return StorageRotationState(generation=1, claim=name, last=1)
 
 
-def with_texts(rotation: StorageRotationState, before: str, after: str) -> StorageRotationState:
-    """With the texts that the site's file had and is to have."""
-    return _changed(rotation, before=before, after=after)
-
-
-def with_filled_target(rotation: StorageRotationState, *, filled: bool) -> StorageRotationState:
-    """It is known whether the new place had something in it."""
-    return _with_last(rotation, filled=filled)
-
-
-def copied(rotation: StorageRotationState, generation: int) -> StorageRotationState:
-    """The copy of an older generation's data that was due is made."""
-    return _with(rotation, generation, lambda old: {"copying": "last" if old.copying == "first" else "done"})
-
-
 def without_copies(rotation: StorageRotationState) -> StorageRotationState:
     """Nothing more is copied: what pods wrote since the first copy stays at the old place alone."""
     older = (old.model_copy(update={"copying": ""}) if old.due else old for old in rotation.older)
-    return _changed(rotation, older=tuple(older))
+    return changed(rotation, older=tuple(older))
 
 
-def block_old_claim(rotation: StorageRotationState, generation: int) -> StorageRotationState:
-    """No new pod may use the claim of an older generation, of which the last copy is made."""
-    return _with(rotation, generation, lambda _old: {"closed": True})
-
-
-def config_updated(rotation: StorageRotationState) -> StorageRotationState:
-    """The site's file defines the newest, which new jobs use from now on."""
-    return _changed(rotation, changes=None)
-
-
-def block_claim(rotation: StorageRotationState) -> StorageRotationState:
-    """No new pod may use the claim."""
-    return _changed(rotation, closed=True)
-
-
-def release_claim(rotation: StorageRotationState) -> StorageRotationState:
-    """The generation before has no PVC any longer; its PV, and the data, stay."""
-    return _with_last(rotation, claimed=False)
-
-
-def take_claim(rotation: StorageRotationState) -> StorageRotationState:
-    """The newest has the PVC."""
-    return _changed(rotation, claimed=True)
-
-
-def verified(rotation: StorageRotationState) -> StorageRotationState:
-    """The newest works: there is nothing to take back."""
-    return _changed(rotation, proven=True, before="", after="")
-
-
-def unblock_claim(rotation: StorageRotationState) -> StorageRotationState:
-    """New pods may use the claim."""
-    return _changed(rotation, closed=False)
-
-
-def retired(rotation: StorageRotationState, generations: Collection[int]) -> StorageRotationState:
+def without_generations(rotation: StorageRotationState, generations: Collection[int]) -> StorageRotationState:
     """Without those older ones; one that is not copied to the end stays."""
     older = (old for old in rotation.older if old.generation not in generations or old.due)
-    return _changed(rotation, older=tuple(older))
+    return changed(rotation, older=tuple(older))
 
 
 def rolling_back(rotation: StorageRotationState) -> StorageRotationState:
     """The newest goes; the generation before is what new jobs use. The site's file has to say so, too."""
-    return _changed(rotation, undoing=True, changes=None, claimed=not rotation.same_name)
+    return changed(rotation, undoing=True, changes=None, claimed=not rotation.same_name)
 
 
 def claim_restored(rotation: StorageRotationState) -> StorageRotationState:
     """The generation before has its PVC again, and new pods may use it."""
-    return _changed(_with_last(rotation, claimed=True), closed=False)
+    return changed(with_last(rotation, claimed=True), closed=False)
 
 
 def rolled_back(rotation: StorageRotationState) -> StorageRotationState:
@@ -182,19 +159,3 @@ def rolled_back(rotation: StorageRotationState) -> StorageRotationState:
         volumes=old.volumes,
         older=tuple(older),
     )
-
-
-def _with_last(rotation: StorageRotationState, **fields: bool) -> StorageRotationState:
-    return _with(rotation, rotation.older[-1].generation, lambda _old: fields)
-
-
-def _with(
-    rotation: StorageRotationState, generation: int, fields: Callable[[OldGeneration], Mapping[str, object]]
-) -> StorageRotationState:
-    """With fields of an older generation changed."""
-    older = (old.model_copy(update=fields(old)) if old.generation == generation else old for old in rotation.older)
-    return _changed(rotation, older=tuple(older))
-
-
-def _changed(rotation: StorageRotationState, **fields: Any) -> StorageRotationState:  # noqa: ANN401 - each is checked by the model
-    return StorageRotationState.model_validate({**rotation.model_dump(), **fields})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,23 +14,18 @@ from pai_install.storage.compile import closed_claims, current_grants, grants_of
 from pai_install.storage.objects import closings, volumes
 from pai_install.storage.rotation import (
     ROLLBACK,
-    block_claim,
-    block_old_claim,
+    STAGES,
+    changed,
     claim_restored,
-    config_updated,
-    copied,
-    release_claim,
-    retired,
     rolled_back,
     rolling_back,
     stage_of,
     started,
-    take_claim,
-    unblock_claim,
     unrotated,
-    verified,
-    with_filled_target,
+    with_last,
+    with_old,
     without_copies,
+    without_generations,
 )
 from tests.unit.site.sites import write_site
 
@@ -63,27 +57,21 @@ def begin(
 
 def forward(rotation: StorageRotationState) -> StorageRotationState:
     """After the next stage."""
-    steps: dict[str, Callable[[StorageRotationState], StorageRotationState]] = {
-        ROLLBACK: lambda it: rolled_back(claim_restored(it) if it.same_name else it),
-        "copy": lambda it: copied(with_filled_target(it, filled=True), it.older[-1].generation),
-        "update-config": config_updated,
-        "block-claim": block_claim,
-        "release-claim": release_claim,
-        "copy-rest": lambda it: copied(it, it.older[-1].generation),
-        "take-claim": take_claim,
-        "verify": verified,
-        "unblock-claim": unblock_claim,
-        "retire": lambda it: retired(moved(it), [old.generation for old in it.older]),
-        "none": lambda it: it,
-    }
-    return steps[stage_of(rotation)](rotation)
+    stage = stage_of(rotation)
+    if stage == ROLLBACK:
+        return rolled_back(claim_restored(rotation) if rotation.same_name else rotation)
+    if stage == "copy":
+        rotation = with_last(rotation, filled=True)
+    if stage == "retire":
+        rotation = moved(rotation)
+    return STAGES[stage].after(rotation) if stage in STAGES else rotation
 
 
 def moved(rotation: StorageRotationState) -> StorageRotationState:
     """After the last copies."""
     for old in rotation.older:
         if old.due:
-            rotation = copied(block_old_claim(rotation, old.generation), old.generation)
+            rotation = with_old(rotation, old.generation, closed=True, copying="done")
     return rotation
 
 
@@ -105,7 +93,7 @@ def check(site: Site, rotation: StorageRotationState) -> None:
         assert claim["spec"]["volumeName"] in volume_names
     withheld = [it for it in grants_of(placed) if it.current and not it.claimed]
     assert not withheld or rotation.same_name
-    stay = {old.generation for old in retired(rotation, [old.generation for old in rotation.older]).older}
+    stay = {old.generation for old in without_generations(rotation, [old.generation for old in rotation.older]).older}
     assert stay == {old.generation for old in rotation.older if old.due}, "what is not copied to the end is not retired"
     if rotation.used:
         assert all(old.copying != "first" for old in rotation.older), "no job hears of a place before the first copy"
@@ -140,13 +128,13 @@ def test_no_row_of_rotations_broken_off_anywhere_loses_a_grant_or_data(
 def test_a_group_that_is_granted_it_meanwhile_gets_what_new_jobs_use(site: Site) -> None:
     storage = (site.services.storages or ())[0]
     rotation = started(None, storage, ["vision"], {"path": "/new"}, ["data"])
-    for placed in (rotation, config_updated(rotation)):
+    for placed in (rotation, STAGES["update-config"].after(rotation)):
         mine = [it for it in grants_of(at(site, placed)) if it.storage.name == "data" and it.group == "speech"]
         assert [(it.claim, it.current) for it in mine] == [("data" if placed.hidden else "data-g2", True)]
 
 
 def test_what_is_closed_is_one_claim_in_the_namespaces_of_its_groups(site: Site) -> None:
-    placed = at(site, block_claim(config_updated(begin(site, None, same_name=True))))
+    placed = at(site, changed(begin(site, None, same_name=True), changes=None, closed=True))
     assert closed_claims(placed) == {"data": ("vision", "speech")}
     policy, binding = closings(closed_claims(placed))
     assert policy["metadata"] == binding["metadata"] == {"name": "pai-storage-data"}
@@ -165,11 +153,11 @@ def test_the_old_claim_is_closed_while_its_last_copy_is_made(site: Site) -> None
     while stage_of(rotation) != "retire":
         rotation = forward(rotation)
     assert closed_claims(at(site, rotation)) == {}
-    assert closed_claims(at(site, block_old_claim(rotation, 1))) == {"data": ("vision", "speech")}
-    done = retired(copied(block_old_claim(rotation, 1), 1), [1])
+    assert closed_claims(at(site, with_old(rotation, 1, closed=True))) == {"data": ("vision", "speech")}
+    done = without_generations(with_old(rotation, 1, closed=True, copying="done"), [1])
     assert (stage_of(done), closed_claims(at(site, done))) == ("none", {})
 
 
 def test_without_further_copies_the_old_generation_may_go(site: Site) -> None:
-    rotation = config_updated(without_copies(begin(site, None, moves=True)))
-    assert stage_of(retired(verified(rotation), [1])) == "none"
+    rotation = changed(without_copies(begin(site, None, moves=True)), changes=None)
+    assert stage_of(without_generations(STAGES["verify"].after(rotation), [1])) == "none"

@@ -152,9 +152,9 @@ class _Command:
         self._require_converged()
         if code := self._try(grant, state, desired):
             return code
-        state = transitions.with_texts(state, before, after)
+        state = transitions.changed(state, before=before, after=after)
         if self._request.copy_data:
-            state = transitions.with_filled_target(state, filled=self._measure(grant, state, desired))
+            state = transitions.with_last(state, filled=self._measure(grant, state, desired))
         self._rotation.save(state)
         return self._rotation.advance()
 

@@ -30,7 +30,6 @@ from pai_install.storage.compile import grants_of
 from pai_install.storage.copying import CopyRoute, copy_route
 from pai_install.storage.model import Grant
 from pai_install.storage.place import place
-from pai_install.storage.rotation import is_past
 from pai_install.system.words import plural
 
 VERB = "storage rotate"
@@ -119,19 +118,22 @@ class StorageRotation(WorkflowStore[StorageRotationState]):
         verify: Callable[[], int] | None = None,
         undo: Callable[[], None] | None = None,
     ) -> WorkflowStage[StorageRotationState]:
-        return WorkflowStage(name, title, lambda state: is_past(name, state), run, verify, undo)
+        return WorkflowStage(name, title, transitions.STAGES[name].done, run, verify, undo)
+
+    def _complete(self, stage: str) -> int:
+        """Records that a stage is done."""
+        self.save(transitions.STAGES[stage].after(self.read()))
+        return ExitCode.OK
 
     def _copy(self) -> int:
         """Before a job can use the new place."""
-        old = self.read().older[-1]
-        self._copy_data(old)
-        return self._save(transitions.copied(self.read(), old.generation))
+        self._copy_data(self.read().older[-1])
+        return self._complete("copy")
 
     def _copy_rest(self) -> int:
         """No pod uses either place."""
-        old = self.read().older[-1]
-        self._copy_data(old, last=True)
-        return self._save(transitions.copied(self.read(), old.generation))
+        self._copy_data(self.read().older[-1], last=True)
+        return self._complete("copy-rest")
 
     def _copy_data(self, old: OldGeneration, *, last: bool = False, beside: bool = False) -> None:
         """Copies an older generation's data. Raises StageFailed for a copy that cannot succeed."""
@@ -170,7 +172,8 @@ class StorageRotation(WorkflowStore[StorageRotationState]):
             checked_site(self._app, self._app.loaded, after)
             write_services(services_file(self._app.site_dir), after)
         first = state.before if before == after else before
-        return self._save(transitions.config_updated(transitions.with_texts(state, first, after)))
+        self.save(transitions.changed(state, before=first, after=after))
+        return self._complete("update-config")
 
     def _restore_config(self) -> None:
         state, file = self.read(), services_file(self._app.site_dir)
@@ -186,7 +189,7 @@ class StorageRotation(WorkflowStore[StorageRotationState]):
             )
 
     def _block_claim(self) -> int:
-        self.save(transitions.block_claim(self.read()))
+        self._complete("block-claim")
         return self._apply()
 
     def _release_claim(self) -> int:
@@ -195,14 +198,14 @@ class StorageRotation(WorkflowStore[StorageRotationState]):
         if not self._wait_for_pods():
             raise StageFailed(ExitCode.PREFLIGHT_FAILED)
         delete_pods(self._app, self.pods(finished=True))
-        return self._save(transitions.release_claim(self.read()))
+        return self._complete("release-claim")
 
     def _take_claim(self) -> int:
         """The old PVC goes. Its PV stays, with the data. The new PVC comes under its name."""
         self._apply()
         claim = self.read().claim
         self._require_deleted([grant for grant in self._grants() if grant.claim == claim])
-        return self._save(transitions.take_claim(self.read()))
+        return self._complete("take-claim")
 
     def _create_generation(self) -> int:
         code = self._app.run_agreed(StorageRotate(storage=self.name)).exit_code
@@ -216,7 +219,7 @@ class StorageRotation(WorkflowStore[StorageRotationState]):
         if not passes(outcome):
             code = outcome.exit_code or ExitCode.VERIFICATION_FAILED
             raise (StageFailed if code in _FINAL else StageStopped)(code)
-        return self._save(transitions.verified(self.read()))
+        return self._complete("verify")
 
     def _remove_generation(self) -> None:
         """An apply that failed halfway may have left objects without a record."""
@@ -237,7 +240,7 @@ class StorageRotation(WorkflowStore[StorageRotationState]):
         self._wait_until_bound()
 
     def _unblock_claim(self) -> int:
-        self.save(transitions.unblock_claim(self.read()))
+        self._complete("unblock-claim")
         return self._apply()
 
     def _retire(self) -> int:
@@ -247,7 +250,7 @@ class StorageRotation(WorkflowStore[StorageRotationState]):
         copied = self._last_copies()
         pods, state = self.pods(), self.read()
         if idle := _idle(state, pods):
-            self.save(transitions.retired(state, [old.generation for old in idle]))
+            self.save(transitions.without_generations(state, [old.generation for old in idle]))
         code: int = self._app.run_agreed(StorageRotate(storage=self.name, final=True)).exit_code
         self._app.say(f"new jobs use the claim {state.claim}")
         if pods:
@@ -261,7 +264,7 @@ class StorageRotation(WorkflowStore[StorageRotationState]):
             if not old.due:
                 continue
             self._app.say(f"\nThe last copy of generation {old.generation}")
-            self.save(transitions.block_old_claim(self.read(), old.generation))
+            self._change_old(old, closed=True)
             self._apply()
             if any(pod.claim == old.claim for pod in self.pods()):  # it came meanwhile
                 continue
@@ -269,8 +272,11 @@ class StorageRotation(WorkflowStore[StorageRotationState]):
                 self._copy_data(old, last=True, beside=True)
             except StageFailed as failure:  # the new generation works: it stays, and so does the old one
                 return failure.exit_code
-            self.save(transitions.copied(self.read(), old.generation))
+            self._change_old(old, copying="done")
         return ExitCode.OK
+
+    def _change_old(self, old: OldGeneration, **fields: object) -> None:
+        self.save(transitions.with_old(self.read(), old.generation, **fields))
 
     def _due(self) -> bool:
         return any(old.due for old in self.read().older)
@@ -316,7 +322,7 @@ class StorageRotation(WorkflowStore[StorageRotationState]):
             return
         if self._due():  # the claims stay until the last copy
             for old in self.read().older:
-                self.save(transitions.block_old_claim(self.read(), old.generation))
+                self._change_old(old, closed=True)
                 self._apply()
         else:
             for namespace, name in {(pod.namespace, pod.claim) for pod in pods}:
@@ -353,10 +359,6 @@ class StorageRotation(WorkflowStore[StorageRotationState]):
                 f"{self._app.site_dir / SERVICES}:{error.line}: {error.message}",
                 "write the definition in lines of key: value",
             ) from error
-
-    def _save(self, state: StorageRotationState) -> int:
-        self.save(state)
-        return ExitCode.OK
 
 
 def wait_until_bound(cluster: ClusterClient, grant: Grant) -> None:
