@@ -33,15 +33,15 @@ def acting(
     *,
     joins: bool = False,
     several: bool = False,
-    previews: bool = True,
+    plans: bool = True,
     yes: Decorator = yes_option,
 ) -> Decorator:
     """For a verb that changes something: it gets `app`, `run` (RunOptions), and `request`, a `model`.
 
     joins: it lets new machines in, so it has --force-check and --accept-new. several: it may make several runs.
-    previews: it has --check and --plan. yes: its --yes, where that takes a value.
+    plans: it has --plan, which one run can match. yes: its --yes, where that takes a value.
     """
-    options: list[Decorator] = [yes, *((check_option, plan_option) if previews else ())]
+    options: list[Decorator] = [yes, check_option, *((plan_option,) if plans else ())]
     if joins:
         options = [force_check_option, accept_new_option, *options]
 

@@ -68,7 +68,7 @@ def reboot(*, app: App, run: RunOptions, request: NodeReboot) -> int:
 
 
 @command.command()
-@acting(ReplaceNode, joins=True, several=True)
+@acting(ReplaceNode, joins=True, several=True, plans=False)
 def replace(*, app: App, run: RunOptions, request: ReplaceNode) -> int:
     """Replace the machine behind a node name with new hardware.
 

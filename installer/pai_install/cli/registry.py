@@ -69,7 +69,7 @@ def gc(*, app: App, request: RegistryGc) -> int:
 
 
 @command.command()
-@acting(RotateRegistry, several=True)
+@acting(RotateRegistry, several=True, plans=False)
 def rotate(*, app: App, run: RunOptions, request: RotateRegistry) -> int:
     """Replace the login, authority, port, content place, or an upstream of the cache. No container restarts.
 
