@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,9 @@ import jsonschema  # type: ignore[import-untyped]
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
+from pai_install.app.context import App, RunOptions
+from pai_install.app.frontend import Event, Question
+from pai_install.app.rotations.registry import RotateRegistry, rotate_registry
 from pai_install.errors import ExitCode
 from pai_install.plan.model import HostStep, Playbook, Step
 from pai_install.registry.compile import served_names
@@ -27,6 +31,7 @@ from pai_install.registry.identity import (
 )
 from pai_install.report.registries import schema as registries_schema
 from pai_install.run.state import open_state
+from pai_install.run.workflow import StageFinished
 from pai_install.site import load_site
 from tests.unit.cli.stub_environment import NAMES, World, facts, run, write_site
 from tests.unit.registry.test_compile import HASH
@@ -122,7 +127,7 @@ def test_a_new_dev_box_makes_up_nothing_to_replace(site: Path, world: World, cap
     assert world.ansible.requests == []
 
 
-@pytest.mark.parametrize("words", [(), ("--ca", "--credentials")])
+@pytest.mark.parametrize("words", [(), ("--ca", "--credentials"), ("--ca", "--plan", "plan.json")])
 def test_one_thing_at_a_time(site: Path, world: World, words: tuple[str, ...]) -> None:
     assert run(["registry", "rotate", "--site", str(site), "--yes", *words]) == ExitCode.USAGE
     assert world.ansible.requests == []
@@ -371,3 +376,30 @@ def test_a_cache_that_did_not_get_the_new_place_keeps_the_old(moved: Path, world
     assert run(["registry", "rotate", "--site", str(moved), "--backend", "--yes"]) != ExitCode.OK
     assert move(moved) == OLD
     assert playbooks(world) == ["registry-copy.yml"]
+
+
+@dataclass
+class Answers:
+    """A front end without a terminal: it collects events, and agrees."""
+
+    events: list[Event] = field(default_factory=list)
+    questions: list[str] = field(default_factory=list)
+
+    def notify(self, event: Event) -> None:
+        self.events.append(event)
+
+    def confirm(self, question: Question) -> bool:
+        self.questions.append(question.text)
+        return True
+
+    def require_answers(self) -> None:
+        """It has them."""
+
+
+def test_a_program_can_rotate_and_sees_the_stages(site: Path, world: World) -> None:
+    answers = Answers()
+    with App(site, world, answers) as app:
+        assert rotate_registry(app, RotateRegistry(ca=True), RunOptions()) == ExitCode.OK
+    stages = [event.name for event in answers.events if isinstance(event, StageFinished)]
+    assert stages == ["trust-new-authority", "serve-new-authority", "distrust-old-authority"]
+    assert (answers.questions, len(app.outcomes)) == (["rotate"], 5)
