@@ -18,7 +18,7 @@ GROUP = GROUP_LABEL
 # on the mark of a kubeconfig: until when it lasts
 EXPIRES = "pai-install/expires"
 MEMBER, ADMIN = "pai-member", "pai-admin"
-# group that `job submit` impersonates beside a user: it has the rights of members, and nobody else is in it
+# group that `job submit` impersonates beside a user: it has the rights of members, and no one else is in it
 SUBMITTERS = "pai-install:submitters"
 ACCOUNT_PREFIX = f"system:serviceaccount:{NAMESPACE}:"
 
