@@ -49,8 +49,8 @@ def health_run(app: App, request: HealthRequest) -> HealthRun:
     """The health run of the app's site; without a site only for saved evidence, and without memory."""
     if request.source is not None and not (app.site_dir / "layout.yaml").exists():
         return HealthRun()
-    state = open_state(app.site_dir)
-    return HealthRun(app.site, state.health, app.open_engine, lambda: app.cluster)
+    site = app.site  # an invalid site gets no state folder
+    return HealthRun(site, open_state(app.site_dir).health, app.open_engine, lambda: app.cluster)
 
 
 def check_health(app: App, request: HealthRequest) -> HealthReport:
