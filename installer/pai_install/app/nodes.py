@@ -12,10 +12,10 @@ from pai_install.app.frontend import FileDifference
 from pai_install.documents.problem import text_lines
 from pai_install.documents.validate import did_you_mean
 from pai_install.errors import ExitCode, PaiError
-from pai_install.operations.capacity import spare_capacity
-from pai_install.operations.leaving import FORGET
 from pai_install.operations.node_add import NodeAdd
+from pai_install.operations.node_removal_steps import FORGET
 from pai_install.operations.node_remove import NodeRemove
+from pai_install.operations.quota_refresh import spare_capacity
 from pai_install.plan.phases import PHASES
 from pai_install.report.model import HostStatus, Outcome
 from pai_install.run.layout_file import edited_layout, layout_edited_by, read_layout, site_with

@@ -10,7 +10,7 @@ from pai_install.cli.command import acting, checking, reading
 from pai_install.cli.options import group_site_option
 from pai_install.cli.terminal import Terminal
 from pai_install.operations.install import Install
-from pai_install.operations.registry_look import RegistryGc, RegistryStatus, RegistryTest, RegistryWarm
+from pai_install.operations.registry_inspect import RegistryGc, RegistryStatus, RegistryTest, RegistryWarm
 from pai_install.report.registries import registries_data, registries_shown, registries_text
 
 

@@ -14,7 +14,7 @@ from pai_install.operations.node_drain import NodeDrain
 from pai_install.operations.node_reboot import NodeReboot
 from pai_install.operations.node_uncordon import NodeUncordon
 from pai_install.operations.operation import Operation
-from pai_install.operations.registry_look import RegistryGc, RegistryStatus, RegistryTest, RegistryWarm
+from pai_install.operations.registry_inspect import RegistryGc, RegistryStatus, RegistryTest, RegistryWarm
 from pai_install.operations.registry_rotate import RegistryRotate
 from pai_install.operations.registry_upstream import RegistryUpstream
 from pai_install.operations.reset import Reset

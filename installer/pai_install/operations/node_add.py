@@ -11,10 +11,10 @@ from pydantic import Field
 from pai_install.checks.finding import Finding
 from pai_install.cluster.client import Select
 from pai_install.kube.model import Node
-from pai_install.operations.capacity import capacity_steps
 from pai_install.operations.install import Install
-from pai_install.operations.leaving import cleaning, dirty, writing
+from pai_install.operations.node_removal_steps import cleaning, dirty, writing
 from pai_install.operations.operation import Operation
+from pai_install.operations.quota_refresh import capacity_steps
 from pai_install.operations.verify import HEALTH, proof
 from pai_install.plan.changes import RefusedChange
 from pai_install.plan.model import Plan

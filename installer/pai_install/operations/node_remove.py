@@ -13,13 +13,13 @@ from pai_install.cluster.drain import jobs_among, to_evict
 from pai_install.errors import ExitCode, PaiError
 from pai_install.kube.model import Node, Pod
 from pai_install.kube.workloads import PodDisruptionBudget
-from pai_install.operations.capacity import NAME as CAPACITY
-from pai_install.operations.capacity import capacity_steps
-from pai_install.operations.leaving import CLEAN, FORGET, LEAVE, cleaning, forgetting, leaving
+from pai_install.operations.control_plane_removal import leaving_planes, out_of_etcd
 from pai_install.operations.node_cordon import ASKED, cordoning
 from pai_install.operations.node_drain import NodeDrain, effects_on
+from pai_install.operations.node_removal_steps import CLEAN, FORGET, LEAVE, cleaning, forgetting, leaving
 from pai_install.operations.operation import Operation
-from pai_install.operations.planes import leaving_planes, out_of_etcd
+from pai_install.operations.quota_refresh import NAME as CAPACITY
+from pai_install.operations.quota_refresh import capacity_steps
 from pai_install.operations.removed_machines import QUERY, removed_machines
 from pai_install.operations.verify import proof
 from pai_install.plan.leader import leader_of, with_leader

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from pai_install.operations.registry_look import RegistryLook
+from pai_install.operations.registry_inspect import RegistryLook
 from pai_install.plan.model import Plan
 from pai_install.plan.observation import Observation
 from pai_install.site.model import Site

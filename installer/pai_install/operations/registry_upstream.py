@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from pai_install.errors import ExitCode, PaiError
-from pai_install.operations.registry_look import RegistryLook, upstreams
+from pai_install.operations.registry_inspect import RegistryLook, upstreams
 from pai_install.plan.model import Plan
 from pai_install.plan.observation import Observation
 from pai_install.site.model import Site

@@ -8,8 +8,8 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from pai_install.operations.leaving import cleaning, forgetting
 from pai_install.operations.node_cordon import ASKED
+from pai_install.operations.node_removal_steps import cleaning, forgetting
 from pai_install.operations.operation import Operation
 from pai_install.plan.model import Plan, Step
 from pai_install.plan.observation import Observation

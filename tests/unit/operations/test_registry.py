@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from pai_install.errors import ExitCode
-from pai_install.operations.registry_look import RegistryGc, RegistryStatus, RegistryTest, RegistryWarm, upstreams
+from pai_install.operations.registry_inspect import RegistryGc, RegistryStatus, RegistryTest, RegistryWarm, upstreams
 from pai_install.operations.registry_rotate import RegistryRotate, behind
 from pai_install.operations.registry_upstream import RegistryUpstream
 from pai_install.plan.model import HostStep, Inventory, Plan, Playbook, Step

@@ -12,7 +12,7 @@ from pai_install.app.rotations.upstream import ANSWERED, VERB, has_failures, rot
 from pai_install.errors import ExitCode, PaiError
 from pai_install.operations.operation import Operation
 from pai_install.operations.registry_copy import RegistryCopy
-from pai_install.operations.registry_look import Image, RegistryTest
+from pai_install.operations.registry_inspect import Image, RegistryTest
 from pai_install.operations.registry_rotate import RegistryRotate, behind, unsettled
 from pai_install.operations.verify import Verify
 from pai_install.plan.model import Plan

@@ -8,7 +8,7 @@ from pai_install.app.context import App, RunOptions
 from pai_install.checks.verdict import Verdict
 from pai_install.documents.problem import YamlPath, dotted
 from pai_install.errors import ExitCode
-from pai_install.operations.registry_look import RegistryTest
+from pai_install.operations.registry_inspect import RegistryTest
 from pai_install.operations.registry_rotate import RegistryRotate
 from pai_install.operations.registry_upstream import RegistryUpstream
 from pai_install.operations.verify import Verify

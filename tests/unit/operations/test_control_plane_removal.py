@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pai_install.errors import ExitCode
+from pai_install.operations.control_plane_removal import CHECK, LEAVE, leaving_planes, out_of_etcd
 from pai_install.operations.node_remove import NodeRemove
-from pai_install.operations.planes import CHECK, LEAVE, leaving_planes, out_of_etcd
 from pai_install.plan.model import HostStep, Inventory, LocalWork, Plan, Playbook, Step
 from pai_install.plan.observation import Observation
 from pai_install.plan.observed import Membership, Observed, RoleRecord
