@@ -83,7 +83,7 @@ def changes_summary(changes: Iterable[FileChange]) -> str:
         shown.append(f"{phase}:")
         width = max(len(numbers) for _, numbers in files)
         shown.extend(
-            f"  {numbers.ljust(width)}  {name} ({shortened(hosts, _SHOWN_HOSTS)})"
+            f"  {numbers.ljust(width)}  {name} ({shortened(sorted(hosts), _SHOWN_HOSTS)})"
             for (name, numbers), hosts in files.items()
         )
     return "\n".join(shown) + "\n" if shown else ""
@@ -95,7 +95,7 @@ def _totals(counts: Iterable[LineCount]) -> dict[str, str]:
     for count in counts:
         added, removed = totals.get(count.path, (0, 0))
         totals[count.path] = (added + count.added, removed + count.removed)
-    return {path: f"+{added} -{removed}" for path, (added, removed) in totals.items()}
+    return {path: f"+{added} -{removed}" if added or removed else "" for path, (added, removed) in totals.items()}
 
 
 def other_changes(saved: Sequence[Mapping[str, Any]], now: Iterable[FileChange]) -> tuple[str, ...]:

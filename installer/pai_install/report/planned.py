@@ -92,7 +92,7 @@ def plan_summary(plan: Plan, changes: Sequence[FileChange] | None) -> str:
     if plan.empty:
         return ""
     restarts = {(host.host, effect) for step in plan.steps for host in step.hosts for effect in host.effects}
-    files = {(change.host, count.path) for change in changes or () for count in change.counts}
+    files = {(change.host, count.path) for change in changes or () for count in change.counts if count.path}
     parts = [
         f"{plural(len(plan.hosts), 'machine')} in {plural(len(plan.steps), 'phase')}",
         *([f"{plural(len(files), 'file')} to change"] if changes is not None else []),

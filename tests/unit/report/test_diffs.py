@@ -147,5 +147,6 @@ def test_the_summary_has_a_line_for_each_file_and_one_for_the_programs_of_a_fold
     result: dict[str, Any] = {"diff": [FILE, *programs]}
     changes = [replace(change, host=host) for host in ("one", "two") for change in collected(**result)]
     changes += collected()
+    changes += collected(diff={"prepared": "1 newly installed"})
     assert changes_summary(changes).splitlines() == snapshot
     assert changes_summary([]) == ""
