@@ -1,14 +1,15 @@
-"""Calls to the API server: pods of a node, deletion of a pod, the ConfigMap of the last good configuration."""
+"""Calls to the API server: pods of a node, preemption of a pod, the ConfigMap of the last good configuration."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from http import HTTPStatus
 from typing import Callable
 
-from pai_install.agents.common.api import MERGE, Access, ApiError, Client, object_path
+from pai_install.agents.common.api import MERGE, STRATEGIC, Access, ApiError, Client, object_path
 from pai_install.agents.common.values import Json, child, meta, rows, text
 from pai_install.agents.hived_bridge.metrics import Metrics
 
@@ -38,8 +39,34 @@ class Cluster:
             pages = self._client.pages("/api/v1/pods", {"fieldSelector": f"spec.nodeName={node}"}, _METADATA)
             return tuple(_pod(item) for page in pages for item in rows(page.get("items")))
 
-    def delete(self, pod: Pod) -> bool:
-        """Deletes the pod with that UID; False: it does not exist. Raises ApiError."""
+    def preempt(self, pod: Pod, cause: str) -> bool:
+        """Deletes the pod with that UID; False: it does not exist. Raises ApiError.
+
+        The pod first gets the condition that kube-scheduler gives its victims. A Job does not count such a pod as
+        failed. cause: the message of the condition.
+        """
+        return self._mark(pod, cause) and self._delete(pod)
+
+    def _mark(self, pod: Pod, cause: str) -> bool:
+        condition = {
+            "type": "DisruptionTarget",
+            "status": "True",
+            "reason": "PreemptionByScheduler",
+            "message": cause,
+            "lastTransitionTime": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        }
+        body = {"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}}
+        path = f"{object_path('v1', 'pods', pod.namespace, pod.name)}/status?fieldManager=hived-bridge"
+        with self._counted("patch"):
+            try:
+                self._client.json("PATCH", path, body, STRATEGIC)
+            except ApiError as error:
+                if error.status in (HTTPStatus.CONFLICT, HTTPStatus.NOT_FOUND):
+                    return False
+                raise
+        return True
+
+    def _delete(self, pod: Pod) -> bool:
         options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": pod.uid}}
         with self._counted("delete"):
             try:

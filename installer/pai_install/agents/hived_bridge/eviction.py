@@ -62,11 +62,11 @@ class Eviction:
         self._lock = threading.Lock()
         self._under_way: dict[frozenset[str], Future[None]] = {}
 
-    def evict(self, victims: Victims) -> bool:
-        """Evicts the gangs of those pods. False: it is still under way, and goes on."""
+    def evict(self, victims: Victims, job: str) -> bool:
+        """Evicts the gangs of those pods for a job. False: it is still under way, and goes on."""
         named: frozenset[str] = frozenset().union(*victims.values())
         try:
-            self._begun(named, victims).result(self._wait_s)
+            self._begun(named, victims, job).result(self._wait_s)
         except LateError:
             self._log("eviction goes on", pods=len(named))
             return False
@@ -77,17 +77,17 @@ class Eviction:
         self._turns.shutdown(wait=True)
         self._deletions.shutdown(wait=True)
 
-    def _begun(self, named: frozenset[str], victims: Victims) -> Future[None]:
+    def _begun(self, named: frozenset[str], victims: Victims, job: str) -> Future[None]:
         """One turn for the same pods, however often they are named meanwhile."""
         with self._lock:
             known = self._under_way.get(named)
             if known is None or known.done():
-                known = self._turns.submit(self._evict, victims)
+                known = self._turns.submit(self._evict, victims, job)
                 self._under_way = {key: turn for key, turn in self._under_way.items() if not turn.done()}
                 self._under_way[named] = known
             return known
 
-    def _evict(self, victims: Victims) -> None:
+    def _evict(self, victims: Victims, job: str) -> None:
         who = wanted(victims, self._gangs())
         try:
             pods = _asked(lambda: self._find(who))
@@ -96,7 +96,8 @@ class Eviction:
             self._metrics.add("hived_bridge_evictions_total", len(who.pods), outcome="failed")
             return
         left = [pod for pod in pods if not pod.going]
-        outcomes = list(self._deletions.map(self._delete, left))
+        cause = f"HiveD gave its devices to the job {job}"
+        outcomes = list(self._deletions.map(lambda pod: self._delete(pod, cause), left))
         if left:
             self._metrics.add("hived_bridge_gangs_evicted_total", max(len(who.gangs), 1))
             shown = [f"{pod.namespace}/{pod.name}" for pod in left[:50]]
@@ -117,9 +118,9 @@ class Eviction:
             found |= {pod.uid: pod for pod in self._cluster.pods_on(_UNBOUND)}
         return [found[uid] for uid in sorted(who.pods & found.keys())]
 
-    def _delete(self, pod: Pod) -> str:
+    def _delete(self, pod: Pod, cause: str) -> str:
         try:
-            outcome = "evicted" if _asked(lambda: self._cluster.delete(pod)) else "gone"
+            outcome = "evicted" if _asked(lambda: self._cluster.preempt(pod, cause)) else "gone"
         except ApiError as error:
             self._log("a pod is not evicted", pod=f"{pod.namespace}/{pod.name}", reason=str(error))
             outcome = "failed"

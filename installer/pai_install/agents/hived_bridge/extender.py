@@ -109,10 +109,10 @@ class Extender:
             self.log("HiveD does not say whom to evict", reason=str(error))
             return
         if named:
-            self.eviction.evict(named)
+            self.eviction.evict(named, call.job)
 
     def _preempt(self, body: bytes) -> tuple[Response, str]:
-        preempt_call(body)
+        call = preempt_call(body)
         try:
             answer = self.hived.extend("preempt", body)
             named = victims(answer) if answer.status == 200 else {}
@@ -121,7 +121,7 @@ class Extender:
             return Response(503, self._apology("preempt", error).body), "error"
         if named:
             # kube-scheduler deletes those of one node; their gangs go with them
-            self.eviction.evict(named)
+            self.eviction.evict(named, call.job)
         return answer, "victims" if named else "error" if answer.status != 200 else "none"
 
     def _bind(self, body: bytes) -> tuple[Response, str]:

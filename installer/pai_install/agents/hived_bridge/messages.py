@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from pai_install.agents.common.http import Response
-from pai_install.agents.common.values import InvalidJsonError, child, meta, parse
+from pai_install.agents.common.values import InvalidJsonError, child, meta, parse, text
 
 Verdict = Literal["placed", "preempt", "wait", "uninformed", "error"]
 # HiveD's words, pkg/scheduler/scheduler.go: filterRoutine, generalScheduleAdmissionCheck
@@ -17,6 +17,7 @@ _PREEMPTIBLE = re.compile(r"node\(.+\) has preemptible Pods: ", re.DOTALL)
 _UNINFORMED = "has not been informed to the scheduler"
 # a pod is at most 1.5 MiB, a list of affinity groups much more
 _MAX_BODY = 32 << 20
+_JOB = "pai-install/job"
 _UID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 
 
@@ -31,6 +32,12 @@ class PodCall:
     uid: str
     pod: Mapping[str, Any]
     nodes: tuple[str, ...]
+
+    @property
+    def job(self) -> str:
+        """NAMESPACE/NAME of the pod's job; of the pod where no label names a job."""
+        name = text(child(self.pod, "metadata", "labels").get(_JOB)) or meta(self.pod, "name")
+        return f"{meta(self.pod, 'namespace')}/{name}"
 
 
 @dataclass(frozen=True)

@@ -101,6 +101,8 @@ def _rights() -> Iterator[Object]:
             {"apiGroups": [""], "resources": ["pods/binding"], "verbs": ["create"]},
             # the bridge takes away the pods whose place HiveD gives to others
             {"apiGroups": [""], "resources": ["pods"], "verbs": ["delete"]},
+            # and says first that they were preempted, or their Jobs would count them as failed
+            {"apiGroups": [""], "resources": ["pods/status"], "verbs": ["patch"]},
         ],
     }
     for role in ("pai-hived", "system:kube-scheduler", "system:volume-scheduler"):

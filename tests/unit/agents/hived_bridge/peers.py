@@ -102,7 +102,7 @@ def encoded(value: object) -> bytes:
 
 @dataclass(repr=False)
 class ApiServer(Peer):
-    """Pods, nodes and ConfigMaps as the API server has them. deleted: UIDs, in order.
+    """Pods, nodes and ConfigMaps as the API server has them. deleted: UIDs, in order. conditions: UID -> those set by a patch.
 
     linger: a deleted pod stays, marked, as one that ends slowly does.
     """
@@ -111,6 +111,7 @@ class ApiServer(Peer):
     nodes: dict[str, Json] = field(default_factory=dict)
     maps: dict[str, dict[str, str]] = field(default_factory=dict)
     deleted: list[str] = field(default_factory=list)
+    conditions: dict[str, list[Json]] = field(default_factory=dict)
     linger: bool = False
     page: int = 2
     version: int = 10
@@ -147,6 +148,8 @@ class ApiServer(Peer):
                     return self._delete(f"{namespace}/{name}", json.loads(body or b"{}"))
                 case "POST", ["api", "v1", "namespaces", namespace, "pods", name, "binding"]:
                     return self._bind(f"{namespace}/{name}", json.loads(body))
+                case "PATCH", ["api", "v1", "namespaces", namespace, "pods", name, "status"]:
+                    return self._set_status(f"{namespace}/{name}", json.loads(body))
                 case "GET", ["api", "v1", "namespaces", namespace, "configmaps", name]:
                     held = self.maps.get(f"{namespace}/{name}")
                     return _missing() if held is None else (200, encoded({"data": held}))
@@ -187,6 +190,15 @@ class ApiServer(Peer):
         kind_name = {"pods": "PodList", "nodes": "NodeList"}[kind]
         metadata = {"resourceVersion": str(self.version), **more}
         return 200, encoded({"kind": kind_name, "apiVersion": "v1", "metadata": metadata, "items": items[start:end]})
+
+    def _set_status(self, key: str, patch: Json) -> Reply:
+        if (pod := self.pods.get(key)) is None:
+            return _missing()
+        if patch["metadata"]["uid"] != pod["metadata"]["uid"]:
+            return 409, b"{}"
+        pod["status"] |= patch["status"]
+        self.conditions[pod["metadata"]["uid"]] = patch["status"]["conditions"]
+        return 200, encoded(pod)
 
     def _delete(self, key: str, options: Json) -> Reply:
         pod = self.pods.get(key)

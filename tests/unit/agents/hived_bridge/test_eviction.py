@@ -54,9 +54,28 @@ def test_pod_of_the_same_name_that_came_later_stays(lent: House) -> None:
     assert lent.count("hived_bridge_evictions_total", outcome="gone") == 1
 
 
+def test_evicted_pods_are_preempted_and_not_failed(lent: House) -> None:
+    """A Job counts a deleted pod as failed unless it has this condition."""
+    lent.filter()
+    assert sorted(lent.api.conditions) == sorted(lent.api.deleted) == ["uid-lent-0", "uid-lent-1"]
+    (condition,) = lent.api.conditions["uid-lent-0"]
+    assert (condition["type"], condition["status"]) == ("DisruptionTarget", "True")
+    assert "default/owner" in condition["message"]
+
+
+def test_pod_that_cannot_be_marked_as_preempted_stays(lent: House) -> None:
+    def refused(peer: Peer, method: str, path: str) -> Reply | None:
+        return (403, b"{}") if method == "PATCH" and "/lent-0/" in path else None
+
+    lent.api.fault = refused
+    lent.filter()
+    assert lent.api.deleted == ["uid-lent-1"]
+    assert lent.count("hived_bridge_evictions_total", outcome="failed") == 1
+
+
 def test_pod_that_is_gone_is_no_failure(lent: House) -> None:
     def gone(peer: Peer, method: str, path: str) -> Reply | None:
-        return (404, b"{}") if path.endswith("/lent-0") else None
+        return (404, b"{}") if "/lent-0" in path else None
 
     lent.api.fault = gone
     lent.filter()
@@ -190,11 +209,11 @@ def test_only_what_hived_named_and_never_half_a_gang(
     api.fault = lambda *_: left.pop() if left else None
     try:
         for uid in named:
-            eviction.evict({there[uid]: frozenset({uid})})
+            eviction.evict({there[uid]: frozenset({uid})}, "default/owner")
             assert set(api.deleted) <= meant
         left.clear()
         for uid in named:
-            eviction.evict({there[uid]: frozenset({uid})})
+            eviction.evict({there[uid]: frozenset({uid})}, "default/owner")
     finally:
         eviction.close()
     touched = {uid.rpartition("-")[0] for uid in api.deleted}
