@@ -248,12 +248,33 @@ class Objects:
             raise ObjectError(f"{words[0]} cannot be seen: {error}") from error
 
     def _release(self, what: dict[str, Any], namespace: str, name: str) -> None:
-        """Gives up every field that is ours: what is applied has none of them."""
+        """Gives up every field that is ours: what is applied has none of them.
+
+        An apply makes a mapping of others null where only we have entries. Where the kind of the object does not
+        permit that, a patch takes these entries first.
+        """
         where = {"namespace": namespace} if namespace else {}
-        bare = [{**what, "metadata": {"name": name, **where}}]
-        status, _out, errors = self._kubectl.run("apply", *_how(), data=_list(bare))
-        if status != 0:
-            raise ObjectError(f"{name} could not be given back: {errors.strip()}")
+        bare = {**what, "metadata": {"name": name, **where}}
+        answer = self._kubectl.run("apply", *_how(), data=_list([bare]))
+        if not answer.ok and (entries := self._entries(bare)):
+            words = [*([f"--namespace={namespace}"] if namespace else []), identity(bare)[1], "--type=merge"]
+            answer = self._kubectl.ask("patch", *words, f"--field-manager={MANAGER}", f"--patch={json.dumps(entries)}")
+            answer = self._kubectl.run("apply", *_how(), data=_list([bare])) if answer.ok else answer
+        if not answer.ok:
+            raise ObjectError(f"cannot give back {name}: {answer.said}")
+
+    def _entries(self, bare: dict[str, Any]) -> dict[str, Any]:
+        """A merge patch without our entries of mappings that others own, and of which only we have entries."""
+        namespace, name = identity(bare)
+        where = [f"--namespace={namespace}"] if namespace else []
+        try:
+            found = self._kubectl.get(*where, name, "--show-managed-fields")
+        except KubectlError as error:
+            raise ObjectError(f"cannot read {name}: {error}") from error
+        rows = found["metadata"].get("managedFields", [])
+        ours = [row["fieldsV1"] for row in rows if row.get("manager") == MANAGER and row.get("operation") == "Apply"]
+        others = [row["fieldsV1"] for row in rows if row.get("manager") != MANAGER]
+        return _entries_in(ours[0], others) if ours else {}
 
     def _in_use(self, kind: str, name: str) -> str:
         if kind == "namespace":
@@ -339,6 +360,20 @@ def _claims(pod: dict[str, Any]) -> list[tuple[str, str]]:
 
 def _is_adopted(entry: dict[str, Any]) -> bool:
     return bool((entry["metadata"].get("annotations") or {}).get(ADOPTED))
+
+
+def _entries_in(ours: dict[str, Any], others: list[dict[str, Any]]) -> dict[str, Any]:
+    """Our entries of mappings of which others own no entry, as null. ours, others: fields as in managedFields."""
+    found: dict[str, Any] = {}
+    for key, below in ours.items():
+        if not key.startswith("f:") or not below or not any(key in other for other in others):
+            continue
+        beside = [other[key] for other in others if key in other]
+        if not any(beside):
+            found[key[2:]] = {entry[2:]: None for entry in below if entry.startswith("f:")}
+        elif inner := _entries_in(below, beside):
+            found[key[2:]] = inner
+    return {key: value for key, value in found.items() if key != "metadata"}
 
 
 def _how() -> list[str]:

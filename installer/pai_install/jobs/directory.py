@@ -11,7 +11,6 @@ from pai_install.errors import ExitCode, PaiError
 from pai_install.jobs.compile import names
 from pai_install.jobs.history import JobRecord, completed, kept_jobs, selector
 from pai_install.jobs.names import kubernetes_name
-from pai_install.jobs.pod_status import ENDED
 from pai_install.jobs.state import PODS, JobState, states_of
 from pai_install.kube.objects import JsonObject
 from pai_install.profile.model import ClusterProfile
@@ -65,13 +64,11 @@ class JobDirectory:
     def find(self, name: str, group: str) -> tuple[JobState, JobRecord | None]:
         """As `get`, deleted jobs included: the latest of the name. An ended job has its deleted pods.
 
-        The record is None while the job has all its pods.
+        The record is None for a job without one.
         """
         found = self._existing(name, group)
         if found is None:
             return self._latest(name, group)
-        if found.state not in ENDED or all(len(role.instances) >= role.wanted for role in found.roles):
-            return found, None
         record = next((one for one in self.records(found.namespace, found.label) if one.job.uid == found.uid), None)
         return (completed(found, record) if record is not None else found), record
 

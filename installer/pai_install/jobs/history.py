@@ -10,6 +10,7 @@ from pai_install.agents.common.records import JOB, LOGS, MAX_LABEL, RECORD, STAT
 from pai_install.jobs.pod_status import ENDED, Instance, State
 from pai_install.jobs.state import JobState, RoleState, states_of
 from pai_install.kube.objects import JsonObject, child, text
+from pai_install.scheduling.job_kinds import VOLCANO_JOB
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,8 @@ def _read(item: JsonObject) -> Iterator[JobRecord]:
     record = read_record(item)
     if record is not None:
         for job in states_of([record.job], record.pods.values(), ()):
-            yield JobRecord(_as_it_stood(job, record.removed), text(child(item, "metadata").get("name")), job.namespace)
+            kept = replace(_as_it_stood(job, record.removed), preemptions=record.preemptions)
+            yield JobRecord(kept, text(child(item, "metadata").get("name")), job.namespace)
 
 
 def _as_it_stood(job: JobState, removed: Removed | None) -> JobState:
@@ -79,7 +81,13 @@ def _moment(removed: Removed | None) -> str:
 
 
 def completed(job: JobState, kept: JobRecord) -> JobState:
-    """A job that has ended, with what is kept of pods of it that are gone."""
+    """A job with its history. An ended job has its deleted pods."""
+    preemptions = kept.job.preemptions or job.preemptions
+    # Volcano counts a restart after a preemption as a retry
+    retries = max(0, job.retries - len(preemptions)) if job.kind is VOLCANO_JOB else job.retries
+    job = replace(job, preemptions=preemptions, retries=retries)
+    if job.state not in ENDED or all(len(role.instances) >= role.wanted for role in job.roles):
+        return job
     before = {role.name: role for role in kept.job.roles}
     return replace(job, roles=tuple(_completed(role, before.get(role.name)) for role in job.roles))
 

@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from pai_install.agents.common.records import Preemption
 from pai_install.jobs.pod_status import ENDED, POD_STATES, State, container_of, why_of
-from pai_install.kube.objects import JsonObject, child, conditions, holding, number, text
+from pai_install.kube.objects import JsonObject, child, conditions, holding, number, rows, text
 from pai_install.scheduling.job_kinds import JobKind
+
+# what Kueue writes before the message of a condition that no longer holds
+_PREVIOUSLY = "Previously: "
+_MOST_TEXT = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +22,7 @@ class SchedulerStatus:
     ended: State | None
     why: str
     retries: int
+    preemptions: tuple[Preemption, ...] = ()
 
 
 def scheduler_status(job: JsonObject, kind: JobKind, said: Sequence[JsonObject]) -> SchedulerStatus:
@@ -33,7 +39,7 @@ def _job_set(job: JsonObject, said: Sequence[JsonObject]) -> SchedulerStatus:
         return SchedulerStatus("FAILED", failed.message or failed.reason, retries)
     if holding(found, "Completed") is not None:
         return SchedulerStatus("SUCCEEDED", "", retries)
-    return SchedulerStatus(None, _kueue_says(said), retries)
+    return SchedulerStatus(None, _kueue_says(said), retries, _kueue_preemptions(said))
 
 
 def _kueue_says(workloads: Sequence[JsonObject]) -> str:
@@ -48,6 +54,20 @@ def _kueue_says(workloads: Sequence[JsonObject]) -> str:
     return "; ".join(filter(None, parts))
 
 
+def _kueue_preemptions(workloads: Sequence[JsonObject]) -> tuple[Preemption, ...]:
+    """The last preemption. Kueue keeps its time until the job has devices again."""
+    asked = [one for one in workloads if one.get("kind") == "Workload"]
+    found = [row for one in asked for row in rows(child(one, "status").get("conditions"))]
+    return tuple(
+        Preemption(
+            text(row.get("lastTransitionTime")) if row.get("status") == "True" else "",
+            text(row.get("message")).removeprefix(_PREVIOUSLY)[:_MOST_TEXT],
+        )
+        for row in found
+        if row.get("type") == "Preempted" and text(row.get("message"))
+    )
+
+
 def _job(job: JsonObject, said: Sequence[JsonObject]) -> SchedulerStatus:
     """A batch Job, or one of Kubeflow's."""
     found = conditions(child(job, "status").get("conditions"))
@@ -56,7 +76,7 @@ def _job(job: JsonObject, said: Sequence[JsonObject]) -> SchedulerStatus:
         return SchedulerStatus("FAILED", failed.message or failed.reason, 0)
     if holding(found, "Complete") is not None or holding(found, "Succeeded") is not None:
         return SchedulerStatus("SUCCEEDED", "", 0)
-    return SchedulerStatus(None, _kueue_says(said) or _volcano_says(said), 0)
+    return SchedulerStatus(None, _kueue_says(said) or _volcano_says(said), 0, _kueue_preemptions(said))
 
 
 def _pod(job: JsonObject, said: Sequence[JsonObject]) -> SchedulerStatus:

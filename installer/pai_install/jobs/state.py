@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pai_install.agents.common.records import Preemption
 from pai_install.agents.common.values import InvalidJsonError, parse_object
 from pai_install.jobs.compile import names
 from pai_install.jobs.pod_status import ENDED, Instance, State, instance_of
@@ -54,6 +55,7 @@ class JobState:
     gone: since when its object is no longer there, and this is what was kept of it; empty while it is there.
     stopped_by, stopped_why: who ended it and why, where they said so. abnormal: why an administrator should look at it.
     notebook: whether it says that it is one. warned: what it is told of its GPUs, which it has for nothing.
+    preemptions: losses of its devices that are no failure, the latest last.
     """
 
     kind: JobKind
@@ -76,6 +78,7 @@ class JobState:
     abnormal: str = ""
     notebook: bool = False
     warned: str = ""
+    preemptions: tuple[Preemption, ...] = ()
 
     @property
     def ended(self) -> bool:
@@ -137,6 +140,7 @@ def _state(job: JsonObject, kind: JobKind, pods: Sequence[JsonObject], said: Seq
         stopped_why=notes.get(names.STOPPED_WHY, ""),
         notebook=marks.get(NOTEBOOK_LABEL) == "true",
         warned=_told(notes.get(WARNED, "")),
+        preemptions=found.preemptions,
     )
 
 

@@ -13,6 +13,7 @@ from pai_install.site.schedulers import scheduler_of
 from pai_install.storage.compile import closed_claims, grants_of
 from pai_install.storage.objects import closings, secrets, volumes
 from pai_install.users.directory import bindings
+from pai_install.users.job_secrets import job_secrets
 from pai_install.users.policies import policies
 from pai_install.users.quotas import object_quotas
 from pai_install.users.rights import roles, submitter_bindings
@@ -39,7 +40,13 @@ def group_values(context: Context) -> dict[str, Any]:
         "namespaces": [{"group": name, "name": it} for name, it in namespaces.items() if it != DEFAULT],
         "credentials": list(pull_secrets(logins, namespaces)),
         "accounts": list(accounts(logins, namespaces)),
-        "rights": [*roles(scheduler), *policies(scheduler, namespaces.values()), *submitters, *members],
+        "rights": [
+            *roles(scheduler),
+            *policies(scheduler, namespaces.values()),
+            *job_secrets(scheduler, namespaces.values()),
+            *submitters,
+            *members,
+        ],
         "quotas": list(object_quotas(scheduler, namespaces.values(), records)),
     }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from pai_install.agents.common.records import Preemption
 from pai_install.jobs.pod_status import STATES, Instance
 from pai_install.jobs.state import JobState, RoleState
 from pai_install.json_schema import closed_object, published
@@ -47,6 +48,7 @@ def _job(job: JobState) -> dict[str, Any]:
         "stopped_why": job.stopped_why,
         "abnormal": job.abnormal,
         "warned": job.warned,
+        "preemptions": [{"at": one.at, "by": one.by, "why": one.why} for one in job.preemptions],
         "roles": [
             {"name": role.name, "instances": role.wanted, "gpus": role.gpus, "pods": list(map(_pod, role.instances))}
             for role in job.roles
@@ -104,7 +106,13 @@ def job_text(job: JobState) -> str:
         lines.append(f"  gone since {job.gone}: this is what was kept of it")
     if job.warned:
         lines.append(f"  warned: {job.warned}")
+    lines += [f"  {_preempted(one)}" for one in job.preemptions]
     return "".join(f"{line}\n" for line in lines) + table([_ROLE_HEAD, *pods_rows(job.roles)])
+
+
+def _preempted(one: Preemption) -> str:
+    to, at = f" to {one.by}" if one.by else "", f" at {one.at}" if one.at else ""
+    return f"gave its devices back{to}{at}: {one.why}"
 
 
 def pods_rows(roles: Sequence[RoleState]) -> Iterator[tuple[str, ...]]:
@@ -145,6 +153,15 @@ def _schema_of_job() -> dict[str, dict[str, Any]]:
         "stopped_why": {**_TEXT, "description": "why they did; empty: they did not say"},
         "abnormal": {**_TEXT, "description": "what is unusual about it; empty where --abnormal was not asked"},
         "warned": {**_TEXT, "description": "what it is told of GPUs that it has for nothing; empty: nothing"},
+        "preemptions": {
+            "type": "array",
+            "items": closed_object(
+                at={**_TEXT, "description": "time of the preemption; empty where the scheduler does not keep it"},
+                by={**_TEXT, "description": "NAMESPACE/NAME of the job that has the devices now; empty: unknown"},
+                why={**_TEXT, "description": "cause, in the words of the scheduler"},
+            ),
+            "description": "losses of its devices that are no failure, the latest last",
+        },
         "roles": {"type": "array", "items": role},
     }
 

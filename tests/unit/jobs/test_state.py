@@ -257,3 +257,13 @@ def test_what_somebody_else_wrote_there_is_no_reason_to_fail() -> None:
     assert stands(own).roles[0].wanted == 2
     own["spec"] = {"replicatedJobs": "broken"}
     assert stands(own).roles == ()
+
+
+@pytest.mark.parametrize(("status", "at"), [("True", "2026-01-01T01:00:00Z"), ("False", "")])
+def test_kueues_preemption_is_history_also_while_the_job_runs_again(status: str, at: str) -> None:
+    taken = {
+        **holds("Preempted", "Previously: for a job of its owner", status),
+        "lastTransitionTime": "2026-01-01T01:00:00Z",
+    }
+    found = stands(job(), *WHOLE, said=(workload(taken),))
+    assert [(one.at, one.why) for one in found.preemptions] == [(at, "for a job of its owner")]

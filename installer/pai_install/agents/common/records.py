@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from pai_install.agents.common.values import InvalidJsonError, Json, child, fitting, meta, number, parse_object, text
+from pai_install.agents.common.values import (
+    InvalidJsonError,
+    Json,
+    child,
+    fitting,
+    meta,
+    number,
+    parse_object,
+    rows,
+    text,
+)
 
 # on the ConfigMaps: state or logs, and whose record it is. No user may write one that has the first.
 RECORD, JOB = "pai-install/record", "pai-install/job"
@@ -30,12 +40,26 @@ class Removed:
 
 
 @dataclass(frozen=True)
+class Preemption:
+    """A loss of devices that is no failure of the job.
+
+    at: time in Kubernetes' format, empty for an unknown time. why: cause, in the words of the scheduler. by:
+    NAMESPACE/NAME of the job that has the devices now, empty for none.
+    """
+
+    at: str
+    why: str
+    by: str = ""
+
+
+@dataclass(frozen=True)
 class Record:
     """What is kept of one job. pods: place -> the last pod there. removed: None while its object is there."""
 
     job: Json
     pods: Mapping[str, Json] = field(default_factory=dict)
     removed: Removed | None = None
+    preemptions: tuple[Preemption, ...] = ()
 
     @property
     def namespace(self) -> str:
@@ -59,7 +83,8 @@ def state_map(record: Record) -> dict[str, Any]:
     said = None if removed is None else {"at": removed.at, "by": removed.by, "why": removed.why}
     pods = fitting(record.pods, _MOST_BYTES)
     body = {"version": VERSION, "job": record.job, "pods": pods, "left_out": len(record.pods) - len(pods)}
-    return _config_map(record.job, STATE, {"record": json.dumps({**body, "removed": said}, separators=(",", ":"))})
+    body |= {"removed": said, "preemptions": [asdict(one) for one in record.preemptions]}
+    return _config_map(record.job, STATE, {"record": json.dumps(body, separators=(",", ":"))})
 
 
 def logs_map(job: Json, logs: Mapping[str, str]) -> dict[str, Any]:
@@ -91,7 +116,11 @@ def read_record(item: Json) -> Record | None:
     if number(found.get("version")) != VERSION or not meta(job, "uid") or not own:
         return None
     places = {place: pod for place, pod in pods.items() if isinstance(pod, Mapping)}
-    return Record(job, places, None if removed is None else _removed(child(removed)))
+    preemptions = tuple(
+        Preemption(text(row.get("at")), text(row.get("why")), text(row.get("by")))
+        for row in rows(found.get("preemptions"))
+    )
+    return Record(job, places, None if removed is None else _removed(child(removed)), preemptions)
 
 
 def _removed(value: Json) -> Removed:

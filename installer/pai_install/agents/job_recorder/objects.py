@@ -31,7 +31,7 @@ MARKS = (
 )
 STOPPED_BY, STOPPED_WHY = "pai-install/stopped-by", "pai-install/stopped-why"
 # characters of a message, of a status, of a specification, and of labels or annotations; number of conditions
-_MOST_TEXT, _MOST_STATUS, _MOST_SPEC, _MOST_WORDS, _MOST_ROWS = 400, 32 * 1024, 32 * 1024, 16 * 1024, 20
+MAX_TEXT, _MOST_STATUS, _MOST_SPEC, _MOST_WORDS, _MOST_ROWS = 400, 32 * 1024, 32 * 1024, 16 * 1024, 20
 ENDED_PHASES = ("Succeeded", "Failed")
 # of a spec: what says how many pods there are, of which roles, devices and queues
 _OUTLINE = frozenset(
@@ -79,7 +79,7 @@ def job_of(item: Json) -> tuple[str, str]:
 def stopped_by(job: Json) -> tuple[str, str]:
     """Who stopped it, and why; empty where whoever removed it did not say."""
     notes = child(job, "metadata", "annotations")
-    return text(notes.get(STOPPED_BY)), text(notes.get(STOPPED_WHY))[:_MOST_TEXT]
+    return text(notes.get(STOPPED_BY)), text(notes.get(STOPPED_WHY))[:MAX_TEXT]
 
 
 def kept_job(job: Json) -> dict[str, Any]:
@@ -103,7 +103,7 @@ def _metadata(item: Json) -> dict[str, Any]:
 
 
 def _name(value: Any) -> str:
-    return text(value)[:_MOST_TEXT]
+    return text(value)[:MAX_TEXT]
 
 
 def _words(value: Json) -> dict[str, str]:
@@ -154,7 +154,7 @@ def _state(container: Json) -> Json:
 
 def _short(row: Json) -> dict[str, Any]:
     """The strings and numbers of a row; long strings are cut."""
-    short = {name: text(value)[:_MOST_TEXT] if isinstance(value, str) else value for name, value in row.items()}
+    short = {name: text(value)[:MAX_TEXT] if isinstance(value, str) else value for name, value in row.items()}
     return fitting({name: value for name, value in short.items() if isinstance(value, (str, int, float))}, _MOST_WORDS)
 
 

@@ -10,9 +10,10 @@ from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Union
 
-from pai_install.agents.common.records import Record, Removed, outdated
-from pai_install.agents.common.values import Json, meta, text
+from pai_install.agents.common.records import Preemption, Record, Removed, outdated
+from pai_install.agents.common.values import Json, child, meta, text
 from pai_install.agents.job_recorder import objects
+from pai_install.agents.job_recorder.preemptions import disruption_of, taken_by, with_preemption
 
 # seconds: between two writes of one record; until logs of a job that goes on are written; until a log is read again
 # of a pod that runs, and of one that ends; how long a job that is gone waits for its pods' last words
@@ -113,6 +114,7 @@ class _Tracked:
     live: dict[str, _Live] = field(default_factory=dict)
     logs: dict[str, str] = field(default_factory=dict)
     removed: Removed | None = None
+    preemptions: tuple[Preemption, ...] = ()
     born: float = 0
     written: str = ""
     written_at: float = 0
@@ -129,7 +131,8 @@ class _Tracked:
         return meta(self.job or {}, "creationTimestamp")
 
     def facts(self) -> str:
-        return json.dumps([self.job, self.pods, self.removed and self.removed.at], sort_keys=True)
+        preemptions = [(one.at, one.by) for one in self.preemptions]
+        return json.dumps([self.job, self.pods, self.removed and self.removed.at, preemptions], sort_keys=True)
 
     def settled(self, now: float) -> bool:
         """Whether nothing more will be heard of a job that is gone."""
@@ -143,6 +146,8 @@ class Store:
         self.rules = rules
         self._jobs: dict[_Key, list[_Tracked]] = {}
         self._kept: dict[str, Record] = {}
+        # machine -> jobs that lost devices there and do not know to whom
+        self._freed: dict[str, list[_Tracked]] = {}
         self._reads = 0
 
     # what was kept before
@@ -155,6 +160,7 @@ class Store:
             return
         job = dict(record.job)
         found = _Tracked(job, dict(record.pods), logs=dict(logs), born=now, written_at=now, logs_at=now)
+        found.preemptions = record.preemptions
         found.written = found.facts()
         if _resource(job) not in self.rules.kinds:
             _remove(found, now)  # the site no longer has such jobs, so nothing would ever say that it is gone
@@ -202,6 +208,7 @@ class Store:
         if before is None and len(found.pods) >= _MOST_PODS:
             return
         found.pods[place] = objects.kept_pod(item)
+        self._note_preemption(found, item)
         live = found.live.setdefault(uid, _Live(name, place, "", wrote=False, over=False, going=False))
         if name in found.logs and before is not None and objects.is_over(before):
             live.final = True  # it was read before the recorder was started again
@@ -209,6 +216,21 @@ class Store:
         if objects.is_over(item) and not live.over:
             live.failures = 0
         live.wrote, live.over, live.going = objects.has_written(item), objects.is_over(item), objects.is_going(item)
+
+    def _note_preemption(self, found: _Tracked, pod: Json) -> None:
+        if (disruption := disruption_of(pod)) is not None:
+            found.preemptions = with_preemption(found.preemptions, disruption.preemption)
+            losers = self._freed.setdefault(disruption.machine, []) if disruption.machine else [found]
+            if found not in losers:
+                losers.append(found)
+            return
+        machine = text(child(pod, "spec").get("nodeName"))
+        for loser in list(self._freed.get(machine, ())):
+            before = loser.preemptions
+            if loser is not found:
+                loser.preemptions = taken_by(before, objects.job_of(pod)[1], pod)
+            if loser.preemptions != before or not before or before[-1].by:
+                self._freed[machine].remove(loser)
 
     def pod_gone(self, item: Json, now: float) -> None:
         """A pod was deleted; item: as it was last."""
@@ -285,7 +307,7 @@ class Store:
             yield WriteLogs(one.job, {pod: tail(lines, most) for pod, lines in sorted(one.logs.items())})
         if told:
             one.written, one.written_at = facts, now
-            record = Record(one.job, dict(one.pods), one.removed)
+            record = Record(one.job, dict(one.pods), one.removed, one.preemptions)
             self._kept[one.uid] = record
             yield WriteState(record)
 

@@ -22,6 +22,8 @@ KIND = "jobs.batch.volcano.sh"
 SCHEDULER = "volcano"
 _HOST = "{job}-{role}-{index}"
 _PLACES = "Volcano places it"
+# A pod that loses its devices fails, too, before it goes. Its end restarts the job and so cancels this action.
+_END = {"event": "PodFailed", "action": "TerminateJob", "timeout": "15s"}
 _INDEX = "metadata.labels['volcano.sh/task-index']"
 
 
@@ -49,7 +51,7 @@ def volcano_objects(job: Job, place: JobPlace) -> Iterator[Object]:
 def _task(gang: Outline, role: Role) -> Object:
     policies = []
     if role.min_failed is not None:
-        policies.append({"event": "PodFailed", "action": "TerminateJob" if gang.job.retries == 0 else "RestartJob"})
+        policies.append(dict(_END) if gang.job.retries == 0 else {"event": "PodFailed", "action": "RestartJob"})
     if role.min_succeeded is not None:
         policies.append({"event": "TaskCompleted", "action": "CompleteJob"})
     return {

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from pai_install.agents.common.records import JOB, RECORD, Record, Removed, logs_map, read_record, state_map
+from pai_install.agents.common.records import JOB, RECORD, Preemption, Record, Removed, logs_map, read_record, state_map
 from pai_install.agents.job_recorder.objects import MARKS, USER, kept_job, kept_pod
 from pai_install.jobs.compile import names
 from pai_install.jobs.history import completed, kept_jobs, selector
 from pai_install.jobs.state import JobState, states_of
+from pai_install.report.jobs import job_text
 from pai_install.schedulers.jobs import objects_of
 from pai_install.scheduling.job_kinds import KINDS
 from pai_install.scheduling.model import Backend
@@ -138,3 +139,15 @@ def test_a_record_has_the_label_by_which_it_is_found() -> None:
         assert selector(name) == labels
         assert len(item["metadata"]["labels"][JOB]) <= 63
         assert USER not in item["metadata"]["labels"], "what has a user's label is that user's to change"
+
+
+def test_volcanos_restarts_after_a_preemption_are_no_retries() -> None:
+    own = dict(objects_of(whole(servers_and_workers()), somewhere("volcano"))[0])
+    own["metadata"] = {**own["metadata"], "uid": "job-1", "creationTimestamp": "2026-01-01T00:00:00Z"}
+    own["status"] = {"state": {"phase": "Running"}, "retryCount": 3}
+    taken = tuple(Preemption(f"2026-01-01T0{hour}:00:00Z", "reclaim", "vision/owner") for hour in (1, 2))
+    (kept,) = kept_jobs([json.loads(json.dumps(state_map(Record(kept_job(own), {}, None, taken))))])
+    (live,) = states_of([own], [], [])
+    shown = completed(live, kept)
+    assert (shown.retries, shown.preemptions) == (1, taken)
+    assert all(one.by in job_text(shown) and one.at in job_text(shown) for one in taken)

@@ -102,8 +102,9 @@ def encoded(value: object) -> bytes:
 
 @dataclass(repr=False)
 class ApiServer(Peer):
-    """Pods, nodes and ConfigMaps as the API server has them. deleted: UIDs, in order. conditions: UID -> those set by a patch.
+    """Pods, nodes and ConfigMaps as the API server has them. deleted: UIDs, in order.
 
+    conditions: UID -> conditions that a patch set.
     linger: a deleted pod stays, marked, as one that ends slowly does.
     """
 
@@ -144,12 +145,10 @@ class ApiServer(Peer):
             match method, words:
                 case "GET", ["api", "v1", ("pods" | "nodes") as kind]:
                     return self._list(kind, query)
-                case "DELETE", ["api", "v1", "namespaces", namespace, "pods", name]:
-                    return self._delete(f"{namespace}/{name}", json.loads(body or b"{}"))
-                case "POST", ["api", "v1", "namespaces", namespace, "pods", name, "binding"]:
-                    return self._bind(f"{namespace}/{name}", json.loads(body))
-                case "PATCH", ["api", "v1", "namespaces", namespace, "pods", name, "status"]:
-                    return self._set_status(f"{namespace}/{name}", json.loads(body))
+                case _, ["api", "v1", "namespaces", namespace, "pods", name, *below]:
+                    change = {"DELETE": self._delete, "POST": self._bind, "PATCH": self._set_status}[method]
+                    assert below == {"DELETE": [], "POST": ["binding"], "PATCH": ["status"]}[method]
+                    return change(f"{namespace}/{name}", json.loads(body or b"{}"))
                 case "GET", ["api", "v1", "namespaces", namespace, "configmaps", name]:
                     held = self.maps.get(f"{namespace}/{name}")
                     return _missing() if held is None else (200, encoded({"data": held}))

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Any
 
-from pai_install.agents.common.records import Record, Removed
+from pai_install.agents.common.records import Preemption, Record, Removed, read_record, state_map
 from pai_install.agents.job_recorder.store import (
     AT_ONCE,
     ATTEMPTS,
@@ -363,3 +363,50 @@ def test_a_tail_begins_with_a_line() -> None:
     assert tail("one", 10) == "one"
     assert tail("x" * 20, 10) == "x" * 10
     assert tail("é" * 20, 9) == "é" * 4
+
+
+def lost(index: int, uid: str, at: str) -> Object:
+    """A pod that gives its devices to another."""
+    condition = {
+        "type": "DisruptionTarget",
+        "status": "True",
+        "reason": "PreemptionByScheduler",
+        "message": "for a job of another queue",
+        "lastTransitionTime": at,
+    }
+    found = pod(index, uid)
+    return {**found, "status": {**found["status"], "conditions": [condition]}}
+
+
+def started(name: str, at: str) -> Object:
+    """A pod of another job, on the same machine since then."""
+    condition = {"type": "PodScheduled", "status": "True", "lastTransitionTime": at}
+    found = pod(0, f"pod-{name}", job=name)
+    return {**found, "status": {**found["status"], "conditions": [condition]}}
+
+
+def test_preemptions_of_a_job_and_the_job_that_has_its_devices() -> None:
+    clock = Clock()
+    clock.memory.see_job(job(), clock.now)
+    for name in ("before", "after"):
+        clock.memory.see_job(job(name, f"job-{name}"), clock.now)
+    clock.memory.see_pod(started("before", "2026-01-01T00:00:50Z"), clock.now)
+    clock.memory.see_pod(lost(0, "pod-0", "2026-01-01T00:01:00Z"), clock.now)
+    clock.memory.see_pod(lost(1, "pod-1", "2026-01-01T00:01:01Z"), clock.now)
+    clock.memory.see_pod(started("before", "2026-01-01T00:00:50Z"), clock.now)
+    clock.memory.see_pod(started("after", "2026-01-01T00:01:05Z"), clock.now)
+    clock.memory.see_pod(lost(0, "pod-2", "2026-01-01T00:09:00Z"), clock.now)
+    clock.later(WRITE_S)
+    (record,) = [one for one in clock.states if one.uid == "job-1"]
+    assert [(one.at[-6:], one.by) for one in record.preemptions] == [("01:00Z", "vision/after"), ("09:00Z", "")]
+    assert read_record(state_map(record)) == record
+
+
+def test_recorder_that_starts_again_keeps_preemptions() -> None:
+    clock = Clock()
+    kept = Record(job(), {}, None, (Preemption("2026-01-01T00:01:00Z", "for a job of another queue"),))
+    clock.memory.recall(kept, {}, clock.now)
+    clock.memory.see_job(job(), clock.now)
+    clock.memory.see_pod(lost(0, "pod-0", "2026-01-01T00:01:00Z"), clock.now)
+    clock.later(WRITE_S)
+    assert clock.states[-1].preemptions == kept.preemptions

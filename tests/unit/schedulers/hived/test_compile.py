@@ -183,6 +183,7 @@ def test_no_right_is_more_than_was_seen_to_be_used() -> None:
         *((resource, verb) for resource in ("nodes", "pods") for verb in ("get", "list", "watch")),
         ("pods/binding", "create"),
         ("pods", "delete"),
+        ("pods/status", "patch"),
     }
     bound = {it["roleRef"]["name"] for it in objects if it["kind"] == "ClusterRoleBinding"}
     assert bound == {"pai-hived", "system:kube-scheduler", "system:volume-scheduler"}
