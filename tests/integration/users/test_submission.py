@@ -11,14 +11,18 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
+from pai_install.app.job_submission import SubmitJob, compile_submission
 from pai_install.cluster.client import ApiError, Impersonation
 from pai_install.cluster.kubectl import KubectlClient
 from pai_install.cluster.transport import Answer, Call, Reply
 from pai_install.jobs.dry_run import without_secrets
+from pai_install.kube.objects import JsonObject
+from pai_install.profile.project import profile_of
 from pai_install.scheduling.job_kinds import kind_of
 from pai_install.scheduling.model import Backend
 from pai_install.users.directory import api_user, owner_of
 from pai_install.users.model import OWNER, SUBMITTERS
+from tests.examples import GROUP, SEARCH, SHORT_SEARCH, names, site_of, takes, text_of
 from tests.integration.control_plane import Json
 from tests.integration.users.conftest import Users
 from tests.integration.users.test_rights import POD, job, template
@@ -123,16 +127,34 @@ def test_a_secret_that_exists_is_no_companion(users: Users, client: KubectlClien
     assert OWNER not in secret["metadata"]
 
 
-@pytest.mark.parametrize("backend", ["kueue", "volcano"])
-@pytest.mark.parametrize("case", CASES)
-def test_compiled_jobs_pass_the_policies_of_their_owner(client: KubectlClient, case: str, backend: Backend) -> None:
-    objects = list(YAML(typ="safe").load_all(compiled(case, backend)))
+def dry_run_of(client: KubectlClient, objects: Sequence[JsonObject]) -> int:
+    """Asks for all jobs among the objects, and returns their number."""
     secrets = {one["metadata"]["name"] for one in objects if one["kind"] == "Secret"}
     # the kinds of this API server have one version, and no capital letters inside
     jobs = [
-        {**one, "apiVersion": f"{one['apiVersion'].partition('/')[0]}/v1", "kind": one["kind"].capitalize()}
+        {**one, "apiVersion": one["apiVersion"].partition("/")[0] + "/v1", "kind": one["kind"].capitalize()}
+        if "/" in one["apiVersion"]
+        else one
         for one in objects
         if kind_of(one)
     ]
-    assert jobs
     client.dry_run([without_secrets(one, secrets) for one in jobs], Impersonation(api_user("alice"), (SUBMITTERS,)))
+    return len(jobs)
+
+
+@pytest.mark.parametrize("backend", ["kueue", "volcano"])
+@pytest.mark.parametrize("case", CASES)
+def test_compiled_jobs_pass_the_policies_of_their_owner(client: KubectlClient, case: str, backend: Backend) -> None:
+    assert dry_run_of(client, list(YAML(typ="safe").load_all(compiled(case, backend))))
+
+
+@pytest.mark.parametrize("backend", ["kueue", "volcano"])
+def test_all_examples_pass_the_policies_of_their_owner(client: KubectlClient, tmp_path: Path, backend: Backend) -> None:
+    for name in names():
+        if not takes(name, backend):
+            continue
+        file = tmp_path / Path(name).name
+        file.write_text(text_of(name, *SHORT_SEARCH * (name == SEARCH)))
+        request = SubmitJob(file=file, group=GROUP, user="alice")
+        submission, _ = compile_submission(profile_of(site_of(backend)), request)
+        assert dry_run_of(client, [*(one.item for one in submission.jobs), *submission.companions])
