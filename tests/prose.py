@@ -23,7 +23,7 @@ CLAUSE = re.compile(
 # pages and lines that the code writes are measured as help texts and docstrings
 GENERATED = re.compile(r"<!-- (?:generated: begin|Made by).*?(?:<!-- generated: end -->|\Z)", re.DOTALL)
 CODE = re.compile(r"^ *(```+).*?^ *\1$", re.DOTALL | re.MULTILINE)
-NOT_PROSE = re.compile(r"^(?:\||#|    |\s*<).*$", re.MULTILINE)
+NOT_PROSE = re.compile(r"^(?:\s*\||#|    |\s*<).*$", re.MULTILINE)
 BLOCK = re.compile(r"\n\s*\n|\n\s*(?:[-*]|\d+\.)\s+")
 SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z`\"])")
 SOURCES = ("installer/pai_install", "playbooks", "roles", "addons", "agents")
@@ -55,12 +55,16 @@ def measure(texts: Iterable[str]) -> Measure:
 
 def sentences(text: str) -> list[str]:
     """Returns the sentences of plain text or Markdown, without code, tables and headings."""
-    text = GENERATED.sub("", text)
-    text = NOT_PROSE.sub("", CODE.sub("", text))
+    text = "\n".join(text_lines(text))
     text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", re.sub(r"`[^`]*`", "X", text))
     blocks = (re.sub(r"\s+", " ", block) for block in BLOCK.split("\n" + text))
     found = (sentence for block in blocks for sentence in SENTENCE.split(block.strip()))
     return [sentence for sentence in found if len(sentence.split()) >= SHORTEST]
+
+
+def text_lines(text: str) -> list[str]:
+    """Returns the lines of Markdown without code, tables, headings, and generated parts."""
+    return NOT_PROSE.sub("", CODE.sub("", GENERATED.sub("", text))).splitlines()
 
 
 def pages(*patterns: str) -> Iterator[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.prose import GROUPS, Measure, measure, task_names
+from tests.prose import GROUPS, Measure, measure, task_names, text_lines
 
 ROOT = Path(__file__).parents[2]
 LIMIT = Measure(clauses=5, semicolons=5, long=15)
@@ -15,6 +15,8 @@ LIMIT = Measure(clauses=5, semicolons=5, long=15)
 RATCHET = {
     "docstrings": Measure(clauses=25, semicolons=21, long=15),
 }
+WRAPPED = ("*.md", "docs/*.md", "docs/contributing/*.md", "docs/decisions/*.md", "roles/*/README.md")
+TO_WRAP = {"CHANGELOG.md", "architecture.md", "testing.md"}
 TASK_VERBS = (
     *("Install", "Configure", "Enable", "Remove", "Check"),
     *("Apply", "Copy", "Create", "Join", "Observe", "Read", "Record"),
@@ -36,6 +38,15 @@ def test_ratchet_ends_at_the_limit(group: str) -> None:
 
 def test_task_names_begin_with_a_verb_of_the_list_and_are_short() -> None:
     assert [name for name in task_names() if len(name) > 50 or not TASK_NAME.fullmatch(name)] == []
+
+
+def test_pages_wrap_at_100() -> None:
+    assert [
+        f"{path.relative_to(ROOT)}: {line}"
+        for path in (path for pattern in WRAPPED for path in sorted(ROOT.glob(pattern)) if path.name not in TO_WRAP)
+        for line in text_lines(path.read_text(encoding="utf-8"))
+        if len(line) > 100 and "](" not in line
+    ] == []
 
 
 def test_changelog_has_one_line_per_change() -> None:
