@@ -24,7 +24,7 @@ from pai_install.run.workflow import StageFailed, StageStopped, Workflow, Workfl
 from pai_install.schedulers.hived.migration import everything, hived_block_of, lost_in_hived, sections_of, within_hived
 from pai_install.schedulers.queue_status import CHECK, holds
 from pai_install.scheduling.model import Backend, Scheduling
-from pai_install.scheduling.read import remarks_of, scheduling_of
+from pai_install.scheduling.read import migrated_of, remarks_of
 from pai_install.site.groups import PlacedGroup, administrates, groups_of
 from pai_install.site.load import SERVICES, read_site
 from pai_install.site.model import Site
@@ -201,7 +201,7 @@ def migrate_virtual_clusters(app: App, request: MigrateVirtualClusters) -> Migra
     Raises PaiError for a site without virtual clusters, and where the file cannot be edited.
     """
     site = app.site
-    scheduling = scheduling_of(everything(site))
+    scheduling = migrated_of(everything(site))
     if scheduling is None:
         raise PaiError(
             "there is nothing to migrate",
@@ -236,7 +236,7 @@ def _edited(app: App, site: Site, text: str, desired: Scheduling) -> str:
     else:
         edited = with_sections(text, _text(site, desired))
     after = read_site(app.site_dir, services=edited).site
-    if after is not None and scheduling_of(everything(after)) != desired:
+    if after is not None and migrated_of(everything(after)) != desired:
         raise PaiError(
             "the edited file would not say the same, so nothing was written",
             code="virtual-clusters-not-editable",

@@ -10,9 +10,9 @@ from pai_install.plan.model import Step
 from pai_install.plan.observation import Observation
 from pai_install.plan.planner import make_plan
 from pai_install.scheduling.amounts import unassigned
+from pai_install.scheduling.block_workers import job_workers
 from pai_install.scheduling.read import scheduling_of
 from pai_install.site.model import Site
-from pai_install.site.workers import workers_of
 
 NAME = "capacity"
 
@@ -38,8 +38,7 @@ def spare_capacity(site: Site, names: tuple[str, ...]) -> Iterator[str]:
     scheduling = scheduling_of(site)
     if scheduling is None:
         return
-    types = dict.fromkeys(machine.sku for machine in site.workers if machine.hostname in names)
-    for sku in types:
-        left = unassigned(scheduling, sku).units if sku in scheduling.supply else 0
+    for sku, workers in job_workers(site).items():
+        left = unassigned(scheduling, sku).units if set(names) & set(workers.present) else 0
         if left:
-            yield f"{left} {workers_of(site)[sku].unit} of {sku} are guaranteed to no virtual cluster"
+            yield f"{left} {workers.unit} of {sku} are guaranteed to no virtual cluster"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pai_install.profile.model import ClusterProfile, ProfileGrant, ProfileGroup
+from pai_install.scheduling.block_workers import job_workers
 from pai_install.scheduling.read import scheduling_of
 from pai_install.site.groups import administrates, groups_of
 from pai_install.site.model import Site
 from pai_install.site.schedulers import has_training_operator
 from pai_install.site.use_limits import all_limits
-from pai_install.site.workers import workers_of
 from pai_install.storage.compile import grants_of
 
 
@@ -32,7 +32,7 @@ def profile_of(site: Site) -> ClusterProfile:
             )
             for one in grants_of(site)
         ),
-        workers=tuple(workers_of(site).values()),
+        workers=tuple(job_workers(site).values()),
         training_operator=has_training_operator(site),
         use_limits=all_limits(site),
     )

@@ -18,7 +18,10 @@ _MAX_SIZE = 8 * 1024 * 1024
 
 def kept_object(scheduling: Scheduling) -> dict[str, Any]:
     """A ConfigMap with the whole value; nothing in it is secret."""
-    text = json.dumps({**asdict(scheduling), "supply": {k: asdict(v) for k, v in scheduling.supply.items()}})
+    content = {**asdict(scheduling), "supply": {k: asdict(v) for k, v in scheduling.supply.items()}}
+    if scheduling.block is None:  # so that the text of all other sites stays the same
+        del content["block"]
+    text = json.dumps(content)
     metadata = {"name": KEPT, "namespace": KEPT_IN}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {_KEY: text}}
 
@@ -49,7 +52,8 @@ def _scheduling(said: Mapping[str, Any]) -> Scheduling:
         raise ValueError(said["backend"])
     supply = {sku: Supply(**{**row, "machines": tuple(row["machines"])}) for sku, row in said["supply"].items()}
     clusters = tuple(_cluster(row) for row in said["clusters"])
-    return Scheduling(said["backend"], supply, clusters, tuple(Level(**row) for row in said["levels"]))
+    levels = tuple(Level(**row) for row in said["levels"])
+    return Scheduling(said["backend"], supply, clusters, levels, said.get("block"))
 
 
 def _cluster(row: Mapping[str, Any]) -> VirtualCluster:

@@ -31,9 +31,12 @@ class _Asked:
     machines: int
 
 
-def guarantees(site: Site, config: HivedConfig) -> Iterator[Guaranteed]:
-    """What each virtual cluster of a valid block has."""
-    block = _Block(site, config)
+def guarantees(site: Site, config: HivedConfig, workers: Mapping[str, Workers] | None = None) -> Iterator[Guaranteed]:
+    """What each virtual cluster of a valid block has, by the machine types of the layout.
+
+    workers: those of `block_workers`, for the names of the block in place of the layout's.
+    """
+    block = _Block(site, config, workers)
     for name, cluster in config.virtual_clusters.items():
         asked = (*block.of_cells(cluster), *block.of_parts(cluster))
         yield Guaranteed(name, tuple(_shares(asked, block.workers)), tuple(block.pinned(cluster)))
@@ -51,8 +54,9 @@ def _shares(asked: tuple[_Asked, ...], workers: Mapping[str, Workers]) -> Iterat
 class _Block:
     """The block beside the machines that its cells are. Of a machine in two chains its devices count, not its cores."""
 
-    def __init__(self, site: Site, config: HivedConfig) -> None:
-        self.workers = workers_of(site)
+    def __init__(self, site: Site, config: HivedConfig, workers: Mapping[str, Workers] | None) -> None:
+        self.workers = workers_of(site) if workers is None else workers
+        self._names_of_block = workers is not None
         self._chains = chains_of(config)
         self._skus = {name: found.sku for found in self.workers.values() for name in found.names}
         self._present = {name for found in self.workers.values() for name in found.present}
@@ -62,12 +66,14 @@ class _Block:
     def _unpinned(self, config: HivedConfig) -> dict[str, dict[str, int]]:
         """Chain -> SKU -> units of machines that are not pinned; each machine once, in the first chain that has it."""
         found: dict[str, dict[str, int]] = {top: {} for top in self._chains}
-        seen = {name for pin in self._pins.values() for name in self._machines(pin)}
+        pinned = {name for pin in self._pins.values() for name in self._machines(pin)}
+        seen: set[tuple[str, str]] = set()
         for top in tops(config):
             for node in top.nodes():
-                workers = self.workers.get(self._skus.get(node.node, ""))
-                if workers is not None and node.node not in seen:
-                    seen.add(node.node)
+                sku = top.chain.leaf if self._names_of_block else self._skus.get(node.node, "")
+                workers = self.workers.get(sku)
+                if workers is not None and node.node not in pinned and (node.node, sku) not in seen:
+                    seen.add((node.node, sku))
                     units = found[top.chain.top]
                     units[workers.sku] = units.get(workers.sku, 0) + workers.units
         return found

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 from pai_install.site.services.virtual_clusters import TYPES, SchedulerType
 
@@ -93,12 +93,16 @@ class VirtualCluster:
 
 @dataclass(frozen=True)
 class Scheduling:
-    """How a site divides its workers. levels: of topology, the widest first, the machine itself left out."""
+    """How a site divides its workers. levels: of topology, the widest first, the machine itself left out.
+
+    block: OpenPAI's configuration of HiveD, where the site has it. SKUs then have the names of the block.
+    """
 
     backend: Backend
     supply: Mapping[str, Supply]
     clusters: tuple[VirtualCluster, ...]
     levels: tuple[Level, ...] = ()
+    block: Mapping[str, Any] | None = None
 
     @cached_property
     def pinned(self) -> Mapping[str, str]:
@@ -114,8 +118,12 @@ class Scheduling:
 
     @cached_property
     def skus(self) -> Mapping[str, str]:
-        """Worker -> its SKU."""
-        return {machine: sku for sku, supply in self.supply.items() for machine in supply.machines}
+        """Worker -> its SKU; the first one of a worker with cells of two SKUs."""
+        found: dict[str, str] = {}
+        for sku, supply in self.supply.items():
+            for machine in supply.machines:
+                found.setdefault(machine, sku)
+        return found
 
     def free(self, sku: str) -> int:
         """Units of an SKU on machines that are pinned to no virtual cluster."""

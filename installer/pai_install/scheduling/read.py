@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
+from pai_install.scheduling.block_workers import block_workers
 from pai_install.scheduling.hived_block import guarantees, remarks
 from pai_install.scheduling.model import Level, Scheduling, Share, Supply, VirtualCluster
 from pai_install.site.groups import DEFAULT, PlacedGroup, administrates, groups_of, namespace_of
 from pai_install.site.hived_cells import hived_of
 from pai_install.site.model import Site
 from pai_install.site.rules.scheduling.quotas import memory_of, units_of
+from pai_install.site.services.hived import HivedConfig
 from pai_install.site.services.virtual_clusters import Portion, QuotaEntry, VirtualClusterEntry
 from pai_install.site.workers import OFFERED, Workers, workers_of
 
-__all__ = ["OFFERED", "remarks_of", "scheduling_of"]
+__all__ = ["OFFERED", "migrated_of", "remarks_of", "scheduling_of"]
 
 
 def scheduling_of(site: Site) -> Scheduling | None:
     """What the site says, by its own sections or by HiveD's block; None where it says nothing of virtual clusters.
 
     A guarantee may be more than the present machines have, where some are absent. An absent machine is pinned to no
-    one. Without the section virtual-clusters there is one, `default`, that has everything. What HiveD's block says that
-    has no counterpart here is left out: `remarks_of` names it.
+    one. Without the section virtual-clusters there is one, `default`, that has everything. With HiveD's block, SKUs
+    have the names of the block.
     """
     scheduler, entries, config = site.services.scheduler, site.services.virtual_clusters, hived_of(site)
     workers = workers_of(site)
@@ -32,15 +35,30 @@ def scheduling_of(site: Site) -> Scheduling | None:
         return Scheduling(scheduler.type, supply, given or (_whole(site, supply),), levels)
     if config is None:
         return None
+    return _of_block(site, config, block_workers(site, config), block=config.content)
+
+
+def migrated_of(site: Site) -> Scheduling | None:
+    """As `scheduling_of`, but HiveD's block by the machine types of the layout, as the sections would say it.
+
+    What of the block has no counterpart in the sections is left out: `remarks_of` names it.
+    """
+    config = hived_of(site)
+    return scheduling_of(site) if config is None else _of_block(site, config, None)
+
+
+def _of_block(
+    site: Site, config: HivedConfig, workers: Mapping[str, Workers] | None, block: Mapping[str, Any] | None = None
+) -> Scheduling:
     clusters = tuple(
         VirtualCluster(found.name, found.shares, found.pinned, *_submitters(site, found.name, ()))
-        for found in guarantees(site, config)
+        for found in guarantees(site, config, workers)
     )
-    return Scheduling("hived", _supply(workers), clusters)
+    return Scheduling("hived", _supply(workers_of(site) if workers is None else workers), clusters, block=block)
 
 
 def remarks_of(site: Site) -> tuple[str, ...]:
-    """What HiveD's block says, where it counts, that virtual clusters here do not: a sentence each."""
+    """What HiveD's block says, where it counts, and other schedulers cannot keep: a sentence each."""
     config = hived_of(site)
     return () if config is None else tuple(dict.fromkeys(remarks(site, config)))
 

@@ -17,7 +17,7 @@ from pai_install.cluster.client import NoClusterError
 from pai_install.errors import ExitCode
 from pai_install.schedulers.kueue.compile import flavor_name
 from pai_install.schedulers.last_applied import kept_object
-from pai_install.scheduling.read import scheduling_of
+from pai_install.scheduling.read import migrated_of, scheduling_of
 from pai_install.site.load import SERVICES, load_site
 from tests.unit.cli.stub_environment import World, run
 from tests.unit.cluster.fake import FakeCluster
@@ -172,11 +172,11 @@ def test_migrate_there_and_back(tmp_path: Path, capsys: Any, world: World) -> No
     del world
     text = f"# ours\n{QUICK_START}{GROUPS}"
     folder = site(tmp_path, text)
-    before = scheduling_of(load_site(folder).site)
+    before = migrated_of(load_site(folder).site)
     assert run(["vc", "migrate", "--site", str(folder), "--write"]) == ExitCode.OK
     written = (folder / SERVICES).read_text()
     assert written.startswith(text)
-    after = scheduling_of(load_site(folder).site)
+    after = migrated_of(load_site(folder).site)
     assert before is not None
     assert after is not None
     assert (after.backend, after.clusters) == ("kueue", before.clusters)
@@ -191,7 +191,7 @@ def test_migrate_there_and_back(tmp_path: Path, capsys: Any, world: World) -> No
     back = (folder / SERVICES).read_text()
     assert back.startswith("# ours\nhivedscheduler:\n  config: |\n")
     assert "virtual-clusters:" not in back
-    assert scheduling_of(load_site(folder).site) == before
+    assert migrated_of(load_site(folder).site) == before
     assert run(["vc", "migrate", "--site", str(folder), "--to", "hived", "--write"]) == ExitCode.OK
     assert (folder / SERVICES).read_text() == back
 

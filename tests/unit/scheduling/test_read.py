@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from syrupy.assertion import SnapshotAssertion
 
 from pai_install.scheduling.model import BACKENDS, PRIORITIES, Level, Priority, Scheduling, Share
-from pai_install.scheduling.read import remarks_of, scheduling_of
+from pai_install.scheduling.read import migrated_of, remarks_of, scheduling_of
 from pai_install.site.load import load_site, read_site
 from pai_install.site.schedulers import scheduler_of
 from pai_install.site.services.virtual_clusters import PRIORITY_NAMES, TYPES, PriorityName, SchedulerType
@@ -45,6 +45,13 @@ virtual-clusters:
 def read(folder: Path, services: str, layout: str = LAYOUT) -> Scheduling:
     """What a valid site says."""
     found = scheduling_of(load_site(write_site(folder, layout=layout, services=services)).site)
+    assert found is not None
+    return found
+
+
+def migrated(folder: Path, services: str, layout: str = LAYOUT) -> Scheduling:
+    """The same by the machine types of the layout."""
+    found = migrated_of(load_site(write_site(folder, layout=layout, services=services)).site)
     assert found is not None
     return found
 
@@ -147,8 +154,8 @@ def test_who_may_submit(tmp_path: Path) -> None:
     assert (research.groups, research.namespaces, default.namespaces) == ((), ("default",), ("default",))
 
 
-def test_hiveds_block_is_read(tmp_path: Path) -> None:
-    found = read(tmp_path, BLOCK)
+def test_hiveds_block_is_read_by_the_layout_for_a_migration(tmp_path: Path) -> None:
+    found = migrated(tmp_path, BLOCK)
     assert found.backend == "hived"
     default, team = found.clusters
     assert default.shares == (
@@ -161,6 +168,35 @@ def test_hiveds_block_is_read(tmp_path: Path) -> None:
     assert (team.usual, team.highest) == ("test", "crit")
 
 
+def test_hiveds_block_is_read_by_its_own_names(tmp_path: Path) -> None:
+    found = read(tmp_path, BLOCK)
+    assert set(found.supply) == {"A100", "T4", "CPU"}
+    a100 = found.supply["A100"]
+    assert (a100.machines, a100.units, a100.cpu_millis, a100.memory_bytes) == (("g1", "g2", "g3"), 8, 10_000, 100 * GI)
+    assert [(share.sku, share.units) for share in found.cluster("default").shares] == [
+        ("A100", 8),
+        ("T4", 4),
+        ("CPU", 36),
+    ]
+    assert found.cluster("team").pinned == ("g1",)
+
+
+def test_the_block_counts_where_the_layout_has_another_machine_type(tmp_path: Path) -> None:
+    """g1 to g3 are of the type that the layout calls T4, and the block calls A100."""
+    found = read(
+        tmp_path, BLOCK, LAYOUT.replace("machine-type: a100", "machine-type: m60").replace("  a100:", "  m60:")
+    )
+    assert found.skus == {"g1": "A100", "g2": "A100", "g3": "A100", "t1": "T4", "c1": "CPU"}
+
+
+def test_a_machine_with_cells_of_two_skus_has_both(tmp_path: Path) -> None:
+    c1 = "        cellAddress: c1\n"
+    block = BLOCK.replace(c1, f"{c1}      - {{cellType: CPU-NODE, cellAddress: t1}}\n")
+    found = read(tmp_path, block)
+    assert found.supply["CPU"].machines == ("c1", "t1")
+    assert found.skus["t1"] == "T4"
+
+
 def test_what_has_no_counterpart_is_said(tmp_path: Path) -> None:
     [said] = remarks(tmp_path / "sockets", BLOCK)
     assert said.startswith("team: 2 cells of SOCKET, each 4 A100s side by side")
@@ -169,12 +205,12 @@ def test_what_has_no_counterpart_is_said(tmp_path: Path) -> None:
     )
     [said] = remarks(tmp_path / "pool", whole)
     assert said.startswith("default: 1 cell of POOL, each 3 machines side by side")
-    assert read(tmp_path / "pool", whole).cluster("default").shares[0].machines == 3
+    assert migrated(tmp_path / "pool", whole).cluster("default").shares[0].machines == 3
 
 
 def test_a_part_of_a_machine_that_is_pinned_is_a_guarantee(tmp_path: Path, snapshot: SnapshotAssertion) -> None:
     text = edited("g1 pin -> cellChildren: [{pinnedCellId: ours}, {}]", "sockets number -> cellNumber: 0")
-    found = read(tmp_path, text)
+    found = migrated(tmp_path, text)
     assert found.cluster("team").shares == (Share("a100", 4, 4 * A100_BYTES, lend=4, borrow=None),)
     assert found.pinned == {}
     assert remarks(tmp_path, text) == snapshot
@@ -189,7 +225,7 @@ def test_a_pinned_rack_is_its_machines(tmp_path: Path) -> None:
 
 def test_cores_of_a_block_are_a_part_of_what_a_machine_offers_here(tmp_path: Path) -> None:
     text = edited("cpu type -> CPU-NODE: {childCellType: CPU, childCellNumber: 40, isNodeLevel: true}")
-    assert read(tmp_path, text).cluster("default").share("epyc") == Share(
+    assert migrated(tmp_path, text).cluster("default").share("epyc") == Share(
         "epyc", 32, 32 * EPYC_BYTES, lend=32, borrow=None
     )
 
@@ -203,7 +239,7 @@ def test_machines_of_two_skus_in_one_chain_are_two_shares(tmp_path: Path, snapsh
         "  b100: {computing-device: {type: nvidia.com/gpu, model: B, count: 8}, mem: 900Gi, cpu: {vcore: 90}}\n  t4:\n",
     )
     text = edited("nodes number -> cellNumber: 2", "sockets number -> cellNumber: 0")
-    shares = read(tmp_path, text, layout).cluster("default").shares
+    shares = migrated(tmp_path, text, layout).cluster("default").shares
     assert [(share.sku, share.machines) for share in shares[:2]] == [("b100", 1), ("a100", 1)]
     assert remarks(tmp_path, text, layout) == snapshot
 

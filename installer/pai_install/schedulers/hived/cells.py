@@ -21,13 +21,16 @@ _ADDRESS = f"127.0.0.1:{HIVED_PORT}"
 # as OpenPAI has it: how long HiveD holds others back for a pod that has to wait
 _BLOCK_MILLISECONDS = 50
 _DEFAULT = "default"
+# HiveD runs in a pod with an account of its own, and only its own pod reaches it
+_OURS = frozenset({"kubeApiServerAddress", "kubeConfigFilePath", "webServerAddress"})
 _MEBIBYTE = 2**20
 
 
 def hived_config(scheduling: Scheduling) -> Object:
-    """What HiveD reads."""
+    """The configuration of HiveD: OpenPAI's block as it is written, else cells made of the virtual clusters."""
     own = {"webServerAddress": _ADDRESS, "waitingPodSchedulingBlockMilliSec": _BLOCK_MILLISECONDS}
-    return {**own, **hived_block(scheduling)}
+    block = scheduling.block if scheduling.block is not None else hived_block(scheduling)
+    return {**own, **{key: value for key, value in block.items() if key not in _OURS}}
 
 
 def hived_block(scheduling: Scheduling) -> Object:

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any, Self
 
-from pydantic import BeforeValidator, Field, ValidationInfo, WithJsonSchema, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    ModelWrapValidatorHandler,
+    PrivateAttr,
+    ValidationInfo,
+    WithJsonSchema,
+    model_validator,
+)
 
 from pai_install.documents.document import Document, Entries, Text
 from pai_install.documents.parse import parse_embedded
-from pai_install.documents.scalars import invalid
+from pai_install.documents.scalars import invalid, plain_data
 from pai_install.site.services.openpai import Service
 from pai_install.site.services.section import Flag, ListOf, MappingOf, NodePort, Section, Whole, Word
 
+# keys with a name, which HiveD reads as text
+_NAMES = frozenset({"cellType", "childCellType", "cellAddress", "pinnedCellId"})
 _TOP = "a mapping with physicalCluster and virtualClusters"
 
 
@@ -112,6 +123,22 @@ class HivedConfig(Section):
     )
     """Who is guaranteed what."""
 
+    _content: Mapping[str, Any] = PrivateAttr(default_factory=dict)
+
+    @property
+    def content(self) -> Mapping[str, Any]:
+        """The block as plain data, with all keys in their order, also those that this product does not know."""
+        return self._content
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def keep_content(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:  # noqa: ANN401 - any content
+        """The model with the content that it was read from."""
+        found = handler(data)
+        if isinstance(data, Mapping):
+            found._content = {str(key): _plain(value) for key, value in data.items() if value not in (None, "none")}  # noqa: SLF001 - its own
+        return found
+
     @model_validator(mode="before")
     @classmethod
     def has_both(cls, data: object, info: ValidationInfo) -> object:
@@ -123,6 +150,15 @@ class HivedConfig(Section):
                     info.context.add(data.path, "site.missing", message, "add it")
             return _without_none(data)
         return data
+
+
+def _plain(value: object, key: str = "") -> Any:  # noqa: ANN401 - any content
+    """Plain data. Names stay text, also those that look like a number."""
+    if isinstance(value, Mapping):
+        return {str(name): _plain(item, str(name)) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    return str(value) if key in _NAMES and value is not None else plain_data(value)
 
 
 def _without_none(data: Entries) -> Entries:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +15,10 @@ from syrupy.assertion import SnapshotAssertion
 from pai_install.schedulers.compile import objects_of, remarks
 from pai_install.schedulers.hived.cells import hived_config
 from pai_install.schedulers.hived.compile import as_yaml, kube_scheduler_config
+from pai_install.schedulers.last_applied import kept_object, kept_of
 from pai_install.scheduling.model import Scheduling, Supply
+from pai_install.scheduling.read import scheduling_of
+from tests.hived_demo import BLOCK, content, demo_site
 from tests.unit.scheduling.sites import divided_sites
 from tests.virtual_clusters import (
     CASES,
@@ -97,6 +101,31 @@ def test_guaranteed_machines_that_are_absent_are_cells_without_a_node() -> None:
     (pool,) = physical(config)
     assert [it["cellAddress"] for it in pool["cellChildren"]] == ["a100-1", "absent-1", "absent-2"]
     assert config["physicalCluster"]["cellTypes"]["a100-NODE-POOL"]["childCellNumber"] == 3
+
+
+def test_hived_gets_the_block_as_it_is_written(tmp_path: Path) -> None:
+    scheduling = scheduling_of(demo_site(tmp_path))
+    assert scheduling is not None
+    (written,) = (it["data"] for it in objects_of(scheduling) if it["metadata"]["name"] == "hivedscheduler")
+    found = yaml.safe_load(written["hivedscheduler.yaml"])
+    expected = {key: value for key, value in content().items() if key != "kubeApiServerAddress"}
+    assert {key: found[key] for key in expected} == expected
+    assert list(found["physicalCluster"]["cellTypes"]) == list(expected["physicalCluster"]["cellTypes"])
+    assert found.keys() - expected.keys() == {"webServerAddress", "waitingPodSchedulingBlockMilliSec"}
+
+
+def test_names_of_cells_that_look_like_numbers_stay_text(tmp_path: Path) -> None:
+    block = BLOCK.replace("VC1-K80", "1.10")
+    scheduling = scheduling_of(demo_site(tmp_path, block))
+    assert scheduling is not None
+    first, _ = physical(yaml.safe_load(as_yaml(hived_config(scheduling))))
+    assert first["cellChildren"][1] == {"cellAddress": "w2", "pinnedCellId": "1.10"}
+
+
+def test_what_was_applied_last_keeps_the_block(tmp_path: Path) -> None:
+    scheduling = scheduling_of(demo_site(tmp_path))
+    assert scheduling is not None
+    assert kept_of(kept_object(scheduling)) == scheduling
 
 
 def test_a_dot_in_a_name_does_not_divide_types() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pai_install.documents.document import Document
 from pai_install.documents.problem import YamlPath, dotted
 from pai_install.documents.scalars import shown
-from pai_install.site.hived_cells import HIVED, hived_of
+from pai_install.site.hived_cells import HIVED, TYPES, chains_of, hived_of
 from pai_install.site.model import Site
 from pai_install.site.names import read_label_value
 from pai_install.site.rules.scheduling.clusters import of_clusters
@@ -17,7 +17,10 @@ from pai_install.site.rules.scheduling.quotas import of_quotas
 from pai_install.site.rules.scheduling.topology import of_topology
 from pai_install.site.rules.scheduling.use_limits import of_use_limits
 from pai_install.site.schedulers import scheduler_of
+from pai_install.site.services.hived import HivedConfig
 from pai_install.site.workers import workers_of
+
+_LABEL_VALUE = "up to 63 letters, digits, '-', '_' and '.'"
 
 
 def check_scheduling(source: Document, site: Site) -> None:
@@ -43,7 +46,7 @@ def _of_block(source: Document, site: Site) -> Iterator[Wrong]:
     """What is wrong with HiveD's block, where each part of it could be read."""
     config, prefix = hived_of(site), dotted(HIVED)
     if config is not None and not any(one.is_error and one.path.startswith(prefix) for one in source.problems):
-        yield from _labels(site, HIVED)
+        yield from _sku_names(config)
         yield from of_hived(site, config)
 
 
@@ -111,5 +114,14 @@ def _labels(site: Site, path: YamlPath) -> Iterator[Wrong]:
             read_label_value(sku)
         except ValueError:
             message = f"the machine type {shown(sku)} of layout.yaml cannot be the value of a node label"
-            remedy = "rename it there: up to 63 letters, digits, '-', '_' and '.'"
-            yield Wrong(path, "sku-name", message, remedy)
+            yield Wrong(path, "sku-name", message, f"rename it there: {_LABEL_VALUE}")
+
+
+def _sku_names(config: HivedConfig) -> Iterator[Wrong]:
+    """The same for the names of HiveD's block, which are those of its machines."""
+    for sku in dict.fromkeys(chain.leaf for chain in chains_of(config).values()):
+        try:
+            read_label_value(sku)
+        except ValueError:
+            message = f"the machine type {shown(sku)} cannot be the value of a node label"
+            yield Wrong(TYPES, "sku-name", message, f"rename it: {_LABEL_VALUE}")

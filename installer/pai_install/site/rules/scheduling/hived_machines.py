@@ -39,6 +39,19 @@ def of_machines(site: Site, config: HivedConfig) -> Iterator[Wrong]:
             devices[node.node] += node.leaves
             yield from _more(site, node, machines[node.node], devices[node.node])
     yield from _fewer(site, nodes, machines, devices)
+    yield from _other_types(site, nodes, machines)
+
+
+def _other_types(site: Site, nodes: list[Cell], machines: dict[str, Machine]) -> Iterator[Wrong]:
+    """Names that mean one machine type in layout.yaml and another in the block; each pair once."""
+    told: set[tuple[str, str]] = set()
+    for node in nodes:
+        here, there = node.chain.leaf, machines[node.node].sku if node.node in machines else ""
+        if here in site.skus and there and there != here and (here, there) not in told:
+            told.add((here, there))
+            message = f"{node.node} is {there} in layout.yaml and {here} here, and layout.yaml has another {here}"
+            remedy = f"rename {here} in one of the files: jobs get the machines of this block"
+            yield Wrong((*node.path, "cellAddress"), "machine-type-differs", message, remedy, "warning")
 
 
 def _unnamed(top: Cell) -> Iterator[Wrong]:

@@ -223,3 +223,16 @@ def test_a_thousand_machines_are_judged(tmp_path: Path) -> None:
     text = edited("pool -> POOL: {childCellType: NODE, childCellNumber: 1003}")
     text = text.replace("        - cellAddress: g3\n", f"        - cellAddress: g3\n{cells}")
     assert problems_of(tmp_path, text, layout=LAYOUT + machines) == ()
+
+
+def test_a_name_of_another_machine_type_of_the_layout_is_a_warning(tmp_path: Path) -> None:
+    """The block's T4 is on a machine that layout.yaml calls v100, and layout.yaml has another t4."""
+    layout = LAYOUT.replace("hostip: 10.0.0.5, machine-type: t4", "hostip: 10.0.0.5, machine-type: v100")
+    layout = layout.replace("  t4:\n", "  T4: {mem: 200Gi, cpu: {vcore: 40}}\n  v100:\n")
+    text = edited("t1 !")
+    problems = [one for one in problems_of(tmp_path, text, layout=layout) if one.code == "site.machine-type-differs"]
+    assert [(one.severity, one.line) for one in problems] == [("warning", min(marked(text)))]
+
+
+def test_names_of_the_block_are_free(tmp_path: Path) -> None:
+    assert problems_of(tmp_path, BLOCK) == ()
