@@ -12,53 +12,51 @@ from tests.docs.markdown import page, table
 PACKAGE = Path(__file__).parents[2] / "installer" / "pai_install"
 # code -> what it means, what to do
 MEANINGS = {
-    ExitCode.OK: ("Done; `plan` returns it also when there is something to do.", ""),
-    ExitCode.USAGE: ("The command line is wrong; nothing was done.", "`pai-install VERB --help`"),
+    ExitCode.OK: ("Success. `plan` returns it also if there are changes.", ""),
+    ExitCode.USAGE: ("Invalid command line. No changes made.", "Read `pai-install VERB --help`."),
     ExitCode.SITE_INVALID: (
-        "The site's files have errors, each named with file, line and column; nothing was done.",
-        "Correct the lines. Warnings never lead to this code.",
+        "The site files have errors, each with file, line, and column. No changes made.",
+        "Correct the lines. Warnings never cause this code.",
     ),
     ExitCode.PREFLIGHT_FAILED: (
         (
-            "Refused before anything was touched: a failed preflight check, something missing on the dev box (a "
-            "program,"
-            " an unavailable component, the right to write into the site's folder), another run at work on the"
-            " site, a setting that a running cluster cannot change, a saved plan that no longer holds, or a no"
-            " to the question whether to go on. Also when the dev box's disk is full."
+            "Rejected before any change. Causes: a failed preflight check, a missing requirement of this host (a"
+            " program, a component, write access, disk space), another run on the site, a setting that a running"
+            " cluster cannot change, an outdated plan file, or an unconfirmed question."
         ),
-        "Do what the message says, then run the same command again.",
+        "Follow the message, and run the same command again.",
     ),
     ExitCode.UNREACHABLE: (
-        "A machine did not answer; everything that does not need it is done.",
-        "Bring it back, or mark it `absent: true`; then run the same command again.",
+        "A machine was unreachable. All work that does not need it is done.",
+        "Bring it back, or mark it `absent: true`. Run the same command again.",
     ),
     ExitCode.STEP_FAILED: (
-        "A step failed somewhere; everything that does not depend on it is done.",
-        "The end of the output names machine, task, cause and remedy; then run the same command again.",
+        "A step failed. All independent steps are done.",
+        "Read machine, task, cause, and remedy at the end of the output. Run the same command again.",
     ),
     ExitCode.VERIFICATION_FAILED: (
-        "Everything was installed, but a check of the result failed.",
-        "The findings name what was seen and expected; `pai-install verify` proves it again.",
+        "Installed, but a check of the result failed.",
+        "Read the observed and expected values in the findings. Run `pai-install verify` to check again.",
     ),
-    ExitCode.INTERNAL: ("A bug in pai-install.", "The message names a log: report it with that."),
+    ExitCode.INTERNAL: ("A bug in pai-install.", "Report it with the log file that the message names."),
     ExitCode.INTERRUPTED: (
-        "Interrupted (Ctrl-C, SIGTERM or a closed terminal).",
-        "Run the same command again: it continues.",
+        "Interrupted (Ctrl-C, SIGTERM, or a closed terminal).",
+        "Run the same command again to continue.",
     ),
 }
 
 _DOCUMENT = (
-    "With `--format json` a verb that could not do its work says so on stdout, too, in one document",
-    "([error.schema.json](error.schema.json)): `schema_version`, `ok` (false), `exit_code`, and `error` with",
-    "`code`, `message`, `details` and `remedy`. The same stands on stderr for people.",
+    "With `--format json`, a failed command also prints one document to stdout ([schema](error.schema.json)):",
+    "`schema_version`, `ok` (false), `exit_code`, and `error` with `code`, `message`, `details`, and `remedy`.",
+    "The same text is on stderr.",
 )
-_CODES = "The code names the cause. It is the last line of an error on stderr, and stays when the message is reworded."
+_CODES = "The code names the cause. It is the last line of an error on stderr, and does not change with the message."
 
 
 def codes_page() -> str:
     """docs/reference/exit-codes.md. Raises KeyError when a code has no meaning here."""
     rows = [(str(int(code)), f"`{code.name}`", *MEANINGS[code]) for code in ExitCode]
-    order = "Where several apply to one run, 130 comes before 6, 6 before 5, 5 before 4, and 4 before 7."
+    order = "If several apply to one run, the order of precedence is 130, 6, 5, 4, 7."
     codes: dict[str, set[str]] = {}
     for room, code in error_codes():
         codes.setdefault(room, set()).add(f"`{code}`")
