@@ -24,7 +24,7 @@ from pai_install.app.health import (
 )
 from pai_install.checks.report.junit import junit
 from pai_install.cli.command import reading
-from pai_install.cli.options import accept_new_option
+from pai_install.cli.options import accept_new_option, formats_option
 from pai_install.cli.terminal import Terminal
 from pai_install.errors import ExitCode, PaiError
 from pai_install.health.act.cordon import Cordoning
@@ -43,14 +43,7 @@ _OF_THE_REPORT = ("output_format", "out", "raw", "everything", "act", "max_cordo
 @reading(
     HealthRequest,
     accept_new_option,
-    formats=click.option(
-        "--format",
-        "output_format",
-        type=click.Choice(FORMATS),
-        default="table",
-        show_default=True,
-        help="Format of the report.",
-    ),
+    formats=formats_option(*FORMATS),
 )
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write the report to this file.")
 @click.option("--all", "everything", is_flag=True, help="With json: also every PASS and SKIP.")

@@ -42,14 +42,21 @@ _DEFAULT: dict[str, Any] = {
 }
 site_option = site_option_with(**_DEFAULT)
 group_site_option = site_option_with(expose=False, **_DEFAULT)
-format_option = click.option(
-    "--format",
-    "output_format",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="Format of the report.",
-)
+
+
+def formats_option(*formats: str) -> Callable[[Command], Command]:
+    """An option --format with these formats; the first one is the default."""
+    return click.option(
+        "--format",
+        "output_format",
+        type=click.Choice(formats),
+        default=formats[0],
+        show_default=True,
+        help="Format of the report.",
+    )
+
+
+format_option = formats_option("text", "json")
 
 
 def text_only(command: Command) -> Command:

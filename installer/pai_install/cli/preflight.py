@@ -13,7 +13,7 @@ from pai_install.app.preflight import RunPreflight, run_preflight
 from pai_install.checks.explain import list_checks
 from pai_install.checks.report.junit import junit
 from pai_install.cli.command import reading
-from pai_install.cli.options import accept_new_option
+from pai_install.cli.options import accept_new_option, formats_option
 from pai_install.errors import ExitCode
 from pai_install.preflight import forms
 from pai_install.preflight.catalogue import CATALOGUE
@@ -21,18 +21,10 @@ from pai_install.preflight.report import PreflightReport, text
 from pai_install.system.files import write_atomic
 
 FORMATS = ("text", "json", "html", "junit", "prometheus")
-format_option = click.option(
-    "--format",
-    "output_format",
-    type=click.Choice(FORMATS),
-    default="text",
-    show_default=True,
-    help="Format of the report.",
-)
 
 
 @click.command
-@reading(RunPreflight, accept_new_option, formats=format_option)
+@reading(RunPreflight, accept_new_option, formats=formats_option(*FORMATS))
 @click.option("--all", "everything", is_flag=True, help="Also show passed and skipped checks.")
 @click.option("--list-checks", is_flag=True, help="Only list the checks and their requirements.")
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write the report to this file.")

@@ -30,7 +30,7 @@ def site(tmp_path: Path) -> Path:
 def _in_world(in_world: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     def put(*events: Event) -> World:
         world: World = in_world(World(script={"preflight.yml": done(*events)}))
-        monkeypatch.setattr("pai_install.preflight.source.source_finding", lambda _site: SOURCE)
+        monkeypatch.setattr("pai_install.app.preflight.source_finding", lambda _site: SOURCE)
         return world
 
     return put
