@@ -13,7 +13,14 @@ from click.core import ParameterSource
 from pydantic import BaseModel
 
 from pai_install.app.context import App, RunOptions
-from pai_install.cli.options import accept_new_option, force_check_option, format_option, site_option, yes_option
+from pai_install.cli.options import (
+    accept_new_option,
+    force_check_option,
+    format_option,
+    site_option,
+    text_only,
+    yes_option,
+)
 from pai_install.cli.parameters import Decorator, checked, parameters, values_of
 from pai_install.cli.terminal import Terminal
 from pai_install.run.environment import Environment, ProductEnvironment
@@ -80,12 +87,7 @@ def checking(model: type[BaseModel] | None = None, *options: Decorator, passed: 
 
 def editing(model: type[BaseModel]) -> Decorator:
     """For a verb that edits the site's files: it gets `app` and `request`, a `model`. It has --yes."""
-    return reading(model, yes_option, enduring=True, formats=no_format)
-
-
-def no_format(verb: Callable[..., Any]) -> Callable[..., Any]:
-    """For a verb without --format."""
-    return verb
+    return reading(model, yes_option, enduring=True, formats=text_only)
 
 
 def environment_of(context: click.Context) -> Environment:

@@ -20,8 +20,8 @@ from pai_install.app.jobs import (
     stop_job,
     validate_jobs,
 )
-from pai_install.cli.command import no_format, reading
-from pai_install.cli.options import group_site_option, yes_option
+from pai_install.cli.command import reading
+from pai_install.cli.options import group_site_option, text_only, yes_option
 from pai_install.cli.terminal import Terminal
 from pai_install.errors import ExitCode
 from pai_install.jobs.state import JobState
@@ -103,7 +103,7 @@ def show(*, app: App, terminal: Terminal, request: JobName) -> int:
 
 
 @command.command()
-@reading(JobLogs, formats=no_format)
+@reading(JobLogs, formats=text_only)
 def logs(*, app: App, request: JobLogs) -> int:
     """Print the output of a job's instances. With several instances each line begins with ROLE-INDEX.
 
@@ -118,7 +118,7 @@ def logs(*, app: App, request: JobLogs) -> int:
 
 
 @command.command()
-@reading(StopJob, yes_option, formats=no_format)
+@reading(StopJob, yes_option, formats=text_only)
 def stop(*, app: App, request: StopJob) -> int:
     """Stop a job and delete it. Its pods end, and its quota and its name are free.
 

@@ -64,19 +64,6 @@ def text_only(command: Command) -> Command:
     return command
 
 
-def seconds_option(name: str, least: int, most: int, default: int, meaning: str) -> Callable[[Command], Command]:
-    """An option in whole seconds; the verb gets `--wait` as `wait_s`."""
-    return click.option(
-        name,
-        f"{name.removeprefix('--')}_s",
-        type=click.IntRange(least, most),
-        default=default,
-        show_default=True,
-        metavar="SECONDS",
-        help=meaning,
-    )
-
-
 yes_option = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 accept_new_option = click.option(
     "--accept-new",
@@ -85,24 +72,4 @@ accept_new_option = click.option(
 )
 force_check_option = click.option(
     "--force-check", "forced", multiple=True, metavar="ID", help="Ignore failures of this preflight check. Repeatable."
-)
-
-
-def names(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
-    """Splits every value at commas; drops repetitions, keeps the order.
-
-    Raises BadParameter for a value without a word: an empty shell variable must not mean everything.
-    """
-    words: list[str] = []
-    for value in values:
-        found = [word for part in value.split(",") if (word := part.strip())]
-        if not found:
-            message = f"{value!r} is empty; leave the option out to select all."
-            raise click.BadParameter(message, ctx=context, param=parameter)
-        words += found
-    return tuple(dict.fromkeys(words))
-
-
-limit_option = click.option(
-    "--limit", multiple=True, callback=names, metavar="HOST,...", help="Only these machines of the site."
 )

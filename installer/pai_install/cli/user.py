@@ -8,8 +8,8 @@ import click
 
 from pai_install.app.context import App, RunOptions
 from pai_install.app.users import MakeKubeconfig, list_users, make_kubeconfig
-from pai_install.cli.command import acting, no_format, reading
-from pai_install.cli.options import group_site_option
+from pai_install.cli.command import acting, reading
+from pai_install.cli.options import group_site_option, text_only
 from pai_install.cli.terminal import Terminal
 from pai_install.errors import ExitCode
 from pai_install.operations.user_add import UserAdd
@@ -59,7 +59,7 @@ def remove(*, app: App, run: RunOptions, request: UserRemove) -> int:
 
 
 @command.command()
-@reading(MakeKubeconfig, formats=no_format)
+@reading(MakeKubeconfig, formats=text_only)
 def kubeconfig(*, app: App, request: MakeKubeconfig) -> int:
     """Make a kubeconfig for a user: a private file (0600) that expires.
 

@@ -23,8 +23,8 @@ from pai_install.app.virtual_clusters import (
     simulate_job,
     usage_of_virtual_clusters,
 )
-from pai_install.cli.command import acting, no_format, reading
-from pai_install.cli.options import group_site_option
+from pai_install.cli.command import acting, reading
+from pai_install.cli.options import group_site_option, text_only
 from pai_install.cli.terminal import Terminal
 from pai_install.errors import ExitCode
 from pai_install.report.virtual_cluster import virtual_cluster_data, virtual_cluster_text
@@ -121,7 +121,7 @@ def apply(*, app: App, run: RunOptions, request: ApplyVirtualClusters) -> int:
 
 
 @command.command()
-@reading(MigrateVirtualClusters, formats=no_format)
+@reading(MigrateVirtualClusters, formats=text_only)
 def migrate(*, app: App, request: MigrateVirtualClusters) -> int:
     """Rewrite virtual clusters: HiveD's block as the sections scheduler and virtual-clusters, or back.
 
