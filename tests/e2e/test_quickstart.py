@@ -1,14 +1,12 @@
-"""The quickstart on bare machines, as README has it: a gang of two roles, then OpenPAI's first jobs."""
+"""The quickstart on bare machines, as README has it: a gang of two roles."""
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from subprocess import CompletedProcess
-from typing import Any
 
 import pytest
 
@@ -17,7 +15,6 @@ from .conftest import ROOT, equip, pai_install, traces
 pytestmark = pytest.mark.lab
 
 SUBNET = "172.30.74"
-EXAMPLES = ROOT / "examples" / "openpai"
 
 
 @pytest.fixture(scope="module")
@@ -56,18 +53,3 @@ def test_it_shows_no_finding_of_the_lab_itself(done: CompletedProcess[str]) -> N
     found = [line for line in done.stdout.splitlines() if line.startswith(("WARN ", "UNKNOWN ", "FAIL "))]
     # what a busy box does to its disk is true
     assert [line for line in found if "etcd-disk" not in line] == []
-
-
-@pytest.mark.parametrize("file", ["single.json", "ps-worker.json"])
-def test_openpais_jobs_run_with_another_image_and_command(
-    site: Path, done: CompletedProcess[str], tmp_path: Path, file: str
-) -> None:
-    assert done.returncode == 0, done.stderr
-    job: dict[str, Any] = json.loads((EXAMPLES / file).read_text())
-    job |= {"image": f"{SUBNET}.11:5080/busybox:stable", "codeDir": "hdfs://10.0.0.1:9000/folder/mnist"}
-    for role in job["taskRoles"]:
-        role["command"] = "nvidia-smi -L" if role["gpuNumber"] else "echo $PAI_TASK_ROLE_worker_HOST_LIST"
-    path = tmp_path / file
-    path.write_text(json.dumps(job))
-    ran = pai_install("job", "submit", str(path), "--site", str(site), "--group", "team", "--watch", timeout_s=600)
-    assert ran.returncode == 0, ran.stdout + ran.stderr

@@ -23,8 +23,8 @@ class LabGpus:
 class LabMachine:
     """One machine: its host name, its address inside the lab's subnet, the port its sshd listens on, its GPUs.
 
-    storage: the folder that it serves, images: the one of containerd_data_root; empty for none. cores, memory (bytes):
-    of its SKU. folders: those of storages of the type hostPath.
+    storage: the folder that it serves, images: the one of containerd_data_root; empty for none. memory (bytes): of
+    its SKU. folders: those of storages of the type hostPath.
     """
 
     name: str
@@ -33,7 +33,6 @@ class LabMachine:
     gpus: LabGpus | None = None
     storage: str = ""
     images: str = ""
-    cores: int = 0
     memory: int = 0
     folders: tuple[str, ...] = ()
 
@@ -130,7 +129,6 @@ def _lab_machine(site: Site, machine: Machine) -> LabMachine:
         _gpus_of(sku),
         storage=site.services.file_server.localpath if machine.storage else "",
         images=site.settings.containerd_data_root or "",
-        cores=sku.vcore,
         memory=sku.mem_bytes,
         folders=tuple(one.path for one in site.services.storages or () if one.type == "hostPath" and one.path),
     )

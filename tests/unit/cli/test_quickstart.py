@@ -38,9 +38,3 @@ def test_its_job_is_a_gang_of_two_roles_with_an_image_of_the_component_store(sit
     assert {role.image for role in reading.job.roles} == {store}
     assert sum(role.resources.gpus for role in reading.job.roles) > 0
     assert [mount.storage for mount in reading.job.mounts] == ["data"]
-
-
-@pytest.mark.parametrize("file", sorted((ROOT / "examples" / "openpai").glob("*.json")), ids=lambda path: path.name)
-def test_jobs_of_openpais_size_fit(site: Site, file: Path) -> None:
-    """Those of its documentation ask for whole cores, 48 GiB, and 8 GPUs."""
-    assert check_job(read_job(file), profile_of(site), GROUP).job is not None
