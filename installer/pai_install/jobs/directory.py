@@ -12,6 +12,7 @@ from pai_install.jobs.compile import names
 from pai_install.jobs.history import JobRecord, completed, kept_jobs, selector
 from pai_install.jobs.names import kubernetes_name
 from pai_install.jobs.state import PODS, JobState, states_of
+from pai_install.jobs.warning_events import EVENTS, FIELDS
 from pai_install.kube.objects import JsonObject
 from pai_install.profile.model import ClusterProfile
 from pai_install.scheduling.job_kinds import queued_at
@@ -38,9 +39,10 @@ class JobDirectory:
         kinds = (*(kind.asked for kind in queued_at(backend, operator=self.profile.training_operator)), PODS)
         status = (self.status_resource,) if self.status_resource else ()
         selects = [Select((kind,), namespace, marks) for kind in kinds]
-        found = self._objects([*selects, *(Select((kind,), namespace) for kind in status)])
+        warnings = Select((EVENTS,), namespace, fields=FIELDS)
+        *found, events = self._objects([*selects, *(Select((kind,), namespace) for kind in status), warnings])
         jobs = [job for answer in found[: len(kinds) - 1] for job in answer]
-        return states_of(jobs, found[len(kinds) - 1], found[-1] if status else ())
+        return states_of(jobs, found[len(kinds) - 1], found[-1] if status else (), events)
 
     def records(self, namespace: str = "", label: str = "") -> tuple[JobRecord, ...]:
         """Records of jobs of a namespace and name ("": of all), existing jobs included."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pai_install.agents.common.records import Preemption
@@ -11,6 +11,7 @@ from pai_install.agents.common.values import InvalidJsonError, parse_object
 from pai_install.jobs.compile import names
 from pai_install.jobs.pod_status import ENDED, Instance, State, instance_of
 from pai_install.jobs.scheduler_status import scheduler_status
+from pai_install.jobs.warning_events import newest_warnings, warning_of
 from pai_install.kube.objects import JsonObject, child, number, rows, text, words
 from pai_install.scheduling.job_kinds import JobKind, kind_of
 from pai_install.scheduling.job_queue import HIVED_MARKER, queue_of
@@ -97,12 +98,26 @@ class JobState:
 
 
 def states_of(
-    jobs: Iterable[JsonObject], pods: Iterable[JsonObject], said: Iterable[JsonObject]
+    jobs: Iterable[JsonObject],
+    pods: Iterable[JsonObject],
+    said: Iterable[JsonObject],
+    events: Iterable[JsonObject] = (),
 ) -> tuple[JobState, ...]:
-    """How jobs stand, the oldest first; a pod that nothing made is one, too. said: objects of the scheduler."""
-    pods, said = list(pods), list(said)
-    found = (_state(job, kind, pods, said) for job in [*jobs, *pods] if not _made(job) and (kind := kind_of(job)))
+    """How jobs stand, the oldest first; a pod that nothing made is one, too. said: objects of the scheduler.
+
+    events: warnings. They are the reason where neither the scheduler nor a pod has one.
+    """
+    pods, said, warnings = list(pods), list(said), newest_warnings(events)
+    found = (
+        _with_warning(_state(job, kind, pods, said), warning_of(job, warnings))
+        for job in [*jobs, *pods]
+        if not _made(job) and (kind := kind_of(job))
+    )
     return tuple(sorted(found, key=lambda one: (one.created, one.namespace, one.label)))
+
+
+def _with_warning(job: JobState, warning: str) -> JobState:
+    return replace(job, why=warning) if not job.why and job.state in {"WAITING", "STARTING"} else job
 
 
 def _made(item: JsonObject) -> bool:

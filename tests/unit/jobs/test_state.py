@@ -267,3 +267,29 @@ def test_kueues_preemption_is_history_also_while_the_job_runs_again(status: str,
     }
     found = stands(job(), *WHOLE, said=(workload(taken),))
     assert [(one.at, one.why) for one in found.preemptions] == [(at, "for a job of its owner")]
+
+
+def warning(uid: str, at: str, message: str, kind: str = "Warning") -> Object:
+    event = {"kind": "Event", "type": kind, "reason": "PluginError", "message": message, "lastTimestamp": at}
+    return {**event, "involvedObject": {"uid": uid}}
+
+
+@pytest.mark.parametrize("whose", ["job-1", "owner-1"])
+def test_job_without_another_reason_has_the_newest_warning_of_its_object_and_owners(whose: str) -> None:
+    own = job("volcano")
+    own["metadata"] |= {"uid": "job-1", "ownerReferences": [{"kind": "CronJob", "name": "nightly", "uid": "owner-1"}]}
+    events = [
+        warning(whose, "2026-01-01T00:00:09Z", "no right\n to \x1b[31m Secrets " + "x" * 500),
+        warning("job-1", "2026-01-01T00:00:08Z", "an older one"),
+        warning("job-1", "2026-01-01T00:00:10Z", "no warning", "Normal"),
+        warning("job-2", "2026-01-01T00:00:11Z", "of another job"),
+    ]
+    (found,) = states_of([own], [], [], events)
+    assert found.why.startswith("PluginError: no right to ?[31m Secrets")
+    assert len(found.why) == 400
+    (running,) = states_of([own], WHOLE, [], events)
+    assert (running.state, running.why) == ("RUNNING", "")
+    (waiting,) = states_of(
+        [own], [pod("ps-server", 0, "Pending", "", conditions=[holds("PodScheduled", "full", "False")])], [], events
+    )
+    assert waiting.why == "full"
