@@ -137,6 +137,9 @@ KINDS: tuple[JobKind, ...] = (
     JOB,
     _kubeflow("TFJob", "tfReplicaSpecs"),
     _kubeflow("PyTorchJob", "pytorchReplicaSpecs"),
+    _kubeflow("XGBoostJob", "xgbReplicaSpecs"),
+    _kubeflow("PaddleJob", "paddleReplicaSpecs"),
+    _kubeflow("JAXJob", "jaxReplicaSpecs"),
     # what would run it runs commands in the pods of all, so no site has it by us
     _kubeflow("MPIJob", "mpiReplicaSpecs", ()),
     JOBSET,

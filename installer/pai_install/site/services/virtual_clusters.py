@@ -92,7 +92,7 @@ class Scheduler(KebabSection):
     topology: Annotated[tuple[LevelEntry, ...], ListOf] = ()
     """Levels above the machine, the widest first. The machine itself is always the last, and never written."""
     training_operator: Flag = False
-    """Whether Kubeflow's TFJobs and PyTorchJobs run, by its training-operator; not with hived."""
+    """Whether Kubeflow's jobs run, by its training-operator; not with hived."""
 
 
 class QuotaEntry(KebabSection):
