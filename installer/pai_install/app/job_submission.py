@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from secrets import choice
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, FilePath
@@ -43,6 +44,8 @@ from pai_install.users.directory import api_user, owner_of
 from pai_install.users.model import SUBMITTERS
 
 _POLL_S = 2.0
+# no vowels: as in Kubernetes, no name contains a word by chance
+_SUFFIX = "bcdfghjklmnpqrstvwxz2456789"
 # RBAC's words, and those of admission policies
 _MISSING_RIGHT = " cannot create resource "
 _DENIED = " denied request: "
@@ -131,10 +134,19 @@ def compile_submission(profile: ClusterProfile, request: SubmitJob) -> tuple[Job
     if isinstance(reading.job, Job):
         cluster, priority = request.cluster or reading.job.virtual_cluster, request.priority or reading.job.priority
         reading = replace(reading, job=replace(reading.job, virtual_cluster=cluster, priority=priority))
+    elif isinstance(reading.job, Native):
+        jobs = tuple(_named(job, request.cluster or job.queue) for job in reading.job.jobs)
+        reading = replace(reading, job=replace(reading.job, jobs=jobs))
     reading = check_job(reading, profile, request.group)
     _require_valid(reading)
     compiled = _native if isinstance(reading.job, Native) else _openpai
     return compiled(profile, request, reading), tuple(text_lines(reading.problems))
+
+
+def _named(job: NativeJob, queue: str) -> NativeJob:
+    """The job with this queue, and with a whole name, as `kubectl create` gives it."""
+    job = replace(job, queue=queue)
+    return job.with_suffix("".join(choice(_SUFFIX) for _ in range(5))) if job.generated else job
 
 
 def _require_valid(reading: JobReading) -> None:
@@ -165,7 +177,7 @@ def _native(profile: ClusterProfile, request: SubmitJob, reading: JobReading) ->
     assert isinstance(native, Native)  # noqa: S101 - the other kind goes another way
     places = {job.name: _place(profile, request, job) for job in native.jobs}
     before = {id(document): len(document.problems) for document in native.documents}
-    contradictions(native, places)
+    contradictions(native, places, queues=request.cluster is None)
     reject(native, places)
     found = [one for document in native.documents for one in document.problems[before[id(document)] :]]
     _require_valid(reading.with_problems(tuple(found)))

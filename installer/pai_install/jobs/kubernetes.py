@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pai_install.documents.document import Document, Entries, Items, Text
@@ -17,10 +17,22 @@ from pai_install.scheduling.job_queue import QUEUE_LABEL
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 _MAX_NAME = 63
+# Kubernetes adds five characters to metadata.generateName
+_MAX_PREFIX = _MAX_NAME - 5
+_PREFIX = "generateName"
 _NULL = ("", "~", "null", "Null", "NULL")
 _JOBS = {(kind.api, kind.name): kind for kind in WITH_PODS}
 # what may stand in a file beside a job
 COMPANIONS = frozenset({("v1", "ConfigMap"), ("v1", "Secret"), ("v1", "Service")})
+_LATER = "its controller creates jobs later, and they have no owner and no queue"
+# kinds of other projects that no site runs -> cause and remedy
+_UNSUPPORTED = {
+    ("batch", "CronJob"): (_LATER, "submit its job template as a Job"),
+    ("batch.volcano.sh", "CronJob"): (_LATER, "submit its job template as a Volcano Job"),
+    ("flow.volcano.sh", "JobFlow"): (_LATER, "submit each of its jobs as a Volcano Job"),
+    ("flow.volcano.sh", "JobTemplate"): (_LATER, "submit it as a Volcano Job"),
+    ("trainer.kubeflow.org", "TrainJob"): ("no site has Kubeflow Trainer 2", "write it as a JobSet or a PyTorchJob"),
+}
 _CPU = re.compile(r"(\d{1,9})(?:\.(\d{1,3}))?|(\d{1,12})m")
 
 
@@ -47,7 +59,10 @@ class Companion:
 
 @dataclass(frozen=True, slots=True)
 class NativeJob:
-    """One object that is a job. content: as the file has it, at the places of `document`. queue: that it names."""
+    """One object that is a job. content: as the file has it, at the places of `document`. queue: that it names.
+
+    generated: the name is a prefix, and the cluster needs a whole name.
+    """
 
     kind: JobKind
     name: str
@@ -56,6 +71,14 @@ class NativeJob:
     roles: tuple[NativeRole, ...]
     content: Mapping[str, Any] = field(repr=False)
     document: Document = field(repr=False, compare=False)
+    generated: bool = False
+
+    def with_suffix(self, suffix: str) -> NativeJob:
+        """The job with a whole name. suffix: what makes the name unique, 5 letters or digits."""
+        name = f"{self.name}{suffix}"
+        metadata = {key: value for key, value in self.content["metadata"].items() if key != _PREFIX}
+        content = {**self.content, "metadata": {**metadata, "name": name}}
+        return replace(self, name=name, content=content, generated=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +118,8 @@ def read_object(document: Document) -> NativeJob | Companion | None:
         _tell_kind(document, api, name)
         return None
     told = len(document.problems)
-    named, namespace = _named(document), _text(document.at(("metadata", "namespace")))
+    generated = kind is not None and not _text(document.at(("metadata", "name")))
+    named, namespace = _named(document, generated=generated), _text(document.at(("metadata", "namespace")))
     if kind is None:
         return Companion(name, named, _as_written(root), document) if len(document.problems) == told else None
     roles = tuple(_roles(document, kind))
@@ -104,7 +128,7 @@ def read_object(document: Document) -> NativeJob | Companion | None:
     if not roles or not sum(role.instances for role in roles):
         document.add(kind.way, "site.missing", "no pods are asked for", "see `kubectl explain`")
         return None
-    return NativeJob(kind, named, namespace, _queue(document, kind), roles, _as_written(root), document)
+    return NativeJob(kind, named, namespace, _queue(document, kind), roles, _as_written(root), document, generated)
 
 
 def queue_path(document: Document, kind: JobKind) -> YamlPath:
@@ -124,23 +148,23 @@ def _tell_kind(document: Document, api: str, name: str) -> None:
         remedy = f"write {' or '.join(others)}"
         document.add(("apiVersion",), "site.kind", f"{short(api)} has no {short(name)} that is a job here", remedy)
         return
+    if (reason := _UNSUPPORTED.get((api.partition("/")[0], name))) is not None:
+        document.add(("kind",), "site.kind", f"cannot submit {short(name)}: {reason[0]}", reason[1])
+        return
     known = sorted({kind for _, kind in (*_JOBS, *COMPANIONS)})
     document.add(("kind",), "site.kind", f"{short(name)} of {short(api)} is no job", did_you_mean(name, known))
 
 
-def _named(document: Document) -> str:
-    """The object's name; adds a problem where it has none that will do."""
-    path: YamlPath = ("metadata", "name")
-    name = _text(document.at(path))
+def _named(document: Document, *, generated: bool) -> str:
+    """The object's name or, where the name is generated, its prefix. Adds a problem for a missing or invalid one."""
+    path: YamlPath = ("metadata", _PREFIX if generated else "name")
+    name, most = _text(document.at(path)), _MAX_PREFIX if generated else _MAX_NAME
     if not name:
-        generated = document.at(("metadata", "generateName")) is not None
-        message = "is required" if not generated else "is required: by generateName no one could find the job again"
-        at: YamlPath = path if not generated else ("metadata", "generateName")
-        document.add(at, "site.missing", f"metadata.name {message}", "add it")
-    elif _NAME.fullmatch(name) is None or len(name) > _MAX_NAME:
-        meant = re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip("-.")[:_MAX_NAME].strip("-.")
+        document.add(("metadata", "name"), "site.missing", "metadata.name is required", "add it")
+    elif _NAME.fullmatch(name.rstrip("-.") if generated else name) is None or len(name) > most:
+        meant = re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip("-.")[:most].strip("-.")
         remedy = f"write {meant}" if meant else "use lower-case letters, digits and '-'"
-        message = f"{short(name)} is no name: Kubernetes takes up to {_MAX_NAME} lower-case letters, digits and '-'"
+        message = f"{short(name)} is no name: Kubernetes takes up to {most} lower-case letters, digits and '-'"
         document.add(path, "site.kubernetes-name", message, remedy)
     return name
 
@@ -198,7 +222,8 @@ def _role(document: Document, path: YamlPath, name: str) -> Iterator[NativeRole]
         memory += _asked(document, below, "memory", parse_bytes)
         for device in _devices(document, below):
             devices[device] = devices.get(device, 0) + _device(document, below, device)
-    yield NativeRole(name or _text(document.at(("metadata", "name"))), instances, cpu, memory, devices)
+    named = name or _text(document.at(("metadata", "name"))) or _text(document.at(("metadata", _PREFIX)))
+    yield NativeRole(named, instances, cpu, memory, devices)
 
 
 def _count(document: Document, path: YamlPath) -> int:

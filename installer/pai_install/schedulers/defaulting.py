@@ -7,15 +7,17 @@ from copy import deepcopy
 from typing import Any
 
 from pai_install.documents.document import Document, Text
-from pai_install.documents.problem import YamlPath, short
+from pai_install.documents.problem import Severity, YamlPath, short
 from pai_install.jobs.compile import names
 from pai_install.jobs.kubernetes import Native, NativeJob
 from pai_install.jobs.place import JobOwner, JobPlace
-from pai_install.schedulers.job_fields import JobField
+from pai_install.schedulers.job_fields import JobField, queue_field
 from pai_install.schedulers.registry import backend_of
 from pai_install.scheduling.job_kinds import template_ways
 
 Object = dict[str, Any]
+# files of other projects name their own, and the one of the group takes its place
+NAMESPACE: YamlPath = ("metadata", "namespace")
 
 
 def native_objects(native: Native, places: Mapping[str, JobPlace]) -> tuple[tuple[Object, ...], tuple[Object, ...]]:
@@ -25,10 +27,13 @@ def native_objects(native: Native, places: Mapping[str, JobPlace]) -> tuple[tupl
     return jobs, tuple(_with(one.content, _owned(owner, ())) for one in native.beside)
 
 
-def contradictions(native: Native, places: Mapping[str, JobPlace]) -> None:
-    """Adds a problem to the documents for each value of theirs that would have to be another."""
+def contradictions(native: Native, places: Mapping[str, JobPlace], *, queues: bool = True) -> None:
+    """Adds a problem to the documents for each value of theirs that would have to be another.
+
+    The namespace of the group replaces another one, with a warning. queues: whether a queue counts, too.
+    """
     for job in native.jobs:
-        _contradict(job.document, injected(job, places[job.name]))
+        _contradict(job.document, (one for one in injected(job, places[job.name]) if queues or not one.queue))
     for one in native.beside:
         _contradict(one.document, _owned(places[native.name].owner, ()))
 
@@ -36,11 +41,10 @@ def contradictions(native: Native, places: Mapping[str, JobPlace]) -> None:
 def injected(job: NativeJob, place: JobPlace) -> Iterator[JobField]:
     """What a job gets: its group's namespace, whose it is, its virtual cluster and priority."""
     yield from _owned(place.owner, ())
-    marks = {names.JOB: job.name, names.CLUSTER: place.cluster.name}
     ways = [way for way in template_ways(job.content, job.kind) if way]
     for way in ((), *ways):
-        for label, value in marks.items():
-            yield JobField((*way, "metadata", "labels", label), value, f"the job {job.name} goes to {value}")
+        yield JobField((*way, "metadata", "labels", names.JOB), job.name, f"the name of the job is {job.name}")
+        yield queue_field((*way, "metadata", "labels", names.CLUSTER), place)
     for way in ways:
         yield from _labels(place.owner, way)
     yield JobField(("metadata", "annotations", names.PRIORITY), place.priority, "its priority")
@@ -48,7 +52,7 @@ def injected(job: NativeJob, place: JobPlace) -> Iterator[JobField]:
 
 
 def _owned(owner: JobOwner, way: YamlPath) -> Iterator[JobField]:
-    yield JobField(("metadata", "namespace"), owner.namespace, f"jobs of {owner.group} run in {owner.namespace}")
+    yield JobField(NAMESPACE, owner.namespace, f"jobs of {owner.group} run in {owner.namespace}")
     yield from _labels(owner, way)
 
 
@@ -61,8 +65,14 @@ def _contradict(document: Document, wanted: Iterator[JobField]) -> None:
     for one in wanted:
         found = document.at(one.path)
         if isinstance(found, Text) and str(found) not in ("", one.value):
-            message = f"{short(str(found))} is written here, but {one.reason}"
-            document.add(one.path, "site.contradiction", message, f"remove it: it is set to {one.value}")
+            message, severity = f"{short(str(found))} is written here, but {one.reason}", _severity(one)
+            document.add(
+                one.path, "site.contradiction", message, f"remove it: it is set to {one.value}", severity=severity
+            )
+
+
+def _severity(one: JobField) -> Severity:
+    return "warning" if one.path == NAMESPACE else "error"
 
 
 def _with(content: Mapping[str, Any], wanted: Iterator[JobField]) -> Object:

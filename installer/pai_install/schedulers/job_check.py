@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from pai_install.documents.problem import Problem
+from pai_install.documents.problem import Problem, Severity
 from pai_install.documents.validate import did_you_mean
 from pai_install.jobs.capacity import Ask, Capacity
 from pai_install.jobs.kubernetes import Native, NativeJob
@@ -29,6 +29,7 @@ class Refusal:
     code: str
     message: str
     remedy: str
+    severity: Severity = "error"
 
 
 def check_job(reading: JobReading, profile: ClusterProfile, group: str | None) -> JobReading:
@@ -46,7 +47,7 @@ def _problem(reading: JobReading, found: Refusal) -> Problem:
         place = next(iter(reading.places.values()))
         place = type(place)(place.document, ())
     before = len(place.document.problems)
-    place.document.add(place.path, f"site.{found.code}", found.message, found.remedy)
+    place.document.add(place.path, f"site.{found.code}", found.message, found.remedy, severity=found.severity)
     return place.document.problems[before]
 
 
@@ -111,6 +112,8 @@ class _Checker:
         backend = self._scheduling.backend if self._scheduling is not None else "default"
         if backend not in job.kind.queued:
             message = f"{backend}, this site's scheduler, does not queue {job.kind.shown}"
+            if not job.kind.queued:
+                message = f"cannot submit {job.kind.shown}: its operator would run commands in the pods of all groups"
             others = f"a site with {' or '.join(job.kind.queued)} does; " if job.kind.queued else ""
             remedy = f"{others}write the job as another kind"
             yield Refusal(f"kind:{number}", "kind", message, remedy)
@@ -124,9 +127,8 @@ class _Checker:
             return
         own = [namespace_of(self.group)] if self.group else [one.namespace for one in self.profile.groups] or [DEFAULT]
         if job.namespace not in own:
-            whose = f"the namespace of {self.group} is {own[0]}" if self.group else "no group of the site has it"
-            message = f"{job.namespace} is another's: {whose}"
-            yield Refusal(f"namespace:{number}", "namespace", message, "remove it: jobs run in their group's namespace")
+            message = f"{job.namespace} is not used: the job runs in the namespace of its group"
+            yield Refusal(f"namespace:{number}", "namespace", message, "remove it", "warning")
 
     def _cluster(self, name: str, at: str) -> tuple[VirtualCluster | None, tuple[Refusal, ...]]:
         """A virtual cluster that the group may use, or why it may not."""

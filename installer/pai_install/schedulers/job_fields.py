@@ -13,11 +13,12 @@ from pai_install.scheduling.job_kinds import POD, template_ways
 
 @dataclass(frozen=True, slots=True)
 class JobField:
-    """A field that an object gets: its value at `path`. reason: the cause, in words."""
+    """A field that an object gets: its value at `path`. reason: the cause, in words. queue: the field names a queue."""
 
     path: YamlPath
     value: str
     reason: str
+    queue: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +45,10 @@ class FieldProblem:
     remedy: str
 
 
-def queue_reason(place: JobPlace) -> tuple[str, str]:
-    """The virtual cluster, and why the job is in it."""
-    return place.cluster.name, f"the job goes to the virtual cluster {place.cluster.name}"
+def queue_field(path: YamlPath, place: JobPlace, prefix: str = "") -> JobField:
+    """The field that names the virtual cluster of the job. prefix: of the value."""
+    name = place.cluster.name
+    return JobField(path, f"{prefix}{name}", f"the job goes to the virtual cluster {name}", queue=True)
 
 
 def priority_reason(place: JobPlace) -> tuple[str, str]:

@@ -179,7 +179,7 @@ def test_several_objects_are_told_of_as_a_list(folder: str, world: World, capsys
 @pytest.mark.parametrize(
     ("old", "new", "words", "says"),
     [
-        ("{name: train}", "{name: train, namespace: other}", (), "other is another's: the namespace of nlp is nlp"),
+        ("{name: train}", "{name: train, namespace: other}", (), ""),
         ("parallelism: 2", "queue: x", ("--priority", "crit"), ""),
         (
             "{name: train}",
@@ -476,3 +476,32 @@ def test_a_job_without_its_secrets_is_taken_back(world: World) -> None:
     with raises("api-request-refused", kind=ApiError):
         made(world)
     assert not world.api.objects
+
+
+def test_generated_name_is_a_new_one_each_time_and_is_printed(folder: str, world: World, capsys: Any) -> None:
+    text = NATIVE.replace("{name: train}", "{generateName: train-}")
+    for _ in range(2):
+        assert submit_objects(folder, text) == ExitCode.OK
+    jobs = [ref.name for ref in world.api.objects if ref.kind == "job"]
+    assert len(set(jobs)) == 2
+    printed = "".join(capsys.readouterr())
+    assert all(name.startswith("train-") and len(name) == 11 and name in printed for name in jobs)
+    made = next(item for ref, item in world.api.objects.items() if ref.kind == "job")
+    assert "generateName" not in made["metadata"]
+    assert made["metadata"]["labels"]["pai-install/job"] == made["metadata"]["name"]
+
+
+def test_file_of_another_project_runs_in_the_namespace_of_the_group_with_a_warning(
+    folder: str, world: World, capsys: Any
+) -> None:
+    assert submit_objects(folder, NATIVE.replace("{name: train}", "{name: train, namespace: kubeflow}")) == ExitCode.OK
+    assert "kubeflow is not used" in "".join(capsys.readouterr())
+    assert {ref.namespace for ref in world.api.objects if ref.kind in ("job", "configmap")} == {"nlp"}
+
+
+def test_vc_replaces_the_queue_of_the_file(folder: str, world: World) -> None:
+    text = NATIVE.replace("{name: train}", "{name: train, labels: {kueue.x-k8s.io/queue-name: theirs}}")
+    assert submit_objects(folder, text) == ExitCode.SITE_INVALID
+    assert submit_objects(folder, text, "--vc", "default") == ExitCode.OK
+    (made,) = (item for ref, item in world.api.objects.items() if ref.kind == "job")
+    assert made["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "default"

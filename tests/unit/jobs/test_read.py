@@ -142,7 +142,7 @@ WRONG = {
     "v2: a tab": (V2, "    instances", "\tinstances", "8:1", "indent with spaces"),
     "kubernetes: kind": (POD, "kind: Job", "kind: Deployment", "2:1", "is no job"),
     "kubernetes: version": (POD, "batch/v1", "batch/v1beta1", "1:1", "write batch.volcano.sh/v1alpha1 or batch/v1"),
-    "kubernetes: no name": (POD, "name: train", "generateName: train-", "4:3", "find the job again"),
+    "kubernetes: prefix": (POD, "name: train", "generateName: Train_", "4:3", "write train"),
     "kubernetes: name": (POD, "name: train", "name: Train_1", "4:3", "write train-1"),
     "kubernetes: devices": (POD, "limits: {nvidia.com/gpu: 1}", "limits: {nvidia.com/gpu: 2}", "13:45", "2 are the"),
     "kubernetes: no limit": (POD, "            limits: {nvidia.com/gpu: 1}\n", "", "13:45", "and no limit"),
@@ -350,3 +350,34 @@ def test_more_instances_in_an_ending_than_there_are(subtests: pytest.Subtests) -
             role = job(found).roles[0]
             assert (role.min_failed, role.min_succeeded) == (None, role.instances)
             assert [one.severity for one in found.problems if one.code == "job.contradiction"] == ["warning"] * 2
+
+
+@pytest.mark.parametrize(
+    ("api", "kind"),
+    [
+        ("batch.volcano.sh/v1alpha1", "CronJob"),
+        ("flow.volcano.sh/v1alpha1", "JobFlow"),
+        ("flow.volcano.sh/v1alpha1", "JobTemplate"),
+        ("trainer.kubeflow.org/v1alpha1", "TrainJob"),
+    ],
+)
+def test_kinds_that_no_site_runs_are_refused_with_a_remedy(api: str, kind: str, tmp_path: Path) -> None:
+    text = f"apiVersion: {api}\nkind: {kind}\nmetadata: {{name: nightly}}\nspec: {{}}\n"
+    (problem,) = read_job_text(text, tmp_path / "job.yaml").problems
+    assert (problem.code, problem.line, problem.is_error) == ("job.kind", 2, True)
+    assert "submit" in problem.remedy or "write it as" in problem.remedy
+
+
+@pytest.mark.parametrize(
+    ("kind", "roles"),
+    [("XGBoostJob", "xgbReplicaSpecs"), ("PaddleJob", "paddleReplicaSpecs"), ("JAXJob", "jaxReplicaSpecs")],
+)
+def test_jobs_of_the_training_operator_are_read(kind: str, roles: str, tmp_path: Path) -> None:
+    template = "{spec: {containers: [{name: a, image: b, resources: {limits: {nvidia.com/gpu: 2}}}]}}"
+    text = f"apiVersion: kubeflow.org/v1\nkind: {kind}\nmetadata: {{name: train}}\n"
+    text += f"spec: {{{roles}: {{Worker: {{replicas: 3, template: {template}}}}}}}\n"
+    job = read_job_text(text, tmp_path / "job.yaml").job
+    assert isinstance(job, Native)
+    assert [(role.name, role.instances, dict(role.devices)) for role in job.jobs[0].roles] == [
+        ("Worker", 3, {"nvidia.com/gpu": 2})
+    ]

@@ -209,11 +209,11 @@ def test_kueue_queues_jobs_and_never_pods(rendered: Render) -> None:
 def test_kueue_queues_kubeflows_jobs_where_something_runs_them(make_site: MakeSite, components: ComponentSet) -> None:
     found = objects("kueue", make_site(config=CONFIG, services=KUBEFLOW), components)
     configuration = yaml.safe_load(found["ConfigMap/kueue-controller-manager"]["data"]["configuration.yaml"])
-    theirs = ["kubeflow.org/tfjob", "kubeflow.org/pytorchjob"]
+    theirs = [f"kubeflow.org/{name}job" for name in ("tf", "pytorch", "xgboost", "paddle", "jax")]
     assert configuration["integrations"]["frameworks"] == ["batch/job", "jobset.x-k8s.io/jobset", *theirs]
     asked = {name for hook in hooks(found) for rule in hook["rules"] for name in rule["resources"]}
     ruled = {name for rule in rules(found, "ClusterRole") for name in rule["resources"]}
-    assert {"tfjobs", "pytorchjobs"} <= asked & ruled
+    assert {f"{name.partition('/')[2]}s" for name in theirs} <= asked & ruled
 
 
 def test_kubeflows_jobs_are_gangs_where_volcano_places_them(make_site: MakeSite, components: ComponentSet) -> None:

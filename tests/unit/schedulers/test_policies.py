@@ -80,6 +80,9 @@ def test_jobs_are_asked_again_when_they_change_and_pods_only_once() -> None:
         "pai-queued-jobsets": ["CREATE", "UPDATE"],
         "pai-queued-tfjobs": ["CREATE", "UPDATE"],
         "pai-queued-pytorchjobs": ["CREATE", "UPDATE"],
+        "pai-queued-xgboostjobs": ["CREATE", "UPDATE"],
+        "pai-queued-paddlejobs": ["CREATE", "UPDATE"],
+        "pai-queued-jaxjobs": ["CREATE", "UPDATE"],
         "pai-queued-pods": ["CREATE"],
         "pai-workload-priorities": ["CREATE", "UPDATE"],
     }

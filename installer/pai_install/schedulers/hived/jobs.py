@@ -17,7 +17,7 @@ from pai_install.schedulers.job_fields import (
     SubmittedPod,
     pod_ways,
     priority_reason,
-    queue_reason,
+    queue_field,
 )
 from pai_install.scheduling.amounts import held_cells
 from pai_install.scheduling.job_queue import HIVED_MARKER, HIVED_SCHEDULER, HIVED_SPEC, asks_hived
@@ -92,8 +92,7 @@ def hived_fields(job: NativeJob, place: JobPlace) -> Iterator[JobField]:
     """The scheduler of pods with devices, and the priority of all pods."""
     for way in pod_ways(job):
         if asks_hived(job.content, way):
-            cluster, reason = queue_reason(place)
-            yield JobField((*way, "spec", "schedulerName"), f"{HIVED_SCHEDULER}{cluster}", reason)
+            yield queue_field((*way, "spec", "schedulerName"), place, HIVED_SCHEDULER)
         yield JobField((*way, "spec", "priorityClassName"), *priority_reason(place))
 
 

@@ -9,7 +9,7 @@ from pai_install.jobs.compile.jobset import job_set, outline_of
 from pai_install.jobs.compile.pod import PodExtras, secrets
 from pai_install.jobs.model import Job
 from pai_install.jobs.place import JobPlace
-from pai_install.schedulers.job_fields import FieldProblem, JobField, SubmittedPod, priority_reason, queue_reason
+from pai_install.schedulers.job_fields import FieldProblem, JobField, SubmittedPod, priority_reason, queue_field
 from pai_install.scheduling.job_queue import PRIORITY_LABEL, QUEUE_LABEL
 
 Object = dict[str, Any]
@@ -28,7 +28,7 @@ def kueue_objects(job: Job, place: JobPlace) -> Iterator[Object]:
 
 def kueue_fields(place: JobPlace) -> Iterator[JobField]:
     """The labels of the queue and the priority."""
-    yield JobField(("metadata", "labels", QUEUE_LABEL), *queue_reason(place))
+    yield queue_field(("metadata", "labels", QUEUE_LABEL), place)
     yield JobField(("metadata", "labels", PRIORITY_LABEL), *priority_reason(place))
 
 

@@ -12,7 +12,7 @@ from pai_install.jobs.compile.pod import Outline, PodExtras, pod_template, secre
 from pai_install.jobs.kubernetes import NativeJob
 from pai_install.jobs.model import Job, Role
 from pai_install.jobs.place import JobPlace
-from pai_install.schedulers.job_fields import JobField, pod_ways, priority_reason, queue_reason
+from pai_install.schedulers.job_fields import JobField, pod_ways, priority_reason, queue_field
 from pai_install.scheduling.job_kinds import VOLCANO_JOB
 from pai_install.scheduling.job_queue import QUEUE_NOTE
 
@@ -85,13 +85,13 @@ def volcano_fields(job: NativeJob, place: JobPlace) -> Iterator[JobField]:
     """Where the kind names its queue; other jobs name it in their pods."""
     if job.kind is VOLCANO_JOB:
         yield JobField(("spec", "schedulerName"), SCHEDULER, _PLACES)
-        yield JobField(job.kind.queue, *queue_reason(place))
+        yield queue_field(job.kind.queue, place)
         yield JobField(("spec", "priorityClassName"), *priority_reason(place))
     elif job.kind.queue:
-        yield JobField(job.kind.queue, *queue_reason(place))
+        yield queue_field(job.kind.queue, place)
         yield JobField((*job.kind.queue[:-1], "priorityClass"), *priority_reason(place))
     else:
         for way in pod_ways(job):
             yield JobField((*way, "spec", "schedulerName"), SCHEDULER, _PLACES)
-            yield JobField((*way, "metadata", "annotations", QUEUE_NOTE), *queue_reason(place))
+            yield queue_field((*way, "metadata", "annotations", QUEUE_NOTE), place)
             yield JobField((*way, "spec", "priorityClassName"), *priority_reason(place))
