@@ -64,7 +64,7 @@ def patched(objects: list[Object], patch: Object) -> list[Object]:
 
 
 def merged(base: Any, patch: Any) -> Any:
-    """`base` with `patch` in it; null takes a key away."""
+    """Returns `base` with `patch` merged. null deletes a key."""
     if isinstance(base, dict) and isinstance(patch, dict):
         found = {key: value for key, value in base.items() if patch.get(key, value) is not None}
         return {**found, **{key: merged(base.get(key), value) for key, value in patch.items() if value is not None}}
@@ -151,10 +151,10 @@ def _identity(entry: Object) -> list[str]:
 
 
 class ActionModule(ActionBase):
-    """Renders every wanted add-on; those of the phase are applied, the objects of the others only kept."""
+    """Renders every wanted add-on. Applies those of the phase, and only keeps the objects of the others."""
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Gives what the module gave."""
+        """Returns the result of the module."""
         del tmp
         arguments = self._task.args
         only = set(arguments.get("only") or ())

@@ -34,7 +34,7 @@ _USER = frozenset({"client-certificate-data", "client-key-data"})
 
 
 class KubeconfigError(Exception):
-    """A machine's kubeconfig that is not what kubeadm writes."""
+    """A machine's kubeconfig does not have the form that kubeadm writes."""
 
 
 def kubeconfig(text: bytes, server: str) -> str:
@@ -75,7 +75,7 @@ def _parsed(text: bytes) -> Any:
 
 
 def _check_simple(text: bytes) -> None:
-    """Aliases and depth make a short document cost any time; kubeadm writes neither."""
+    """Rejects aliases and deep nesting, which make short documents slow to parse. kubeadm writes neither."""
     depth = 0
     for event in yaml.parse(text, Loader=yaml.SafeLoader):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
@@ -106,7 +106,9 @@ def _pem(values: Mapping[str, Any], name: str) -> str:
 
 
 def write_private(path: str, content: str) -> bool:
-    """Replaces a file of the dev box (0600) in one step; whether it was another, or open to others."""
+    """Replaces a file of the controller host (0600) atomically. Returns whether it differed or was readable
+    by others.
+    """
     wanted = content.encode()
     try:
         with open(path, "rb") as handle:

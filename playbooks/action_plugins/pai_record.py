@@ -10,10 +10,10 @@ from ansible.plugins.action import ActionBase
 
 
 def arguments(given: Mapping[str, Any], variables: Mapping[str, Any]) -> dict[str, Any]:
-    """What the module is called with: `given`, with role and settings where they are missing.
+    """Returns the module arguments: `given`, with defaults for role and settings.
 
-    variables: those of the task. `pai_settings` (role -> setting -> digest of its value) comes from the inventory of
-    pai-install; playbooks of others have none, and their records name no settings. Raises ValueError outside a role.
+    variables: of the task. `pai_settings` (role -> setting -> digest of its value) comes from the inventory of
+    pai-install. Foreign playbooks have none, and their records have no settings. Raises ValueError outside a role.
     """
     role = given.get("role") or variables.get("ansible_role_name")
     if not role:

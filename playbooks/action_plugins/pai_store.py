@@ -1,4 +1,4 @@
-"""Action of pai_store: sends from the dev box only what the component store lacks."""
+"""Action of pai_store: sends only missing content of the component store from the controller host."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def image_contents(image: dict[str, Any]) -> tuple[list[dict[str, Any]], dict[st
 
 
 def blob_path(folder: str, digest: str) -> str:
-    """Where a blob is in a layout; raises AnsibleActionFail for a digest that would lead out of it."""
+    """Returns the path of a blob in a layout. Raises AnsibleActionFail for a digest that leads out of it."""
     if not DIGEST.fullmatch(digest):
         raise AnsibleActionFail(f"an image names {digest[:100]!r}, which is no sha256 digest")
     return os.path.join(folder, digest.split(":")[1])
@@ -81,14 +81,14 @@ def blob_file(data: str, digest: str) -> dict[str, str]:
 
 
 def names(entries: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Entries without their bytes, for the question what is missing."""
+    """Returns the entries without their bytes, for the query of missing ones."""
     return [{key: value for key, value in entry.items() if key not in ("path", "content")} for entry in entries]
 
 
 def batches(blobs: Iterable[dict[str, Any]], most: int = BATCH_BYTES) -> Iterator[list[dict[str, Any]]]:
-    """Blobs in batches below `most` bytes, a larger one alone; what is one file stays together.
+    """Yields batches of blobs below `most` bytes, or a single larger blob. Blobs of one file stay together.
 
-    What the store has of a batch it keeps: a run that a slow line cuts short is continued by the next one.
+    The store keeps completed batches, so the next run continues after an interruption.
     """
     same: dict[str, list[dict[str, Any]]] = {}
     for blob in blobs:
@@ -107,7 +107,7 @@ def batches(blobs: Iterable[dict[str, Any]], most: int = BATCH_BYTES) -> Iterato
 
 
 class ActionModule(ActionBase):
-    """Asks the machine what is missing, sends that, lets the machine put it into the store."""
+    """Queries the machine for missing blobs, sends them, and lets the machine add them to the store."""
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """The action."""
@@ -130,7 +130,7 @@ class ActionModule(ActionBase):
         return result
 
     def _send(self, blobs: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Transfers each file once; the blobs with their paths on the machine."""
+        """Transfers each file once. Returns the blobs with their paths on the machine."""
         folder = self._connection._shell.tmpdir or self._make_tmp_path()  # noqa: SLF001 - how actions name it
         sent = []
         for blob in blobs:

@@ -1,6 +1,6 @@
-"""Action pai_take: brings a file that is for root alone to the dev box, where it is for its owner alone.
+"""Action pai_take: copies a root-only file to the controller host, where only its owner can read it.
 
-In parts, so that neither side holds the whole file in memory; nothing of its content is in the result.
+It copies in parts, so that neither side holds the whole file in memory. The result has none of its content.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class ActionModule(ActionBase):
         return {"changed": False, "bytes": size}
 
     def _copy(self, src: str, handle: Any) -> tuple[int, str]:
-        """Copies part after part; how many bytes, and the sha256 of them."""
+        """Copies part after part. Returns the number of bytes and their sha256."""
         content, size, number = hashlib.sha256(), 0, 0
         while True:
             part = self._part(src, number)

@@ -17,9 +17,10 @@ TOOLKIT_CONFIGURATION = "/etc/nvidia-container-runtime/config.toml"
 
 
 def containerd_patch(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]:
-    """What containerd's configuration (version 3 or newer) must contain.
+    """Returns the required settings of containerd's configuration (version 3 or newer).
 
-    settings: sandbox_image, nvidia_path (empty: no NVIDIA runtime), default_runtime, containerd_root (empty: as it is).
+    settings: sandbox_image, nvidia_path (empty: no NVIDIA runtime), default_runtime, containerd_root (empty:
+    unchanged).
     facts: `ansible_facts.pai` of the machine.
     """
     systemd = facts["cgroup_driver"] == "systemd"
@@ -50,10 +51,10 @@ def containerd_patch(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> d
 
 
 def containerd_config(current: Mapping[str, Any], patch: Mapping[str, Any]) -> str:
-    """The whole configuration file: what is there, in the daemon's version, with `patch` in it.
+    """Returns the whole configuration file: the current content in the daemon's version, with `patch` merged.
 
-    current: result of pai_containerd_config (text, version). A disabled CRI plugin, as Docker's packages ship it, is
-    enabled: without it the machine cannot be a node.
+    current: result of pai_containerd_config (text, version). A CRI plugin that Docker's packages disable is enabled,
+    because a node needs it.
     """
     text = current["text"] or f"version = {current['version']}\n"
     document = tomlkit.parse(text)
@@ -71,9 +72,9 @@ def containerd_config(current: Mapping[str, Any], patch: Mapping[str, Any]) -> s
 
 
 def containerd_last(configuration: str, patch: Mapping[str, Any]) -> str:
-    """What containerd must read after the files that its configuration names in `imports`; empty where it names none.
+    """Returns the file that containerd must read after the `imports` of its configuration, or "" without imports.
 
-    Such files win over the configuration itself: `nvidia-ctk runtime configure` writes one.
+    Imported files override the configuration: `nvidia-ctk runtime configure` writes one.
     """
     document = tomlkit.parse(configuration)
     if not document.get("imports"):
@@ -101,11 +102,11 @@ def _merge_table(table: Any, patch: Mapping[str, Any]) -> None:
 
 
 def toolkit_config(text: str, *, everyone: bool) -> str:
-    """The NVIDIA toolkit's whole configuration: what is there, with who gets GPUs in it.
+    """Returns the NVIDIA toolkit's whole configuration, with the rule for GPU access merged.
 
-    By itself the toolkit believes the environment of every container, and images of CUDA ask for all GPUs there. The
-    device plugin asks by mounts, which only who may mount folders of the machine can make.
-    Raises ValueError when the text is not TOML.
+    By default the toolkit trusts the environment of every container, and CUDA images request all GPUs there. The device
+    plugin requests GPUs by mounts, which need permission to mount host folders. Raises ValueError if the text is not
+    TOML.
     """
     try:
         document = tomlkit.parse(text)
@@ -120,7 +121,7 @@ def toolkit_config(text: str, *, everyone: bool) -> str:
 
 
 class FilterModule:
-    """What Ansible asks for."""
+    """The filters of this file."""
 
     def filters(self) -> dict[str, Any]:
         """Filter name -> function."""

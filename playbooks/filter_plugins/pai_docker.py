@@ -7,11 +7,11 @@ from typing import Any
 
 
 def docker_patch(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]:
-    """What Docker's daemon.json must contain.
+    """Returns the required settings of Docker's daemon.json.
 
     settings: data_root, log_max_size, log_max_file, live_restore, nvidia_path, default_runtime.
     facts: `ansible_facts.pai` of the machine.
-    A log driver that the admin chose stays, with its options: ours would be refused by it.
+    The admin's log driver stays with its options, because it would refuse ours.
     """
     patch: dict[str, Any] = {
         "data-root": settings["data_root"],
@@ -44,7 +44,7 @@ def docker_patch(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[
 
 
 class FilterModule:
-    """What Ansible asks for."""
+    """The filters of this file."""
 
     def filters(self) -> dict[str, Any]:
         """Filter name -> function."""

@@ -100,14 +100,14 @@ def content_note(azure: Mapping[str, str], folder: str) -> str:
 
 
 def but_for(found: Sequence[Mapping[str, Any]], wanted: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Items of pai_files that take away what is not wanted. found: as ansible.builtin.find gives it."""
+    """Returns items of pai_files that delete unwanted files. found: result of ansible.builtin.find."""
     paths = {entry["path"] for entry in wanted}
     left = sorted(entry["path"] for entry in found if not entry["isdir"] and entry["path"] not in paths)
     return [{"path": path, "state": "absent", "secret": True} for path in left]
 
 
 class FilterModule:
-    """What Ansible asks for."""
+    """The filters of this file."""
 
     def filters(self) -> dict[str, Any]:
         """Filter name -> function."""

@@ -56,7 +56,7 @@ KUBELET_HARDENING = {
 
 
 def kubelet_config(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]:
-    """KubeletConfiguration of the cluster; `settings.kubelet_config` has the last word."""
+    """Returns the KubeletConfiguration of the cluster. `settings.kubelet_config` overrides it."""
     config: dict[str, Any] = {
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
@@ -75,10 +75,10 @@ def kubelet_config(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> dic
 
 
 def kubelet_flags(arguments: Mapping[str, Any], facts: Mapping[str, Any]) -> str:
-    """Flags of a machine's kubelet, as its unit has them; `arguments` has the last word.
+    """Returns the flags of a machine's kubelet for its unit. `arguments` overrides them.
 
-    kubeadm keeps one resolver file for all kubelets: systemd-resolved's, where that runs on the first control plane. A
-    machine without systemd-resolved has no such file, and would start no pod.
+    kubeadm sets one resolver file for all kubelets: the file of systemd-resolved, if it runs on the first control-plane
+    node. A machine without systemd-resolved has no such file, and would start no pod.
     """
     flags = {} if facts["resolved"] else {"resolv-conf": RESOLV_CONF}
     return " ".join(f"--{name}={value}" for name, value in sorted({**flags, **arguments}.items()))
@@ -131,7 +131,7 @@ def kubeadm_init(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> str:
 
 
 def _yaml(documents: Sequence[Mapping[str, Any]]) -> str:
-    """YAML text; through JSON, since Ansible's values are subclasses that YAML does not know."""
+    """Returns YAML text. It converts through JSON, because YAML does not know Ansible's subclasses of values."""
     return str(yaml.safe_dump_all(json.loads(json.dumps(documents)), sort_keys=False))
 
 
@@ -214,9 +214,10 @@ def _proxy_configuration(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def kubeadm_join(settings: Mapping[str, Any]) -> str:
-    """kubeadm's configuration for a join.
+    """Returns kubeadm's configuration for a join.
 
-    settings: name, endpoint, token, ca_hash; for one more control plane also address, schedulable, certificate_key.
+    settings: name, endpoint, token, ca_hash. An additional control-plane node also needs address, schedulable,
+    certificate_key.
     """
     join: dict[str, Any] = {
         "apiVersion": "kubeadm.k8s.io/v1beta4",
@@ -239,12 +240,12 @@ def kubeadm_join(settings: Mapping[str, Any]) -> str:
 
 
 def authentication_config(anonymous: str, jwt: Sequence[Mapping[str, Any]]) -> str:
-    """The API server's AuthenticationConfiguration. anonymous: the file that says what needs no credentials."""
+    """Returns the API server's AuthenticationConfiguration. anonymous: the file with the paths without credentials."""
     return f"{anonymous}\n" + (_yaml([{"jwt": jwt}]) if jwt else "")
 
 
 class FilterModule:
-    """What Ansible asks for."""
+    """The filters of this file."""
 
     def filters(self) -> dict[str, Any]:
         """Filter name -> function."""

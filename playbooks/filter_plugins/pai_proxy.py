@@ -10,9 +10,9 @@ _NAMES = {"http": "HTTP_PROXY", "https": "HTTPS_PROXY", "no_proxy": "NO_PROXY"}
 
 
 def proxy_environment(proxy: Mapping[str, str]) -> str:
-    """A file for systemd's EnvironmentFile=. proxy: http, https, no_proxy; empty ones are left out.
+    """Returns a file for systemd's EnvironmentFile=. proxy: http, https, no_proxy. Empty ones are omitted.
 
-    Quoted as systemd.exec(5) says: nothing in a value ends it, and nothing in it is expanded.
+    The quotes follow systemd.exec(5): no value can end them, and no value is expanded.
     """
     lines = [f'{_NAMES[name]}="{_escaped(value)}"' for name, value in proxy.items() if value]
     return "\n".join(["# Managed by pai-install: changes are overwritten.", *lines, ""])
@@ -23,7 +23,7 @@ def _escaped(value: str) -> str:
 
 
 class FilterModule:
-    """What Ansible asks for."""
+    """The filters of this file."""
 
     def filters(self) -> dict[str, Any]:
         """Filter name -> function."""

@@ -70,14 +70,14 @@ def _authorities(upstream: Mapping[str, Any]) -> Iterator[str]:
 
 
 def authority_path(text: str) -> str:
-    """Where an authority is on a machine; text: "bundle", "store" or PEM."""
+    """Returns the path of an authority on a machine. text: "bundle", "store", or PEM."""
     if text in NAMED:
         return NAMED[text]
     return f"{AUTHORITIES}/ca-{hashlib.sha256(text.encode()).hexdigest()[:16]}.pem"
 
 
 def hosts_file(upstream: Mapping[str, Any]) -> dict[str, Any]:
-    """The file of one registry. One that may hold a login is for root alone."""
+    """Returns the file of one registry. Only root can read a file that may hold credentials."""
     endpoints = upstream.get("endpoints", ())
     secret = any(endpoint.get("auth_token") for endpoint in endpoints)
     return {
@@ -91,10 +91,11 @@ def hosts_file(upstream: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def hosts_toml(upstream: Mapping[str, Any]) -> str:
-    """What containerd asks for images of a registry: each `host` in order, then `server`, which the keys of the file
-    itself describe; without `server` it would be the registry of that name.
+    """Returns containerd's hosts.toml of a registry: each `host` in order, then `server`, described by the top-level
+    keys.
 
-    So where the registry itself must not be asked, the last endpoint is the server.
+    Without `server`, containerd falls back to the registry of that name. So if the registry itself must not be used,
+    the last endpoint is the server.
     """
     endpoints = list(upstream.get("endpoints", ()))
     document: dict[str, Any] = {}
@@ -110,7 +111,7 @@ def hosts_toml(upstream: Mapping[str, Any]) -> str:
 
 
 def _host(endpoint: Mapping[str, Any]) -> dict[str, Any]:
-    """The keys of one host. One that needs a path below /v2/, as Harbor's projects, names the whole of it."""
+    """Returns the keys of one host. A host with a path below /v2/, such as a Harbor project, has the whole path."""
     found: dict[str, Any] = {"capabilities": ["pull", "resolve"]}
     if endpoint.get("ca"):
         found["ca"] = [authority_path(endpoint["ca"])]
@@ -123,14 +124,14 @@ def _host(endpoint: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def registry_cached(upstreams: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Those that the cluster's cache serves."""
+    """Returns the registries that the cluster's cache serves."""
     return [one for one in upstreams if any(entry.get("ca") == "bundle" for entry in one.get("endpoints", ()))]
 
 
 def registry_logins(logins: Sequence[Mapping[str, str]]) -> list[dict[str, Any]]:
-    """The files with logins, merged: what people or other programs wrote there stays.
+    """Returns the files with credentials. Foreign entries in them stay.
 
-    logins: registry, auth_token of each. Where there are none, those of before are taken out of files that are there.
+    logins: registry and auth_token of each. Without logins, the old ones are removed from existing files.
     """
     auths = {DOCKER_HUB.get(login["registry"], login["registry"]): {"auth": login["auth_token"]} for login in logins}
     shape = {"merge_json": {"auths": auths}, "secret": True, "live": True, "if_there": not auths}
@@ -138,7 +139,7 @@ def registry_logins(logins: Sequence[Mapping[str, str]]) -> list[dict[str, Any]]
 
 
 class FilterModule:
-    """What Ansible asks for."""
+    """The filters of this file."""
 
     def filters(self) -> dict[str, Any]:
         """Filter name -> function."""

@@ -56,7 +56,7 @@ PREFIX = "addon."
 
 
 def recorded(name: str) -> list[tuple[str, str]]:
-    """The objects in a record: namespace, kind/name; none where there is no record that can be read."""
+    """Returns the objects in a record as (namespace, kind/name), or [] without a readable record."""
     try:
         with open(os.path.join(ROLES_DIR, name + ".json"), encoding="utf-8") as handle:
             managed = json.load(handle)["managed"]
@@ -90,7 +90,7 @@ class Addons:
         self.evidence: dict[str, list[str]] = {}
 
     def run(self) -> str:
-        """Applies, prunes, removes; gives the difference."""
+        """Applies, prunes, and removes add-ons. Returns the diff."""
         addons = self.module.params["addons"]
         unwanted, others = self.unwanted(), {PREFIX + name for addon in addons for name in addon["not_beside"]}
         self.remove_all([name for name in unwanted if name in others])
@@ -102,18 +102,18 @@ class Addons:
         return f"{shown}{gone}" + (f"({unsure})\n" if unsure else "")
 
     def unwanted(self) -> list[str]:
-        """Records of add-ons that the cluster should not have, of those that this run may take away."""
+        """Returns the records of unwanted add-ons that this run may remove."""
         only, wanted = self.module.params["only"], self.module.params["wanted"]
         names = {name: name[len(PREFIX) :] for name in records()}
         return [name for name, addon in names.items() if addon not in wanted and (not only or addon in only)]
 
     def remove_all(self, names: list[str]) -> None:
-        """Takes add-ons away; what defines kinds comes last: objects of these may be another's that goes, too."""
+        """Removes add-ons. Definitions come last, because a removed add-on may have objects of them."""
         for name in sorted(names, key=lambda name: bool(definitions(name))):
             self.attempt(name[len(PREFIX) :], lambda name=name: self.remove(name))
 
     def attempt(self, name: str, work: Any) -> None:
-        """Does the work of one add-on; a failure is kept for the end."""
+        """Processes one add-on. A failure is reported at the end."""
         try:
             work()
         except ObjectError as error:
@@ -121,7 +121,7 @@ class Addons:
             self.evidence.update({f"{name} {heading}": lines for heading, lines in error.evidence.items()})
 
     def install(self, addon: dict[str, Any], differs: bool) -> None:
-        """Applies one add-on, prunes what its record has beyond that, keeps the new record."""
+        """Applies one add-on, prunes the other objects of its record, and writes the new record."""
         if differs:
             self.applied.append(addon["name"])
         old = [entry for name in (PREFIX + addon["name"], *addon["replaces"]) for entry in recorded(name)]
@@ -141,7 +141,7 @@ class Addons:
             _forget(replaced)
 
     def remove(self, name: str) -> None:
-        """Takes an add-on away that is no longer wanted; not a CSI driver whose mounts pods have."""
+        """Removes an unwanted add-on. A CSI driver stays while pods mount its volumes."""
         drivers = [entry.partition("/")[2] for _namespace, entry in recorded(name) if entry.startswith("csidriver/")]
         using = [pod for driver in drivers for pod in self.objects.mounting(driver)]
         if using:

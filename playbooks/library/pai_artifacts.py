@@ -112,7 +112,7 @@ def unchanged(path: str, seen: dict[str, Any]) -> bool:
 
 
 class Downloads:
-    """Fetches with a few attempts; wrong bytes are never installed."""
+    """Downloads with a few attempts. Content with a wrong digest is never installed."""
 
     def __init__(self, module: AnsibleModule, folder: str) -> None:
         self.module = module
@@ -159,12 +159,14 @@ class Downloads:
 
 
 def trust(path: str) -> ssl.SSLContext:
-    """TLS that trusts the authorities in this file alone; the system's where roles are used without a store."""
+    """Returns a TLS context with only the authorities in this file, or the system's if roles are used
+    without a store.
+    """
     return ssl.create_default_context(cafile=path if os.path.exists(path) else None)
 
 
 def install(artifact: dict[str, Any], download: str) -> list[str]:
-    """Puts the files of a download in place; their paths."""
+    """Installs the files of a download and returns their paths."""
     if artifact["kind"] == "binary":
         with open(download, "rb") as program:
             put(program, artifact["dest"])
@@ -194,7 +196,7 @@ def put(source: IO[bytes], path: str) -> None:
 
 
 def remove(before: dict[str, Any], ledger: dict[str, Any]) -> None:
-    """Removes what an earlier version of an artifact had and none has now, unless it was changed since."""
+    """Deletes files of an earlier version that the new one lacks, unless they were changed."""
     wanted = {path for entry in ledger.values() for path in entry["files"]}
     for path, seen in before.items():
         if path not in wanted and os.path.exists(path) and unchanged(path, seen):
@@ -202,7 +204,7 @@ def remove(before: dict[str, Any], ledger: dict[str, Any]) -> None:
 
 
 def ledger_entry(artifact: dict[str, Any], paths: list[str]) -> dict[str, Any]:
-    """What was installed, for the next look."""
+    """Returns the installed files for the comparison in the next run."""
     files = {path: {"sha256": file_sha256(path), "size": os.stat(path).st_size} for path in paths}
     return {"sha256": artifact["sha256"], "version": artifact["version"], "files": files}
 

@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Ansible module: what a cluster cannot make again, in one file of a control plane."""
+"""Ansible module: save the irreplaceable data of a cluster in one file on a control-plane node."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ KEPT = "/var/lib/pai-install/etcd-backup"
 
 
 class SnapshotError(Exception):
-    """There is no snapshot; the text says why."""
+    """There is no snapshot. The text says why."""
 
 
 def take(module: AnsibleModule, path: str) -> str:
-    """Takes a snapshot, or the one that was kept, into a file; the sha256 of its content. Raises SnapshotError."""
+    """Writes a new or existing snapshot to a file and returns the sha256 of its content. Raises SnapshotError."""
     if not os.path.exists(PROGRAM):
         raise SnapshotError(f"{PROGRAM} is missing: pai-install apply --phase control-plane installs it")
     kept = module.params["snapshot"]

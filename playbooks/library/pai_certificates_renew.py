@@ -76,7 +76,7 @@ def programs(address: str) -> dict[str, Callable[[], bool]]:
 
 
 def quorum_problem(address: str) -> str:
-    """Why etcd cannot do without this machine for a moment; empty when it can, or does already."""
+    """Returns why etcd cannot lose this member briefly, or "" if it can or the member is down."""
     try:
         found = members()
     except EtcdError:
@@ -87,7 +87,7 @@ def quorum_problem(address: str) -> str:
 
 
 def require_quorum(module: AnsibleModule) -> None:
-    """Fails where the others do not hold the quorum; waits a while for it."""
+    """Waits for the quorum of the other members, and fails without it."""
     address = module.params["address"]
     if not until(lambda: not quorum_problem(address), QUORUM_TIMEOUT_S):
         module.fail_json(
@@ -113,7 +113,7 @@ def renew(module: AnsibleModule) -> None:
 
 
 def restart(module: AnsibleModule, names: list[str]) -> None:
-    """One after the other; each must answer before the next one stops."""
+    """Restarts one program after the other, and waits for each response."""
     answers = programs(module.params["address"])
     for name in names:
         restart_static_pod(name)

@@ -149,12 +149,12 @@ class ClusterCheck:
         self.door = Kubectl()
 
     def kubectl(self, *words: str, data: str | None = None) -> tuple[int, str]:
-        """Status and what it said."""
+        """Returns status and output."""
         answer = self.door.run(*words, data=data)
         return answer.status, answer.said
 
     def items(self, *words: str) -> list[dict[str, Any]]:
-        """Objects; none when the API does not answer."""
+        """Returns the objects, or [] if the API server does not respond."""
         try:
             return self.door.items(*words)
         except KubectlError:
@@ -172,7 +172,7 @@ class ClusterCheck:
         return [judge_node(name, seen.get(name), self.module.params["version"]) for name in self.nodes]
 
     def check_system_pods(self) -> list[dict[str, str]]:
-        """Every pod of the system Running and ready; images that are not there are not waited for to the end."""
+        """Checks that every system pod is Running and ready. Pods with missing images fail before the timeout."""
         pods: list[dict[str, Any]] = []
         hope = time.monotonic()
         while time.monotonic() < min(self.deadline, hope + NO_IMAGE_S):
@@ -218,10 +218,10 @@ class ClusterCheck:
         return [entry for found in lists for entry in found]
 
     def make_namespace(self) -> tuple[int, str]:
-        """Status and what it said, once pods can be made there.
+        """Creates a namespace, and returns status and output when pods can be created in it.
 
-        The controller manager makes the account of the pods; after its restart it waits for the lease of its
-        predecessor first.
+        The controller manager creates the service account of the pods. After a restart it first waits for the lease of
+        its predecessor.
         """
         status, said = self.kubectl("create", "namespace", NAMESPACE)
         if status != 0:
@@ -302,7 +302,7 @@ class ClusterCheck:
         self.kubectl("delete", "namespace", NAMESPACE, "--ignore-not-found", "--wait=true", "--timeout=60s")
 
     def all(self) -> list[dict[str, str]]:
-        """Every check; the pods' own only where nodes are there to carry them."""
+        """Returns the findings of all checks. Pod checks run only with nodes."""
         found = self.check_nodes() + self.check_system_pods() + self.say_sample()
         try:
             return found + self.check_from_pods()

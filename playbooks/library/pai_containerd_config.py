@@ -39,20 +39,20 @@ from ansible.module_utils.basic import AnsibleModule
 
 
 def format_version(text: str) -> int:
-    """The `version = N` of a configuration; 1 when it says none, as containerd takes it."""
+    """Returns the `version = N` of a configuration, by default 1 as in containerd."""
     found = re.search(r"^version\s*=\s*(\d+)", text, re.MULTILINE)
     return int(found.group(1)) if found else 1
 
 
 def root_of(text: str) -> str:
-    """The `root` at the top of a configuration; containerd's own default when it says none."""
+    """Returns the top-level `root` of a configuration, by default containerd's own."""
     top = re.split(r"^\s*\[", text, maxsplit=1, flags=re.MULTILINE)[0]
     found = re.search(r"""^root\s*=\s*["']([^"']+)["']""", top, re.MULTILINE)
     return found.group(1) if found else "/var/lib/containerd"
 
 
 def read(path: str) -> str:
-    """A file's text; empty when there is no such file."""
+    """Returns the text of a file, or "" if it is missing."""
     if not os.path.exists(path):
         return ""
     with open(path, encoding="utf-8") as handle:

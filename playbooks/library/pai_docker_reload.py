@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Ansible module: a running dockerd uses what its configuration says, by a reload and never by a restart."""
+"""Ansible module: apply Docker's configuration to a running dockerd by a reload, never by a restart."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def mirror(word: str) -> str:
 
 
 def differences(file: Mapping[str, Any], info: Mapping[str, Any]) -> list[str]:
-    """A sentence per setting that is another one in the daemon; file: daemon.json, info: `docker info`."""
+    """Returns a sentence per setting that differs in the daemon. file: daemon.json. info: `docker info`."""
     registries = info.get("RegistryConfig") or {}
     indexes = registries.get("IndexConfigs") or {}
     found = []
@@ -90,7 +90,7 @@ class Docker:
         self.module = module
 
     def differences(self) -> list[str]:
-        """What it does not use of its file; one sentence where it does not answer."""
+        """Returns the unapplied settings of its file, or one sentence if it does not respond."""
         status, out = command(["docker", "info", "--format", "{{json .}}"], timeout_s=INFO_S)
         try:
             info = json.loads(out) if status == 0 else None
@@ -101,7 +101,7 @@ class Docker:
         return differences(daemon_settings(), info)
 
     def reload(self) -> None:
-        """Reloads it and waits; fails the task when something still differs once the time is up."""
+        """Reloads the daemon and waits. Fails the task if settings still differ after the timeout."""
         status, out, err = self.module.run_command(["systemctl", "reload", UNIT])
         left = self.left() if status == 0 else [(err or out).strip()]
         if not left:
@@ -116,7 +116,7 @@ class Docker:
         )
 
     def left(self) -> list[str]:
-        """What still differs once the time is up, or nothing as soon as nothing does."""
+        """Returns [] as soon as no setting differs, or the differences after the timeout."""
         deadline = time.monotonic() + self.module.params["timeout"]
         while (left := self.differences()) and time.monotonic() < deadline:
             time.sleep(0.3)

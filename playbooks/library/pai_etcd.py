@@ -51,7 +51,7 @@ from ansible.module_utils.pai_etcd_members import (
 
 
 def look(new: list[str]) -> tuple[list[Member], list[Member], str]:
-    """The members that stay, those of machines that are new again, and what keeps others from joining."""
+    """Returns the remaining members, the members of reinstalled machines, and the obstacle to a join."""
     try:
         found = members()
     except EtcdError as error:
@@ -63,13 +63,13 @@ def look(new: list[str]) -> tuple[list[Member], list[Member], str]:
 
 
 def state() -> tuple[list[Member], dict[str, str]]:
-    """The members, and what is wrong with those that are sick. Raises EtcdError."""
+    """Returns the members, and the problems of unhealthy ones. Raises EtcdError."""
     found = members()
     return found, {member["id"]: why for member in found if (why := sickness(member))}
 
 
 def let_go(module: AnsibleModule) -> list[str]:
-    """Takes members out, one after the other, and looks again before each; the names of those that left."""
+    """Removes members one after the other, with a check before each. Returns their names."""
     places, own = list(module.params["leaving"]), module.params["address"]
     gone: list[str] = []
     while True:
@@ -82,7 +82,7 @@ def let_go(module: AnsibleModule) -> list[str]:
 
 
 def settled(module: AnsibleModule, places: list[str], own: str) -> tuple[list[Member], dict[str, str]]:
-    """The members, once the next may leave; waits for that, and fails the task where it may not."""
+    """Waits until the next member may leave and returns the members. Fails the task if none may."""
     deadline = time.monotonic() + module.params["timeout"]
     while True:
         try:
@@ -148,9 +148,9 @@ def drop(module: AnsibleModule, stale: list[Member]) -> None:
 
 
 def refusal(member: Member, timeout: int) -> str:
-    """Has a member removed; why etcd does not take it out, empty where it did.
+    """Removes a member. Returns why etcd refuses, or "".
 
-    etcd takes some seconds to see that a member is gone, or that another one has come, and refuses until then.
+    etcd needs some seconds to detect that a member is down or has joined, and refuses until then.
     """
     deadline = time.monotonic() + timeout
     while True:

@@ -75,7 +75,7 @@ def has_capability(bit: int) -> bool:
 
 
 def virtualization(module: AnsibleModule) -> dict[str, Any]:
-    """What systemd-detect-virt says, and whether that is a container."""
+    """Returns the output of systemd-detect-virt, and whether it names a container."""
     status, out, _err = module.run_command(["systemd-detect-virt", "--container"])
     if status == 0:
         return {"kind": out.strip(), "container": True}
@@ -86,9 +86,9 @@ def virtualization(module: AnsibleModule) -> dict[str, Any]:
 
 
 def roles() -> dict[str, dict[str, Any]]:
-    """role -> the settings it ran with, its notes, what has drifted since, and the services that would restart.
+    """Returns role -> its settings, notes, drift, and restarting services.
 
-    readers: units that restart when the role changes one of their files; restarts: those whose files have drifted.
+    readers: units that restart when the role changes one of their files. restarts: units with drifted files.
     """
     paths = sorted(glob.glob(ROLES_DIR + "/*.json"))
     # most of it is waiting for other programs
@@ -119,9 +119,9 @@ def serves_nfs(container: bool) -> bool:
 
 
 def default_mtu(module: AnsibleModule) -> int:
-    """MTU of the interface with the default route; 1500 when there is none.
+    """Returns the MTU of the interface with the default route, by default 1500.
 
-    Asked of the kernel by `ip`: /sys/class/net of a container may be that of its host.
+    Uses `ip`, because /sys/class/net of a container may be that of its host.
     """
     for line in read("/proc/net/route").splitlines()[1:]:
         words = line.split()
@@ -134,7 +134,7 @@ def default_mtu(module: AnsibleModule) -> int:
 
 
 def mtus(module: AnsibleModule) -> dict[str, int]:
-    """IPv4 address -> MTU of the interface that has it; empty where `ip` does not answer."""
+    """Returns IPv4 address -> MTU of its interface, or {} if `ip` fails."""
     status, out, _err = module.run_command(["ip", "-json", "-4", "address", "show"])
     try:
         interfaces = json.loads(out or "[]") if status == 0 else []
@@ -144,7 +144,7 @@ def mtus(module: AnsibleModule) -> dict[str, int]:
 
 
 def kubernetes() -> dict[str, Any]:
-    """What kubeadm and the kubelet left on this machine."""
+    """Returns the files of kubeadm and the kubelet on this machine."""
     return {
         "control_plane": os.path.exists("/etc/kubernetes/manifests/kube-apiserver.yaml"),
         "node": os.path.exists("/etc/kubernetes/kubelet.conf"),
@@ -156,7 +156,7 @@ def kubernetes() -> dict[str, Any]:
 
 
 def cluster(namespaces: list[str]) -> dict[str, Any]:
-    """Nodes and the pods of the system, from a control plane; `error` when the API does not answer."""
+    """Returns nodes and system pods from a control-plane node. `error`: the API server does not respond."""
     kubectl = Kubectl()
     wanted = [("nodes",), *(("pods", f"--namespace={namespace}") for namespace in namespaces)]
     try:

@@ -127,7 +127,7 @@ def with_block(text: str, block: str, marker: str) -> str:
 
 
 def wanted_text(item: dict[str, Any], owner: str, old: str | None) -> str:
-    """The content a file should have, from what it has."""
+    """Returns the desired content of a file, from its current content."""
     if item["content"] is not None:
         return str(item["content"])
     if item["merge_json"] is not None:
@@ -146,7 +146,7 @@ def shared(item: dict[str, Any]) -> bool:
 
 
 def stays_live(item: dict[str, Any], old: str | None, text: str) -> bool:
-    """Whether what changes in the file reaches its program by a reload, so that no restart is to come of it."""
+    """Returns whether its program reloads the changes of the file, so that they need no restart."""
     if old is None or not shared(item):
         return False
     if item["live"]:
@@ -156,7 +156,7 @@ def stays_live(item: dict[str, Any], old: str | None, text: str) -> bool:
 
 
 def expectations(item: dict[str, Any], owner: str, text: str, mode: str) -> list[dict[str, Any]]:
-    """What to look for later to see that the file is still as wanted."""
+    """Returns the expectations for drift detection of the file."""
     path = item["path"]
     if item["state"] == "absent":
         return [{"kind": "absent", "path": path}]
@@ -182,13 +182,13 @@ def expectations(item: dict[str, Any], owner: str, text: str, mode: str) -> list
 
 
 def free_name(stem: str) -> str:
-    """The name of a copy; an earlier one of the same second stays."""
+    """Returns an unused name for a copy. Earlier copies of the same second stay."""
     names = (f"{stem}{f'-{number}' if number else ''}.pai-backup" for number in itertools.count())
     return next(name for name in names if not os.path.lexists(name))
 
 
 class Files:
-    """Applies the items one after the other and keeps what happened."""
+    """Applies the items one after the other and keeps the results."""
 
     def __init__(self, module: AnsibleModule) -> None:
         self.module = module
@@ -239,7 +239,7 @@ class Files:
             keep_patch(path, self.owner, item["merge_json"])
 
     def read(self, path: str) -> str | None:
-        """The file's text, bytes that are not UTF-8 kept; None when there is no such file."""
+        """Returns the text of a file, including bytes that are not UTF-8, or None if it is missing."""
         try:
             with open(path, encoding="utf-8", errors="surrogateescape", newline="") as handle:
                 return handle.read()
@@ -310,10 +310,10 @@ class Files:
             os.replace(kept + ".new", kept)
 
     def replace(self, item: dict[str, Any], text: str, mode: str, *, keep_time: bool) -> None:
-        """Writes beside the file, lets the checker look, then takes its place.
+        """Writes a temporary file, validates it, and replaces the file with it.
 
-        keep_time: of modification. A unit restarts for a file younger than its start: what a reload applies must not
-        cause that later, and a restart that is pending for an earlier change stays pending.
+        keep_time: keep the modification time. A unit restarts for a file newer than its start. A reloaded change must
+        not cause this later, and a pending restart for an earlier change stays pending.
         """
         path = item["path"]
         folder = os.path.dirname(path)

@@ -50,7 +50,7 @@ PULLS = 4
 
 
 class Work(NamedTuple):
-    """What there is to do: references to pull, names to set (-> the reference to take them from), to pin, to unpin."""
+    """Pending work: references to pull, names to set (-> reference to take them from), to pin, to unpin."""
 
     pull: list[str]
     tag: dict[str, str]
@@ -59,7 +59,7 @@ class Work(NamedTuple):
 
 
 def work(images: list[dict[str, str]], seen: Mapping[str, Held]) -> Work:
-    """From what is wanted and what is held."""
+    """Returns the pending work from desired and current images."""
     todo = Work([], {}, [], [])
     for image in images:
         _add(todo, image, seen)
@@ -117,7 +117,7 @@ def diff(images: list[dict[str, str]], todo: Work, seen: Mapping[str, Held]) -> 
 
 
 def observed(module: AnsibleModule, images: list[dict[str, str]]) -> dict[str, Held]:
-    """What containerd holds; nothing in check mode on a machine that has none yet."""
+    """Returns the images in containerd, or {} in check mode on a machine without containerd."""
     try:
         return held(references(images), owned=True)
     except ImagesError as error:

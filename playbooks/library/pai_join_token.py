@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Ansible module: what a machine needs to find the cluster that it joins."""
+"""Ansible module: provide the data with which a machine joins a cluster."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def close_bootstrap(kubectl: Kubectl) -> None:
 
 
 def remove(control_plane: bool) -> list[str]:
-    """Takes our tokens away, and the certificates that were uploaded for control planes; their names."""
+    """Deletes our tokens and the uploaded certificates of control-plane nodes. Returns their names."""
     kubectl = Kubectl()
     ours = {DESCRIPTION, CERTIFICATES} if control_plane else {DESCRIPTION}
     secrets = kubectl.items("--namespace=kube-system", "secrets", "--field-selector=type=bootstrap.kubernetes.io/token")
@@ -101,7 +101,7 @@ def remove(control_plane: bool) -> list[str]:
 
 
 def description(secret: dict[str, Any]) -> str:
-    """What a token says of itself; empty when nothing."""
+    """Returns the description of a token, or ""."""
     try:
         return base64.b64decode(secret.get("data", {}).get("description", "")).decode()
     except ValueError:
@@ -109,7 +109,7 @@ def description(secret: dict[str, Any]) -> str:
 
 
 def shared_secrets(module: AnsibleModule) -> dict[str, str]:
-    """What only control planes may know: the key of the uploaded certificates, and of secrets at rest."""
+    """Returns secrets for control-plane nodes only: the keys of the uploaded certificates and of secrets at rest."""
     argv = ["/usr/local/bin/kubeadm", "init", "phase", "upload-certs", "--upload-certs"]
     out = module.run_command([*argv, "--kubeconfig", "/etc/kubernetes/admin.conf"], check_rc=True)[1]
     key = re.search(r"^([0-9a-f]{64})$", out, re.MULTILINE)
@@ -119,7 +119,7 @@ def shared_secrets(module: AnsibleModule) -> dict[str, str]:
 
 
 def encryption_config() -> str:
-    """The file with the key for secrets at rest; empty where there is none yet."""
+    """Returns the file with the key for secrets at rest, or ""."""
     try:
         with open("/etc/kubernetes/encryption/config.json", encoding="utf-8") as handle:
             return handle.read()

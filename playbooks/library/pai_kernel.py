@@ -58,7 +58,7 @@ def settable(name: str, container: bool) -> bool:
 
 
 class Kernel:
-    """Brings the kernel to the state asked for and keeps what was done."""
+    """Changes the kernel to the desired state and records the changes."""
 
     def __init__(self, module: AnsibleModule) -> None:
         self.module = module
@@ -68,7 +68,7 @@ class Kernel:
         self.diffs: list[dict[str, str]] = []
 
     def act(self, what: str) -> bool:
-        """Notes an action; whether it shall really be done."""
+        """Records an action and returns whether to perform it."""
         self.actions.append(what)
         return not self.module.check_mode
 
@@ -96,7 +96,7 @@ class Kernel:
             os.replace(temporary, path)
 
     def load_modules(self, names: list[str]) -> None:
-        """Loads what is neither loaded nor part of the kernel."""
+        """Loads modules that are neither loaded nor built in."""
         folder = f"/lib/modules/{os.uname().release}"
         builtin = read(f"{folder}/modules.builtin")
         present = []
@@ -142,7 +142,7 @@ class Kernel:
                     self.module.fail_json(msg=f"the kernel rejects {name} = {value}: {error}")
 
     def swap_off(self) -> None:
-        """Turns swap off now and takes away what would bring it back at boot."""
+        """Turns swap off now, and removes the entries that activate it at boot."""
         if self.module.params["container"]:
             return  # swap is the kernel owner's
         self.managed.append({"kind": "noswap"})

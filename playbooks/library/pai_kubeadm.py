@@ -106,9 +106,11 @@ OLD_SELF_S = 180
 
 
 def marker() -> dict[str, Any]:
-    """What pai-install last did here: {"state": init|join|join-control-plane, "done": bool}; empty when nothing.
+    """Returns the last operation of pai-install: {"state": init
+    join
+    join-control-plane, "done": bool}, or {}.
 
-    "restored": pai_restore put a backup where init finds it, which an init that was interrupted must not lose.
+    "restored": pai_restore prepared a backup for init. An interrupted init must keep it.
     """
     try:
         with open(MARKER, encoding="utf-8") as handle:
@@ -134,7 +136,7 @@ def set_marker(state: str, done: bool, upgrading: str = "", *, restored: bool = 
 
 @contextmanager
 def alone(timeout_s: float, path: str = LOCK) -> Iterator[None]:
-    """Waits for a kubeadm that an earlier run started, whose dev box is gone, to end by itself."""
+    """Waits for the end of a kubeadm process from an earlier, disconnected run."""
     with open(path, "w", encoding="utf-8") as handle:
         deadline = time.monotonic() + timeout_s
         while True:
@@ -149,7 +151,7 @@ def alone(timeout_s: float, path: str = LOCK) -> Iterator[None]:
 
 
 def cause(output: str) -> str:
-    """The lines of kubeadm's output that say what is wrong."""
+    """Returns the lines of kubeadm's output with the cause of a failure."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     errors = [line for line in lines if re.search(r"\[ERROR |^error|error execution phase|fatal", line, re.IGNORECASE)]
     return "; ".join(errors[:6]) or "; ".join(lines[-3:])
@@ -164,7 +166,7 @@ class Member:
         self.config = ""
 
     def kubeadm(self, *words: str, may_fail: bool = False) -> str:
-        """Runs kubeadm; fails the task with the cause when it fails."""
+        """Runs kubeadm. Fails the task with the cause of a failure."""
         status, out, err = self.module.run_command([self.module.params.get("program", KUBEADM), *words])
         if status != 0 and not may_fail:
             self.module.fail_json(
@@ -213,7 +215,9 @@ class Member:
         set_marker(state, done=True)
 
     def log_in(self) -> list[str]:
-        """Writes the kubelet's login where the machine joins with one; the checks of kubeadm that it would fail."""
+        """Writes the kubelet's credentials for a join with a certificate. Returns kubeadm checks that would fail
+        because of it.
+        """
         login = self.module.params["login"]
         if not login:
             return []
@@ -234,10 +238,10 @@ class Member:
             time.sleep(2)
 
     def remove_pod_network(self) -> None:
-        """Takes away what the pods of the earlier membership left; kubeadm reset does not.
+        """Removes the pod network of the earlier membership, which kubeadm reset keeps.
 
-        A node that joins again may get another range of addresses, and the bridge plugin refuses a bridge that has
-        an address of the old one.
+        A rejoining node may get another pod CIDR, and the bridge plugin refuses a bridge with an address of the old
+        one.
         """
         for name in ("cni0", "flannel.1"):
             self.module.run_command(["ip", "link", "delete", name])  # fails where there is none
@@ -245,7 +249,7 @@ class Member:
         forget()
 
     def make_encryption_key(self) -> None:
-        """Makes the key that encrypts secrets in etcd; an existing one is never touched."""
+        """Creates the key that encrypts secrets in etcd. An existing key is never changed."""
         path = self.module.params["encryption_config"]
         if not path or os.path.exists(path):
             return
@@ -308,9 +312,9 @@ class Member:
         self.restart_changed_kubelet(state, before, stale=stale)
 
     def upgrade(self, state: str) -> None:
-        """Brings the static pods to the version that is asked for, one machine after the other; see refresh.
+        """Upgrades the static pods to the desired version, one machine after the other. See refresh.
 
-        The marker remembers an upgrade that was begun: also what kubeadm does after the pods must be done then.
+        The marker records a started upgrade, because kubeadm's steps after the pods must also run then.
         """
         version = self.module.params.get("version", "")
         if not version or not (outdated(version) or marker().get("upgrading") == version):
@@ -329,10 +333,10 @@ class Member:
         set_marker(state, done=True)
 
     def make_kubeconfigs(self, state: str) -> None:
-        """Makes those of a control plane's kubeconfigs that are gone; what is there stays as it is.
+        """Creates a control plane's missing kubeconfigs. Existing ones stay unchanged.
 
-        For a static pod whose kubeconfig is gone the kubelet makes an empty file, and containerd an empty folder,
-        whenever the pod's container starts: so kubeadm makes the file beside it.
+        For a static pod with a missing kubeconfig, the kubelet creates an empty file and containerd an empty folder at
+        each start of its container. So kubeadm creates the file in a temporary folder.
         """
         for path in kubeconfigs_of(state):
             if os.path.isfile(path) and os.path.getsize(path):
@@ -346,7 +350,7 @@ class Member:
             restart_static_pod(f"kube-{name}")
 
     def restart_changed_kubelet(self, state: str, before: dict[str, str], *, stale: bool) -> None:
-        """Reports what was rendered differently, and restarts the kubelet where it has to read that."""
+        """Reports changed rendered files, and restarts the kubelet if it must read them."""
         after = rendered_files()
         changed = sorted(path for path in after if after[path] != before.get(path))
         self.actions += [f"rendered {path}" for path in changed]
@@ -356,7 +360,7 @@ class Member:
             self.module.run_command(["systemctl", "restart", "kubelet"], check_rc=True)
 
     def refresh_manifests(self, state: str) -> None:
-        """Renders the static pods again where that makes a difference; first makes sure that etcd survives it."""
+        """Renders the changed static pods again, after a check that etcd keeps its quorum."""
         phases = [("control-plane", "all"), ("etcd", "local")] if state == "init" else [("control-plane", "all")]
         with self.rendered(*phases) as folder:
             changing = differing(state, folder)
@@ -371,7 +375,7 @@ class Member:
 
     @contextmanager
     def rendered(self, *phases: tuple[str, ...]) -> Iterator[str]:
-        """A folder, for as long as it is looked at, with what kubeadm would write in these phases of init."""
+        """Yields a temporary folder with the files that kubeadm would write in these phases of init."""
         folder = tempfile.mkdtemp(prefix="pai-rendered-")
         try:
             self.module.run_command_environ_update = {"KUBEADM_INIT_DRYRUN_DIR": folder}
@@ -400,9 +404,9 @@ class Member:
                 link_root_kubectl(ADMIN_CONF)
 
     def require_quorum(self, changing: list[str]) -> None:
-        """Fails when etcd would lose its quorum while this control plane's pods restart; waits a while for it.
+        """Waits for the quorum of etcd during the restart of this control plane's pods, and fails without it.
 
-        A scheduler or controller manager that restarts takes nothing away.
+        A restart of scheduler or controller manager does not affect it.
         """
         if not set(changing) & {"etcd.yaml", "kube-apiserver.yaml"}:
             return
@@ -418,7 +422,7 @@ class Member:
             )
 
     def quorum_problem(self) -> str:
-        """Why etcd cannot do without this machine for a moment; empty when it can, or does already."""
+        """Returns why etcd cannot lose this member briefly, or "" if it can or the member is down."""
         try:
             found = members()
         except EtcdError:

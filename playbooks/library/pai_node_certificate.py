@@ -62,7 +62,7 @@ def csr(name: str, request: str) -> dict[str, Any]:
 
 
 def signed(kubectl: Kubectl, wanted: dict[str, Any], timeout_s: float) -> str:
-    """The certificate (PEM); the object is gone afterwards. Raises KubectlError."""
+    """Returns the certificate (PEM) and deletes the request. Raises KubectlError."""
     name = wanted["metadata"]["name"]
     must(kubectl.run("create", "--filename=-", data=json.dumps(wanted), timeout_s=30))
     try:
@@ -79,7 +79,7 @@ def signed(kubectl: Kubectl, wanted: dict[str, Any], timeout_s: float) -> str:
 
 
 def let_in(kubectl: Kubectl, name: str, machine_id: str) -> None:
-    """Takes the machine off the list of those that were removed. Raises KubectlError."""
+    """Deletes the machine from the list of removed machines. Raises KubectlError."""
     where = ("configmap", REMOVED, f"--namespace={NAMESPACE}")
     answer = kubectl.ask(
         "get", *where, "--ignore-not-found", "--output=jsonpath={.data." + name.replace(".", "\\.") + "}"

@@ -45,7 +45,7 @@ class Checks:
         self.module = module
 
     def command(self, argv: list[str]) -> tuple[int, str]:
-        """Status and what it said."""
+        """Returns status and output."""
         status, out, err = self.module.run_command(argv)
         return status, (out + err).strip()
 
@@ -61,7 +61,7 @@ class Checks:
         return own_finding("swap-off", "FAIL", "swap is on", value=seen, expected="none", remedy="apply --phase base")
 
     def clock(self) -> dict[str, str]:
-        """chrony has a source and is close to it; it may need some seconds after its start."""
+        """Checks that chrony has a source and a small offset. It may need some seconds after its start."""
         limit = self.module.params["max_offset"]
         said = ""
         for _attempt in range(20):
@@ -142,7 +142,7 @@ class Checks:
         )
 
     def all(self) -> list[dict[str, str]]:
-        """Every check; time and runtimes at the same time, as both mostly wait."""
+        """Returns the findings of all checks. Time and runtimes run in parallel, because both mostly wait."""
         runtimes = self.module.params["runtimes"]
         with concurrent.futures.ThreadPoolExecutor() as pool:
             clock = pool.submit(self.clock)

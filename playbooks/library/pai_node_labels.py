@@ -46,12 +46,12 @@ def parse_taint(word: str) -> Taint:
 
 
 def identity(taint: Taint) -> str:
-    """What makes two taints the same one: key and effect."""
+    """Returns the key and effect, which identify a taint."""
     return f"{taint['key']}:{taint['effect']}"
 
 
 def patch(node: Node, labels: dict[str, str], taints: list[str]) -> Node:
-    """The merge patch that makes the node as it should be; empty when it is."""
+    """Returns the merge patch to the desired labels and taints, or {}."""
     metadata = node["metadata"]
     noted = metadata.get("annotations", {}).get(OWNED)
     owned = json.loads(noted) if noted else {"labels": [], "taints": []}

@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Ansible module: remember what a machine had before the first change."""
+"""Ansible module: record the state of a machine before the first change."""
 
 from __future__ import annotations
 

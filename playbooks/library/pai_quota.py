@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Ansible module: what folders may take of their disk, by project quotas of xfs or ext4."""
+"""Ansible module: limit the disk space of folders by project quotas of xfs or ext4."""
 
 from __future__ import annotations
 

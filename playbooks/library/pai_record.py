@@ -43,7 +43,7 @@ from ansible.module_utils.pai_ownership import folders, give_back
 
 
 def flat(values: Any) -> list[dict[str, Any]]:
-    """A list of lists becomes one list; of two expectations on the same thing the later one counts."""
+    """Flattens a list of lists. The last expectation on an object wins."""
     found: dict[str, dict[str, Any]] = {}
 
     def walk(value: Any) -> None:

@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Ansible module: copy what the cache keeps from one place to another, while it serves."""
+"""Ansible module: copy the content of a cache between places while it serves."""
 
 from __future__ import annotations
 
@@ -86,14 +86,14 @@ class Task(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """What was found in both places. left: path -> bytes, of what is to be copied."""
+    """The content of both places. left: path -> bytes, of content to copy."""
 
     all: dict[str, int]
     left: dict[str, int]
 
 
 def look(task: Task) -> Seen:
-    """What the target lacks. What is there under a path that may change is compared, unless the cache uses it."""
+    """Returns the missing content of the target. Changeable paths are compared, unless the cache uses the target."""
     found = {path: size for path, size in task.source.sizes().items() if is_content(path)}
     there = task.target.sizes()
     if task.in_use:
@@ -125,7 +125,7 @@ def copy_one(task: Task, path: str) -> str:
 
 
 def copy_all(task: Task, left: dict[str, int]) -> dict[str, list[str]]:
-    """Copies blobs, then what names them, then tags. Outcome -> paths."""
+    """Copies blobs, then their references, then tags. Returns outcome -> paths."""
     results: dict[str, list[str]] = {"copied": [], "gone": [], "spoiled": [], "late": []}
     with concurrent.futures.ThreadPoolExecutor(THREADS) as pool:
         for number in range(3):
@@ -136,7 +136,7 @@ def copy_all(task: Task, left: dict[str, int]) -> dict[str, list[str]]:
 
 
 def write_schedule(task: Task, paths: list[str], keep_hours: int) -> None:
-    """What is copied expires there as if it had been fetched: nothing that no list names is ever dropped."""
+    """Adds copied content to the expiry list, as if it had been pulled. The cache never deletes unlisted content."""
     try:
         known = json.loads(b"".join(task.source.read(SCHEDULE)))
         times = {key: str(entry["ExpiryData"]) for key, entry in known.items()}
@@ -149,7 +149,7 @@ def write_schedule(task: Task, paths: list[str], keep_hours: int) -> None:
 
 
 def roomless(tasks: list[Task], seen: list[Seen], place: str) -> Optional[str]:
-    """Why a folder does not hold what is left; None where it does."""
+    """Returns why a folder has too little space for the remaining content, or None."""
     size, free = sum(sum(one.left.values()) for one in seen), tasks[0].target.free()
     if free is None or size <= free * FULL:
         return None
@@ -169,7 +169,7 @@ def words(task: Task, seen: Seen, results: dict[str, list[str]]) -> dict[str, st
 
 
 def run(module: AnsibleModule) -> dict[str, Any]:
-    """What the module returns. Raises RegistryError and OSError."""
+    """Returns the result of the module. Raises RegistryError and OSError."""
     given = module.params
     source, target = given["source"], given["target"]
     for place in (source, target):
@@ -188,7 +188,7 @@ def run(module: AnsibleModule) -> dict[str, Any]:
 
 
 def copied(tasks: list[Task], seen: list[Seen], keep_hours: int) -> dict[str, Any]:
-    """Copies what is left of all upstreams."""
+    """Copies the remaining content of all upstreams."""
     results = [copy_all(task, one.left) for task, one in zip(tasks, seen)]
     done = not any(one["late"] for one in results)
     for task, one, result in zip(tasks, seen, results):
@@ -199,7 +199,7 @@ def copied(tasks: list[Task], seen: list[Seen], keep_hours: int) -> dict[str, An
 
 
 def failures(error: Exception, target: str) -> Iterator[str]:
-    """What went wrong, in words."""
+    """Yields the failures as text."""
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         yield f"{target} is full: "
     yield str(error)

@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Ansible module: drop what is unused from the cache now, as its schedule does."""
+"""Ansible module: delete unused content of the cache now instead of at the scheduled time."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from ansible.module_utils.pai_finding import own_finding
 
 
 def collected(*, only_count: bool) -> Dict[str, str]:
-    """The verdict; its evidence is what the program said."""
+    """Returns the finding, with the output of the garbage collector as evidence."""
     try:
         report = collect(check=only_count)
     except CollectError as error:

@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Ansible module: what the cache has for one upstream, kept while another account or address is tried."""
+"""Ansible module: keep the cache's configuration of one upstream during the trial of another account or address."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def files_of(upstream: str) -> dict[str, str]:
 
 
 def keep(folder: str, kept: str, upstream: str, revision: str) -> None:
-    """Copies what is there; whole, or not at all."""
+    """Copies the existing files atomically."""
     new = f"{kept}.new"
     forget(new)
     os.mkdir(new, mode=0o700)
@@ -64,7 +64,7 @@ def keep(folder: str, kept: str, upstream: str, revision: str) -> None:
 
 
 def restore(folder: str, kept: str, upstream: str) -> list[str]:
-    """Puts the copies back, each file in one step; one that was not there goes. The paths."""
+    """Restores each file atomically, and deletes files without a copy. Returns the paths."""
     changed = []
     for copy, name in files_of(upstream).items():
         path, source = os.path.join(folder, name), os.path.join(kept, copy)
@@ -85,7 +85,7 @@ def forget(kept: str) -> None:
 
 
 def revision_of(kubectl: Kubectl) -> str:
-    """The revision of the pod's configuration; empty where there is none. Raises KubectlError."""
+    """Returns the revision of the pod's configuration, or "". Raises KubectlError."""
     found = kubectl.get(NAMESPACE, "--ignore-not-found", DEPLOYMENT)
     return str(found.get("metadata", {}).get("annotations", {}).get(REVISION, ""))
 

@@ -55,7 +55,7 @@ from ansible.module_utils.pai_registry import RegistryError, RegistryUnreachable
 
 
 def verdict(entry: dict[str, Any]) -> Optional[RegistryError]:
-    """What is wrong with one registry; None where nothing is."""
+    """Returns the problem of one registry, or None."""
     try:
         if entry["insecure"]:
             probe_insecure(entry["address"], entry["username"], entry["password"])

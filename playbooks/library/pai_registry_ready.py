@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Ansible module: do cache or store know what this machine is about to use? Asked before a file changes."""
+"""Ansible module: check that cache or store accept this machine's next requests, before a file changes."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ from ansible.module_utils.pai_registry import (
 
 
 def wait(ask: Callable[[], None], timeout: float) -> Optional[RegistryError]:
-    """Asks until the answer is yes or the time is up; what was wrong last."""
+    """Polls until success or the timeout. Returns the last problem, or None."""
     deadline = time.monotonic() + timeout
     while True:
         try:

@@ -73,7 +73,7 @@ ROUNDS = 4
 
 
 def records() -> dict[str, dict[str, Any]]:
-    """Role -> its record; one that cannot be read lists nothing."""
+    """Returns role -> its record. An unreadable record is empty."""
     found = {}
     for path in sorted(glob.glob(ROLES_DIR + "/*.json")):
         try:
@@ -96,7 +96,7 @@ class Reset:
         self.kept: list[str] = []
 
     def act(self, what: str) -> bool:
-        """Notes an action; whether it is really to be done."""
+        """Records an action and returns whether to perform it."""
         return self.undo.act(what)
 
     def expectations(self, kind: str) -> list[dict[str, Any]]:
@@ -104,7 +104,7 @@ class Reset:
         return [item for record in self.records.values() for item in record.get("managed", []) if item["kind"] == kind]
 
     def run(self) -> None:
-        """All of it. Raises RemainsError and PackagesError for what is in the way."""
+        """Resets the machine. Raises RemainsError and PackagesError with the obstacle."""
         self.stop_the_node()
         self.remove_remains()
         self.stop_units()
@@ -121,7 +121,7 @@ class Reset:
         self.forget()
 
     def stop_the_node(self) -> None:
-        """The kubelet first: it would start again what is stopped. Then its pods, while containerd can stop them."""
+        """Stops the kubelet first, because it would restart pods. Then stops the pods while containerd runs."""
         self.stop(KUBELET)
         if not os.path.isdir(KUBELET_DIR):
             return
@@ -132,7 +132,7 @@ class Reset:
             remove_pods()
 
     def remove_remains(self) -> None:
-        """What the kubelet, kubeadm and the pod network made."""
+        """Removes the remains of the kubelet, kubeadm, and the pod network."""
         if mounts_below(KUBELET_DIR) and self.act(f"unmounted what was below {KUBELET_DIR}"):
             unmount_below(KUBELET_DIR)
         if leads_to_the_cluster() and self.act("removed root's kubeconfig"):
@@ -150,7 +150,7 @@ class Reset:
             remove_chains()
 
     def stop_units(self) -> None:
-        """Those whose files are ours."""
+        """Stops the units with files of ours."""
         ours = {os.path.basename(item["path"]) for item in self.expectations("file") if item["path"].startswith(UNITS)}
         for name in sorted(ours - {KUBELET}):
             # docker.service.d/x.conf is none; a containerd that the distribution has, too, starts again later
@@ -183,7 +183,7 @@ class Reset:
             command(["systemctl", "daemon-reload"], UNIT_S)
 
     def remove_packages(self) -> None:
-        """Those that came with us; where it is not known what was there before, all stay."""
+        """Removes the packages that we installed. Without a record of the original packages, all stay."""
         recorded = {item["name"] for item in self.expectations("package")}
         there = installed()
         if self.origins is None:

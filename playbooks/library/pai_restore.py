@@ -70,11 +70,11 @@ BUMP = "1000000000"
 
 
 class RestoreError(Exception):
-    """The restoration cannot be made; the text says why."""
+    """The restoration is impossible. The text says why."""
 
 
 def read(path: str) -> bytes:
-    """A file's content; nothing where there is none."""
+    """Returns the content of a file, or b"" if it is missing."""
     try:
         with open(path, "rb") as handle:
             return handle.read()
@@ -83,7 +83,7 @@ def read(path: str) -> bytes:
 
 
 def unpacked(archive: str, folder: str) -> None:
-    """Takes the archive apart; etcdutl verifies the snapshot in it. Raises RestoreError."""
+    """Unpacks the archive and verifies its snapshot with etcdutl. Raises RestoreError."""
     try:
         with tarfile.open(archive) as found:
             for entry in found.getmembers():
@@ -118,7 +118,7 @@ def lay_keys(folder: str, kubernetes: str = KUBERNETES) -> None:
 
 
 def missing_files(kubernetes: str = KUBERNETES, aside: str = "") -> list[str]:
-    """Files without which this control plane cannot start; its manifests may wait in `aside`."""
+    """Returns missing files that this control plane needs to start. Its manifests may be in `aside`."""
     certificates = [f"pki/{name}{ending}" for name in CERTIFICATES for ending in (".crt", ".key")]
     needed = [*certificates, *(f"{name}.conf" for name in KUBECONFIGS)]
     found = [os.path.join(kubernetes, name) for name in needed]
@@ -132,7 +132,7 @@ def _is_kept(manifest: str, aside: str) -> bool:
 
 
 def stop(aside: str = ASIDE) -> bool:
-    """Stops the programs of the control plane; whether there were any. Their manifests wait in `aside`."""
+    """Stops the programs of the control plane and moves their manifests to `aside`. Returns whether any ran."""
     os.makedirs(aside, mode=0o700, exist_ok=True)
     for name in PODS:
         manifest = os.path.join(MANIFESTS, f"{name}.yaml")
@@ -154,7 +154,7 @@ def start(aside: str = ASIDE) -> None:
 
 @contextmanager
 def made(module: AnsibleModule, folder: str) -> Iterator[str]:
-    """A folder with the data of a single member, made from the snapshot, where etcd has its own; for a while."""
+    """Yields a temporary folder next to etcd's data, with the data of a single member from the snapshot."""
     name, address = module.params["name"], module.params["address"]
     os.makedirs(DATA, mode=0o700, exist_ok=True)
     for left in glob.glob(os.path.join(DATA, FRESH + "*")):  # of a run that was killed
@@ -178,9 +178,9 @@ def copies(prefix: str) -> list[str]:
 
 
 def replace(data: str) -> str:
-    """Puts data in the place of etcd's; where the old ones are, empty where there were none.
+    """Replaces etcd's data. Returns the path of the old data, or "" if there were none.
 
-    The first of several tries has what the cluster was: its copy stays, and that of the last one.
+    The first attempt has the data of the original cluster. Its copy stays, and the copy of the last attempt.
     """
     before = ""
     for old in copies(UNPROVEN)[1:]:
@@ -193,9 +193,9 @@ def replace(data: str) -> str:
 
 
 def settle() -> str:
-    """After a restoration that works: what its tries put aside gets its lasting name; gives the first one's path.
+    """Gives the copies of a successful restoration their permanent names. Returns the path of the first one.
 
-    The last stays, too: the try before it may have come up after all, and served for long.
+    The last copy stays too: the attempt before it may have served for a long time after all.
     """
     unproven = copies(UNPROVEN)
     if not unproven:
@@ -223,7 +223,7 @@ def mark_restored(*, incomplete: bool) -> None:
 
 @contextmanager
 def looked_at(module: AnsibleModule) -> Iterator[str]:
-    """A folder with what is in the backup, for a while. Raises RestoreError."""
+    """Yields a temporary folder with the content of the backup. Raises RestoreError."""
     folder = tempfile.mkdtemp(prefix="restore-", dir=STATE_DIR)
     try:
         unpacked(module.params["archive"], folder)
@@ -234,15 +234,15 @@ def looked_at(module: AnsibleModule) -> Iterator[str]:
 
 
 def check(module: AnsibleModule) -> None:
-    """Raises RestoreError where a restoration would; nothing stops."""
+    """Raises RestoreError if a restoration would. Stops nothing."""
     with looked_at(module) as folder, made(module, folder):
         pass
 
 
 def restore(module: AnsibleModule) -> tuple[str, list[str]]:
-    """Does all of it. Returns the place of the old data, and the files that kubeadm init makes again.
+    """Restores the backup. Returns the place of the old data, and the files that kubeadm init re-creates.
 
-    Raises RestoreError; then etcd has its old data, and runs.
+    After a RestoreError, etcd runs with its old data.
     """
     with looked_at(module) as folder, made(module, folder) as data:
         ran = stop()
@@ -268,7 +268,7 @@ def restore(module: AnsibleModule) -> tuple[str, list[str]]:
 
 
 def last_error(module: AnsibleModule) -> str:
-    """The last line of the log of the first program that ended; a sentence where none says anything."""
+    """Returns the last log line of the first program that ended, or a sentence if there is none."""
     for name in ("etcd", "kube-apiserver") if os.path.exists(CRICTL) else ():
         words = [CRICTL, "ps", "--all", "--latest", "--state", "Exited", "--name", f"^{name}$", "--quiet"]
         found = module.run_command(words)[1].split()
@@ -280,7 +280,7 @@ def last_error(module: AnsibleModule) -> str:
 
 
 def leave() -> None:
-    """This control plane is no longer a member; kubeadm undoes the rest before it joins again."""
+    """Ends the membership of this control-plane node. kubeadm undoes the rest before it joins again."""
     stop()
     shutil.rmtree(ASIDE, ignore_errors=True)
     shutil.rmtree(os.path.join(DATA, MEMBER), ignore_errors=True)

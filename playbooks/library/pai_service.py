@@ -80,19 +80,19 @@ def outdated(name: str, state: dict[str, str]) -> bool:
 
 
 class Services:
-    """Brings units to their state and keeps what was done."""
+    """Changes units to their desired state and records the changes."""
 
     def __init__(self, module: AnsibleModule) -> None:
         self.module = module
         self.actions: list[str] = []
 
     def systemctl(self, *words: str) -> tuple[int, str]:
-        """Runs systemctl; its status and what it said."""
+        """Runs systemctl and returns status and output."""
         status, out, err = self.module.run_command(["systemctl", *words])
         return status, (err or out).strip()
 
     def act(self, what: str) -> bool:
-        """Notes an action; whether it shall really be done."""
+        """Records an action and returns whether to perform it."""
         self.actions.append(what)
         return not self.module.check_mode
 
@@ -131,7 +131,7 @@ class Services:
             self.up(unit, "reload")
 
     def must(self, *words: str) -> None:
-        """Runs systemctl; fails the task when it fails."""
+        """Runs systemctl. Fails the task on an error."""
         status, said = self.systemctl(*words)
         if status != 0:
             self.module.fail_json(msg=f"systemctl {' '.join(words)} failed: {said}", actions=self.actions)

@@ -76,7 +76,7 @@ Finding = dict[str, str]
 
 
 class Cluster:
-    """What the test asks of the API; every question is bounded in time."""
+    """API requests of the test, each with a timeout."""
 
     def __init__(self, kubectl: Kubectl, run: str) -> None:
         self.door = kubectl
@@ -87,14 +87,14 @@ class Cluster:
         return {key(entry): entry for entry in self.door.items(*words, timeout_s=LIST_S)}
 
     def pods(self) -> Pods | None:
-        """The pods of this run; None when the API did not answer."""
+        """Returns the pods of this run, or None if the API server did not respond."""
         try:
             return self.by_name("pods", "--all-namespaces", f"--selector={self.mine}")
         except KubectlError:
             return None
 
     def events(self, namespaces: Iterable[str]) -> dict[tuple[str, str], list[str]]:
-        """What kubelets said of volumes; nothing when the API did not answer."""
+        """Returns the kubelets' messages about volumes, or {} if the API server did not respond."""
         found: list[dict[str, Any]] = []
         for namespace in namespaces:
             where = f"--namespace={namespace}"
@@ -106,12 +106,12 @@ class Cluster:
         return mount_events(found)
 
     def log(self, trial: Trial) -> str:
-        """What a pod that did not end has said until now."""
+        """Returns the current log of a running pod."""
         where = f"--namespace={trial.grant.namespace}"
         return self.door.ask("logs", where, trial.name, "--container=writer", "--tail=50", timeout_s=10).out
 
     def create(self, objects: list[dict[str, Any]]) -> tuple[set[str], str]:
-        """Names of the pods that were made, and what the API said of the others."""
+        """Returns the names of the created pods, and the API server's message about the others."""
         data = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
         words = (f"--request-timeout={LIST_S}s", "create", "--filename=-")
         answer = self.door.run(*words, data=data, timeout_s=2 * LIST_S)
@@ -128,7 +128,7 @@ class Cluster:
             self.door.ask("delete", "pods", where, *some, "--ignore-not-found", "--wait=false", *how, timeout_s=LIST_S)
 
     def remove(self, selector: str) -> None:
-        """Deletes pods; what a dead mount holds after a while by force."""
+        """Deletes pods. A pod with a dead mount is deleted by force after a while."""
         began, left = time.monotonic(), self._left(selector)
         self.delete(left)
         while left and time.monotonic() < began + REMOVAL_S:
@@ -182,7 +182,7 @@ class Probe:
         self.findings += [not_made(trial, said) for trial in refused]
 
     def look(self) -> None:
-        """Judges those that ended, or whose time is over, and removes their pods."""
+        """Judges pods that ended or timed out, and deletes them."""
         pods = self.cluster.pods()
         self.refresh(pods)
         late = {name for name, (_trial, since) in self.open.items() if self.age(since) > self.how.timeout_s + GRACE_S}
@@ -195,13 +195,13 @@ class Probe:
         self.cluster.delete(over)
 
     def is_over(self, name: tuple[str, str], since: float, pods: Pods | None) -> bool:
-        """Whether a pod ended, went away, or cannot succeed; not known without the API."""
+        """Returns whether a pod ended, was deleted, or cannot succeed. Unknown without the API server."""
         if pods is None:
             return False
         return name not in pods or ended(pods[name], self.events.get(name, []), self.age(since))
 
     def verdict(self, trial: Trial, since: float, pods: Pods | None, log: str) -> Finding:
-        """On one that is over."""
+        """Returns the finding for a finished trial."""
         if pods is None:
             return unasked(trial, "the API does not answer", "pai-install status")
         return judge(trial, pods.get(at(trial)), self.events.get(at(trial), []), log, self.age(since))
@@ -217,7 +217,7 @@ class Probe:
             self.events_at = time.monotonic()
 
     def logs(self, hanging: list[Trial]) -> dict[tuple[str, str], str]:
-        """What pods said that do not end."""
+        """Returns the logs of hanging pods."""
         with concurrent.futures.ThreadPoolExecutor(max_workers=8) as pool:
             return dict(zip(map(at, hanging), pool.map(self.cluster.log, hanging)))
 

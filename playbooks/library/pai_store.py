@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Ansible module: fill the component store (its action sends what is missing from the dev box)."""
+"""Ansible module: fill the component store (its action sends missing content from the controller host)."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class SocketConnection(http.client.HTTPConnection):
 
 
 def connection(url: str, ca: str) -> http.client.HTTPConnection:
-    """To the store; its certificate must be of one of these authorities (PEM). Raises ssl.SSLError for what is none."""
+    """Returns a connection to the store with one of these authorities (PEM). Raises ssl.SSLError for an invalid one."""
     return http.client.HTTPSConnection(urllib.parse.urlsplit(url).netloc, timeout=120, context=only_these(ca))
 
 
@@ -96,7 +96,7 @@ class Registry:
     def request(
         self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
     ) -> tuple[int, Any]:
-        """One request; status and headers."""
+        """Sends one request and returns status and headers."""
         self.connection.request(method, path, body=body, headers=headers or {})
         answer = self.connection.getresponse()
         text = answer.read()
@@ -115,7 +115,7 @@ class Registry:
         return status == 200 and headers.get("Docker-Content-Digest") == manifest["digest"]
 
     def push_blob(self, blob: dict[str, Any]) -> None:
-        """Uploads; the registry checks the digest."""
+        """Uploads a blob. The registry verifies its digest."""
         _status, headers = self.request("POST", f"/v2/{blob['repository']}/blobs/uploads/")
         location = urllib.parse.urlsplit(headers["Location"])
         query = location.query + ("&" if location.query else "") + urllib.parse.urlencode({"digest": blob["digest"]})
@@ -136,7 +136,7 @@ class Registry:
 
 @contextmanager
 def writer(program: str, data: str) -> Iterator[Registry]:
-    """A registry over the same folder that takes uploads, reachable by root alone; it ends with the block."""
+    """Yields a writable registry over the same folder, for root only. It ends with the block."""
     folder = tempfile.mkdtemp(prefix="pai-store-")  # 0700
     path, config = os.path.join(folder, "socket"), os.path.join(folder, "config.json")
     storage = {"filesystem": {"rootdirectory": data}, "maintenance": {"uploadpurging": {"enabled": False}}}
@@ -187,13 +187,13 @@ def blob_path(data: str, digest: str) -> str:
 
 
 def damaged(data: str, digest: str) -> bool:
-    """Whether the registry keeps other bytes under a blob's digest; it would answer for them as if they were right."""
+    """Returns whether the registry has different bytes under a blob's digest, which it would serve as correct."""
     path = blob_path(data, digest)
     return os.path.exists(path) and file_sha256(path) != digest.split(":")[1]
 
 
 def clear_damaged(data: str, blobs: list[dict[str, Any]]) -> None:
-    """Removes damaged blobs: the registry does not replace one that is there."""
+    """Deletes damaged blobs, because the registry does not replace existing ones."""
     for digest in {blob["digest"] for blob in blobs}:
         if damaged(data, digest):
             os.unlink(blob_path(data, digest))
@@ -211,7 +211,7 @@ def lost(registry: Registry, data: str, blob: dict[str, Any]) -> bool:
 
 
 def push(registry: Registry, blobs: list[dict[str, Any]], manifests: list[dict[str, Any]]) -> None:
-    """Blobs first, then the manifests that name them; files are removed once nothing needs them."""
+    """Uploads blobs, then their manifests. Deletes files after their last use."""
     for index, blob in enumerate(blobs):
         registry.push_blob(blob)
         path = blob.get("path")

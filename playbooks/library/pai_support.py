@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Ansible module: logs and versions of a machine for who helps to find a fault; changes nothing."""
+"""Ansible module: collect logs and versions of a machine for support. Read-only."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ SHARE = 4
 
 
 def answer(words: list[str], timeout: int) -> Optional[str]:
-    """What a program prints; None where there is no such program."""
+    """Returns the output of a program, or None if it is missing."""
     try:
         done = subprocess.run(
             words,
@@ -86,7 +86,7 @@ def answer(words: list[str], timeout: int) -> Optional[str]:
 
 
 def read(path: str) -> Optional[str]:
-    """A file as text; None where it cannot be read."""
+    """Returns a file as text, or None if it is unreadable."""
     try:
         with open(path, encoding="utf-8", errors="replace") as handle:
             return handle.read(1 << 20)
@@ -95,9 +95,9 @@ def read(path: str) -> Optional[str]:
 
 
 def bounded(texts: dict[str, str], largest: int) -> dict[str, str]:
-    """The texts, the long ones cut at their beginning, so that all of them have at most so many characters.
+    """Returns the texts with at most `largest` characters in total. Long texts lose their beginning.
 
-    Short ones first: a long log costs none of what says which versions there are.
+    Short texts have priority: a long log never displaces the versions.
     """
     found, left = {}, largest
     for name, text in sorted(texts.items(), key=lambda item: len(item[1])):

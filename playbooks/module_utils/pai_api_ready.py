@@ -8,7 +8,7 @@ import urllib.request
 
 
 def asked_whether_ready(url: str) -> tuple[bool, str]:
-    """Whether the API there says that it is ready; and what it said, empty without an answer."""
+    """Returns whether the API server is ready, and its answer (empty without one)."""
     # Who answers is not the question here: no secret is sent, and a join checks the authority by its digest.
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE

@@ -1,4 +1,6 @@
-"""Azure's blob service over HTTP, signed with an account's key: what the cache's content needs of it. Python 3.9."""
+"""A client of Azure Blob Storage for the contents of the cache: HTTP requests signed with an account key.
+Python 3.9.
+"""
 
 from __future__ import annotations
 
@@ -93,11 +95,11 @@ class Container:
         self.opener = urllib.request.build_opener(https)
 
     def require(self) -> None:
-        """Raises BlobError unless the service takes the key and has the container; RegistryUnreachableError."""
+        """Raises BlobError if the service refuses the key or lacks the container, and RegistryUnreachableError."""
         self.ask("GET", "", {"restype": "container"}).close()
 
     def sizes(self, prefix: str) -> Iterator[tuple[str, int]]:
-        """Name and size in bytes of every blob whose name begins with `prefix`."""
+        """Yields the name and the size in bytes of each blob with this name prefix."""
         marker = ""
         while True:
             query = {"restype": "container", "comp": "list", "prefix": prefix, "marker": marker}
@@ -119,7 +121,7 @@ class Container:
                 raise silence(self.account.service, error) from error
 
     def write(self, name: str, pieces: Iterable[bytes]) -> None:
-        """Makes or replaces a blob, whole or not at all; what `pieces` raises leaves the blob as it was."""
+        """Creates or replaces a blob atomically. An exception from `pieces` leaves the old blob unchanged."""
         blocks: list[str] = []
         data = b""
         for piece in pieces:
@@ -169,7 +171,7 @@ class Container:
 
 
 def refusal(account: Account, error: urllib.error.HTTPError) -> Exception:
-    """What the service's answer means, in words for the admin; FileNotFoundError for a blob that is not there."""
+    """The error for an error response, with a message for the admin. FileNotFoundError for a missing blob."""
     code = error.headers.get("x-ms-error-code") or ""
     said = f"(HTTP {error.code}{': ' + code if code else ''})"
     service = account.service
@@ -189,9 +191,9 @@ def refusal(account: Account, error: urllib.error.HTTPError) -> Exception:
 
 
 def wrong_account(settings: Mapping[str, str], places: Mapping[str, str]) -> str:
-    """Why the cache could not use the container, with the key of the site's files; "" where it can.
+    """Returns why the cache could not use the container, with the key of the site's files, or "".
 
-    places: setting -> FILE:LINE:COLUMN. The cache does not start without its container: silence counts, too.
+    places: setting -> FILE:LINE:COLUMN. No response is a problem too: the cache does not start without its container.
     """
     account = account_of(settings)
     try:

@@ -48,7 +48,7 @@ def certificates(run_command: RunCommand, root: str = "/") -> list[dict[str, Any
 
 
 def reader(path: str) -> str:
-    """The static pod that reads a certificate of kubeadm's; empty where none does."""
+    """Returns the static pod that reads a certificate of kubeadm, or ""."""
     name = os.path.basename(path)
     if path.startswith(f"{PKI}/"):
         return "etcd" if path.startswith(f"{PKI}/etcd/") else "kube-apiserver"

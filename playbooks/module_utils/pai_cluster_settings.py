@@ -1,4 +1,4 @@
-"""What a member of the cluster runs with, read from its own files: no question to the API.
+"""Reads the current settings of a cluster member from its own files, without the API server.
 
 Sources: the files that kubeadm writes, https://kubernetes.io/docs/reference/setup-tools/kubeadm/implementation-details/
 """
@@ -26,10 +26,10 @@ ARGUMENTS = {
 
 
 def running_settings(root: str = "/") -> dict[str, str]:
-    """Setting -> value on a control plane: those of ARGUMENTS, version (1.36.3), etcd (3.6.8-0),
-    endpoint (NAME:PORT), backend.
+    """Returns the current settings of a control-plane node: ARGUMENTS, version (1.36.3), etcd (3.6.8-0), endpoint
+    (NAME:PORT), and backend.
 
-    What cannot be read is left out; a machine that is no control plane has none.
+    Unreadable settings are omitted. The result is empty on other machines.
     """
     manifests = {name: _read(root, f"{MANIFESTS}/{name}.yaml") for name, _word in ARGUMENTS.values()}
     found = {setting: _argument(manifests[pod], word) for setting, (pod, word) in ARGUMENTS.items()}
@@ -42,7 +42,7 @@ def running_settings(root: str = "/") -> dict[str, str]:
 
 
 def node_name(root: str = "/") -> str:
-    """The name under which the kubelet of this machine joined, from its certificate; empty when it has none."""
+    """Returns the node name in the certificate of this machine's kubelet, or ""."""
     pem = _read(root, KUBELET_CERTIFICATE)
     block = re.search(r"-----BEGIN CERTIFICATE-----(.+?)-----END CERTIFICATE-----", pem, re.DOTALL)
     try:
@@ -72,7 +72,7 @@ def _image_tag(manifest: str) -> str:
 
 
 def _flannel_backend(root: str) -> str:
-    """vxlan or host-gw; empty while flannel does not run."""
+    """Returns vxlan or host-gw, or "" if flannel does not run."""
     if not _read(root, FLANNEL_SUBNET):
         return ""
     devices = _read(root, NETWORK_DEVICES)

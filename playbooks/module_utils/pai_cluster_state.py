@@ -1,7 +1,7 @@
-"""What matters of nodes and pods, and the verdicts on them, for what runs on machines.
+"""Facts of nodes and pods and the verdicts on them, for programs on machines.
 
-pai_install.cluster reads and judges the same on the dev box; tests/contract/test_cluster.py compares the two.
-A value that is missing is None or empty: unknown, never good.
+pai_install.cluster does the same on the controller host. tests/contract/test_cluster.py compares the two. A missing
+value is None or empty: unknown, never good.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ Facts = dict[str, Any]
 
 
 def child(value: Any, *path: str) -> dict[str, Any]:
-    """The mapping at that path; empty where there is none."""
+    """Returns the mapping at that path, or {}."""
     for name in path:
         value = value.get(name) if isinstance(value, dict) else None
     return value if isinstance(value, dict) else {}
 
 
 def rows(value: Any) -> list[dict[str, Any]]:
-    """The mappings in a list; empty for anything else."""
+    """Returns the mappings in a list, or [] for any other value."""
     return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
 
 
 def text(value: Any) -> str:
-    """A string as it is; "" for anything else."""
+    """Returns a string unchanged, and "" for any other value."""
     return value if isinstance(value, str) else ""
 
 
@@ -40,7 +40,7 @@ SKU_LABEL = "pai-install/sku"
 
 
 def node_facts(node: dict[str, Any]) -> Facts:
-    """What matters of a node. ready, cordoned: None where the API does not say."""
+    """Returns the facts of a node. ready, cordoned: None if the API server does not report them."""
     spec, status = child(node, "spec"), child(node, "status")
     info, conditions = child(status, "nodeInfo"), rows(status.get("conditions"))
     addresses = [text(row.get("address")) for row in rows(status.get("addresses")) if row.get("type") == "InternalIP"]
@@ -61,7 +61,7 @@ def node_facts(node: dict[str, Any]) -> Facts:
 
 
 def pod_facts(pod: dict[str, Any]) -> Facts:
-    """What matters of a pod. ready: None where the API does not say."""
+    """Returns the facts of a pod. ready: None if the API server does not report it."""
     metadata, status = child(pod, "metadata"), child(pod, "status")
     conditions, containers = rows(status.get("conditions")), rows(status.get("containerStatuses"))
     counts = [row.get("restartCount") for row in containers]
@@ -77,7 +77,7 @@ def pod_facts(pod: dict[str, Any]) -> Facts:
 
 
 def holds(conditions: list[dict[str, Any]], kind: str) -> bool | None:
-    """Whether a condition holds; None where it is missing. "Unknown" does not hold."""
+    """Returns whether a condition is "True", or None if it is missing. "Unknown" is False."""
     return next((row.get("status") == "True" for row in conditions if row.get("type") == kind), None)
 
 

@@ -1,4 +1,4 @@
-"""What the cache keeps of one upstream, in a folder or in Azure: CNCF distribution has the same paths in both.
+"""The contents of a cache for one upstream, in a folder or in Azure. CNCF distribution uses the same paths in both.
 
 Python 3.9.
 """
@@ -28,7 +28,7 @@ TEMPORARY = ".pai-copy"
 
 
 class SpoiledError(Exception):
-    """The content is not what its name says."""
+    """Contents do not match the digest in their path."""
 
 
 class Folder(NamedTuple):
@@ -81,7 +81,7 @@ class Folder(NamedTuple):
 
 
 class Prefix(NamedTuple):
-    """Blobs of a container whose names begin with `name` and a slash."""
+    """Blobs of a container under the folder `name`."""
 
     container: Container
     name: str
@@ -121,23 +121,23 @@ def title(place: Mapping[str, str]) -> str:
 
 
 def is_content(path: str) -> bool:
-    """Whether a path is of what the cache has, not of what it is about to write."""
+    """Returns whether a path is stored content, not an upload in progress."""
     unfinished = "/_uploads/" in f"/{path}" or path.endswith((TEMPORARY, ".tmp"))
     return path.startswith("docker/registry/v2/") and not unfinished
 
 
 def may_change(path: str) -> bool:
-    """Whether other content can come under the same path: what a tag means now."""
+    """Returns whether the content of a path can change, such as the target of a tag."""
     return path.endswith("/current/link")
 
 
 def rank(path: str) -> int:
-    """What comes first: nothing names what is not there yet."""
+    """The copy order: content first, references to it later."""
     return 0 if BLOB.fullmatch(path) else 2 if "/_manifests/tags/" in path else 1
 
 
 def checked(path: str, pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """The pieces; raises SpoiledError at their end where the path says another digest."""
+    """Yields the pieces, then raises SpoiledError if they do not match the digest in the path."""
     wanted = BLOB.fullmatch(path)
     sums = hashlib.sha256()
     for piece in pieces:
@@ -148,7 +148,7 @@ def checked(path: str, pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def schedule(paths: Iterable[str], known: Mapping[str, str], fresh: str) -> dict[str, dict[str, object]]:
-    """The registry's own list of what expires when. known: entry -> time; fresh: the time of all others (RFC 3339)."""
+    """Returns the expiry list of the registry. known: entry -> time. fresh: time of all other entries (RFC 3339)."""
     found: dict[str, dict[str, object]] = {}
     for path in paths:
         entry = ENTRIES.fullmatch(path)

@@ -1,8 +1,8 @@
-"""Digests of files: a large one that did not change since is not read again.
+"""Digests of files, cached until a file changes.
 
-A machine holds some hundred megabytes of programs, and every run asks whether one of them has changed. The kernel
-answers that: each write, also one that sets the times back, gives the file a new ctime. What a disk loses by itself
-is found after the next boot, as the digests are kept in /run.
+A machine holds some hundred megabytes of programs, and every run checks whether one of them has changed. Each write
+gives a file a new ctime, even if the writer sets the times back. The cache is in /run, so corruption of the disk is
+found after the next boot.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _digest(handle: BinaryIO) -> str:
 
 
 def _identity(info: os.stat_result) -> str:
-    """What changes with every change of a file."""
+    """Returns metadata that changes with every change of a file."""
     return f"{info.st_dev}:{info.st_ino}:{info.st_size}:{info.st_mtime_ns}:{info.st_ctime_ns}"
 
 
@@ -59,7 +59,7 @@ def _settled(info: os.stat_result) -> bool:
 
 
 def _remembered() -> dict[str, tuple[str, str]]:
-    """path -> what identified the file, and its digest; empty where nothing usable is kept."""
+    """Returns path -> (identity, digest) of the cached files, or {} if the cache is unusable."""
     try:
         info = os.stat(os.path.dirname(REMEMBERED), follow_symlinks=False)
         if info.st_uid != os.geteuid() or info.st_mode & 0o077:
@@ -71,7 +71,7 @@ def _remembered() -> dict[str, tuple[str, str]]:
 
 
 def _remember(path: str, identity: str, digest: str) -> None:
-    """Keeps one more, whole or not at all; a machine that cannot hashes again the next time."""
+    """Adds one file to the cache atomically. If this fails, the next run computes the digest again."""
     folder = os.path.dirname(REMEMBERED)
     with _ONE_AT_A_TIME:
         known = {**_remembered(), path: (identity, digest)}

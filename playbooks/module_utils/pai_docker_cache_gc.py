@@ -1,4 +1,4 @@
-"""The program that drops what is unused from the cache, and what it says, in words. Python 3.9."""
+"""Runs the garbage collector of the cache and describes its result. Python 3.9."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _DAY_S = 86400
 
 
 class CollectError(Exception):
-    """The program could not do its work; the text says why."""
+    """The garbage collector failed. The text says why."""
 
 
 def collect(*, check: bool) -> Dict[str, Any]:
-    """Runs the program and gives its report; check: it only counts. Raises CollectError."""
+    """Runs the garbage collector and returns its report. check: dry run. Raises CollectError."""
     words = [sys.executable, "-I", PROGRAM, *(["--check"] if check else [])]
     done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     try:
@@ -32,7 +32,9 @@ def collect(*, check: bool) -> Dict[str, Any]:
 
 
 def last_reports() -> Dict[str, Any]:
-    """last, dropped: the report of the last run, and of the last that dropped something; None where there is none."""
+    """Returns the reports of the last run (last) and of the last run that deleted content (dropped), or
+    None for each.
+    """
     try:
         with open(STATE, encoding="utf-8") as handle:
             found: Dict[str, Any] = json.load(handle)
@@ -47,7 +49,7 @@ def size(amount: float) -> str:
 
 
 def room(report: Dict[str, Any]) -> str:
-    """How much is kept, of what limit, and how much is free."""
+    """Describes the used, permitted, and free space."""
     limit = f" of at most {size(report['limit'])}" if report["limit"] else ""
     free = f"{size(report['free'])} free, and {size(report['keep_free'])} to stay so"
     days = (time.time() - report["oldest_use_kept"]) / _DAY_S

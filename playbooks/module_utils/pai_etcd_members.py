@@ -1,4 +1,4 @@
-"""etcd as a control plane sees it, asked over HTTPS with certificates of kubeadm's; no other program is needed.
+"""A client of etcd for control-plane nodes: HTTPS with the certificates of kubeadm, without other programs.
 
 A member is a dict: id, name, peers (URLs), clients (URLs), learner.
 """
@@ -34,7 +34,7 @@ def remove(member: Member, url: str = HERE) -> None:
 
 
 def parse_member(entry: dict[str, Any]) -> Member:
-    """A member as etcd's JSON gateway shows it; one that never started has no name."""
+    """Parses a member from etcd's JSON gateway. A member that never started has no name."""
     return {
         "id": str(entry["ID"]),
         "name": entry.get("name", ""),
@@ -45,7 +45,7 @@ def parse_member(entry: dict[str, Any]) -> Member:
 
 
 def sickness(member: Member) -> str:
-    """Why a member does not count for the quorum; empty when it does."""
+    """Returns why a member does not count for the quorum, or ""."""
     if member["learner"]:
         return "is still catching up with the others"
     if not member["clients"]:
@@ -73,15 +73,15 @@ def at(found: list[Member], places: list[str]) -> list[Member]:
 
 
 def join_problem(found: list[Member], sick: dict[str, str]) -> str:
-    """Why no member may be added; empty when one may. sick: id of a member -> what is wrong with it."""
+    """Returns why no member may be added, or "". sick: id of an unhealthy member -> problem."""
     return _named(found, sick) if any(member["id"] in sick for member in found) else ""
 
 
 def leave_problem(found: list[Member], sick: dict[str, str], places: list[str], own: str) -> str:
-    """Why the members at `places` may not leave one after the other; empty when they may.
+    """Returns why the members at `places` may not leave one after the other, or "".
 
-    own: address of the machine that has them leave. A member that is sick leaves first, whatever the order of places:
-    every step needs the quorum of all that are still members, and what stays must hold its own.
+    own: address of the machine that removes them. Unhealthy members leave first, whatever the order of places. Every
+    step needs the quorum of all present members, and the remaining members must keep their quorum.
     """
     voters = [member for member in found if not member["learner"]]
     going = at(voters, places)
@@ -100,14 +100,14 @@ def leave_problem(found: list[Member], sick: dict[str, str], places: list[str], 
 
 
 def in_order(found: list[Member], sick: dict[str, str], places: list[str]) -> list[Member]:
-    """The members at `places` in the order in which they leave: those that are sick, then the others."""
+    """Returns the members at `places` in the order of their removal: unhealthy members first."""
     return sorted(at(found, places), key=lambda member: (member["id"] not in sick, label(member)))
 
 
 def stop_problem(found: list[Member], sick: dict[str, str], own: str) -> str:
-    """Why the member at address `own` may not stop for a moment; empty when it may.
+    """Returns why the member at address `own` may not stop briefly, or "".
 
-    It may when the others keep the quorum, and when nothing is lost: it is already down, or no other one is.
+    It may stop if the others keep the quorum, and if it is already down or all others are healthy.
     """
     voters = [member for member in found if not member["learner"]]
     others = [member for member in voters if own not in addresses(member)]
@@ -123,7 +123,7 @@ def _named(found: list[Member], sick: dict[str, str]) -> str:
 
 
 def _message(body: bytes) -> str:
-    """What etcd's gateway says in an answer that is an error."""
+    """Returns the message in an error response of etcd's gateway."""
     try:
         return str(json.loads(body)["message"])
     except (ValueError, KeyError, TypeError):

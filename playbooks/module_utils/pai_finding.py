@@ -7,9 +7,9 @@ from __future__ import annotations
 
 
 def finding(check: str, verdict: str, subject: str, message: str, **words: str) -> dict[str, str]:
-    """One verdict. subject: a machine or "cluster"; empty: the machine that the module runs on.
+    """Returns one finding. subject: a machine or "cluster". Empty: the machine of the module.
 
-    words: value, expected and remedy, as far as there is anything to say.
+    words: optional value, expected, and remedy.
     """
     return {"id": check, "verdict": verdict, "subject": subject, "message": message, **words}
 

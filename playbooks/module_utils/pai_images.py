@@ -1,7 +1,7 @@
-"""The system's images in containerd, held by digest and pinned: so no one asks a registry for one of them by its tag.
+"""System images in containerd, stored by digest and pinned, so that no registry resolves their tags.
 
-What a tag means is the registry's word at that moment, over plain HTTP; a digest is compared with the bytes. The
-kubelet pulls what is not there: an image whose tag is there, and that garbage collection leaves, is never asked for.
+A registry chooses the image of a tag, over plain HTTP, but a digest is verified. The kubelet pulls missing images only.
+Garbage collection keeps pinned images, so the kubelet never pulls one of these by its tag.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ PULL_S = 1800
 
 
 class ImagesError(Exception):
-    """containerd did not do what it was asked; the text says why."""
+    """containerd failed. The text says why."""
 
 
 class Held(NamedTuple):
-    """What containerd has under a name. labels: NAME=VALUE."""
+    """An image name in containerd. labels: NAME=VALUE."""
 
     digest: str
     labels: frozenset[str]
@@ -56,12 +56,12 @@ def references(images: Iterable[Mapping[str, str]]) -> dict[str, str]:
 
 
 def expectations(images: Iterable[Mapping[str, str]]) -> list[dict[str, str]]:
-    """What pai_record keeps of images."""
+    """Returns the expectations of images for pai_record."""
     return [{"kind": "image", "name": image["name"], "digest": image["digest"]} for image in images]
 
 
 def parse(listing: str) -> dict[str, Held]:
-    """Name -> what is held under it, of the output of `ctr images ls`."""
+    """Parses the output of `ctr images ls`: name -> image."""
     found = {}
     for line in listing.splitlines()[1:]:
         columns = line.split()  # REF TYPE DIGEST SIZE PLATFORMS LABELS
@@ -77,7 +77,7 @@ def ctr(*argv: str, timeout_s: float = QUESTION_S) -> str:
 
 
 def _output(argv: list[str], timeout_s: float) -> str:
-    """What a program prints. Raises ImagesError, with its last line, where it fails or does not end in time."""
+    """Returns the standard output of a program. Raises ImagesError with the last line if it fails or times out."""
     try:
         done = subprocess.run(
             argv,
@@ -98,7 +98,7 @@ def _output(argv: list[str], timeout_s: float) -> str:
 
 
 def held(names: Iterable[str], *, owned: bool = False) -> dict[str, Held]:
-    """Those of the names that containerd has; owned: also what an earlier run pinned. Raises ImagesError."""
+    """Returns the present images of `names`. owned: also images that an earlier run pinned. Raises ImagesError."""
     filters = [f'name=="{name}"' for name in names]
     if owned:
         filters.append(f'labels."{OWNED}"=={LABELS[OWNED]}')
@@ -106,9 +106,9 @@ def held(names: Iterable[str], *, owned: bool = False) -> dict[str, Held]:
 
 
 def pull(reference: str, labels: Iterable[str]) -> None:
-    """Fetches an image, from where its registry's hosts.toml leads. Raises ImagesError.
+    """Pulls an image from the registry in its hosts.toml. Raises ImagesError.
 
-    labels: all that it is to have; containerd forgets those of an image of the same name.
+    labels: the complete list, because containerd drops the old labels of an image with the same name.
     """
     options = [option for label in labels for option in ("--label", label)]
     ctr("images", "pull", "--hosts-dir", HOSTS_DIR, *options, reference, timeout_s=PULL_S)
@@ -121,9 +121,9 @@ def repull(reference: str) -> None:
 
 
 def running_others() -> tuple[int, list[str]]:
-    """How many containers were started by a name that we pinned, and those of them that run from another image.
+    """Returns the number of containers with a pinned image name, and the list of those with outdated images.
 
-    Each as "CONTAINER (NAME)": what ran before its tag was repaired goes on. Raises ImagesError.
+    Entries are "CONTAINER (NAME)". A container keeps its old image after the repair of the tag. Raises ImagesError.
     """
     pinned = held((), owned=True)
     images, containers = (_crictl(words) for words in (["images"], ["ps"]))
@@ -136,7 +136,7 @@ def running_others() -> tuple[int, list[str]]:
 def others(
     pinned: Iterable[str], images: Iterable[Mapping[str, Any]], containers: Iterable[Mapping[str, Any]]
 ) -> tuple[int, list[str]]:
-    """The same, of what containerd and crictl said."""
+    """Does the same for outputs of containerd and crictl."""
     ids = {name: image["id"] for image in images for name in (*image["repoTags"], *image["repoDigests"])}
     known = set(pinned)
     runs = [(it, _held_name(it["image"].get("userSpecifiedImage", ""))) for it in containers]
@@ -158,7 +158,7 @@ def _crictl(words: list[str]) -> Any:
 
 
 def image_problems(expected: list[dict[str, Any]]) -> list[tuple[dict[str, Any], str]]:
-    """The expectations that do not hold, each with a sentence; one for all where containerd does not answer."""
+    """Returns the violated expectations with a sentence each, or one for all if containerd does not respond."""
     if not expected:
         return []
     try:

@@ -1,4 +1,4 @@
-"""What is in use on a machine that an installation could disturb: containers, GPUs, firewalls, networks of others."""
+"""Current uses of a machine that an installation could disturb: containers, GPUs, firewalls, foreign networks."""
 
 from __future__ import annotations
 
@@ -64,9 +64,9 @@ def _holds_gpu(process: str) -> bool:
 
 
 def dropped_forwarding() -> list[str]:
-    """Chains that drop what the machine forwards: "iptables FORWARD", "TABLE CHAIN" of nftables.
+    """Returns chains that drop forwarded packets: "iptables FORWARD", "TABLE CHAIN" of nftables.
 
-    Asked only where a filter is loaded, as asking would load it.
+    Reads a filter only if it is loaded, because reading would load it.
     """
     chains = []
     if os.path.isdir("/sys/module/nf_tables") or os.path.exists("/proc/net/netfilter/nfnetlink_log"):

@@ -1,4 +1,4 @@
-"""What versions of our components this machine has, from what was put there."""
+"""Versions of the installed components of this machine, from the files of our roles."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def programs(path: str = STATE_DIR + "/artifacts.json") -> dict[str, str]:
 
 
 def images(path: str = ROLES_DIR + "/system_images.json") -> dict[str, str]:
-    """Name of an image, without its registry -> its tag, of those that the role system_images holds."""
+    """Returns image name without registry -> tag, for images of the role system_images."""
     managed = _read(path).get("managed")
     found = {}
     for item in managed if isinstance(managed, list) else []:

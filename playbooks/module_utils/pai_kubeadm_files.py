@@ -46,7 +46,7 @@ def restricted_files() -> dict[str, str]:
 
 
 def mode_problems() -> dict[str, str]:
-    """Guarded files and folders with a wrong owner or too many permissions -> what is wrong."""
+    """Returns path -> problem, for guarded files and folders with a wrong owner or too many permissions."""
     return {path: problem for path, most in restricted_files().items() if (problem := too_open(path, most))}
 
 
@@ -99,7 +99,9 @@ def expectations(state: str) -> list[dict[str, Any]]:
 
 
 def kubeconfigs_of(state: str) -> list[str]:
-    """Files that a control plane's own authority can make again; super-admin.conf may be put away by the admin."""
+    """Returns kubeconfigs that the certificate authority of a control plane can re-create. The admin may remove
+    super-admin.conf.
+    """
     return [] if state == "join" else [os.path.join(KUBERNETES, f"{name}.conf") for name in KUBECONFIGS]
 
 
@@ -113,7 +115,7 @@ def put_in_place(source: str, path: str) -> None:
 
 
 def reader(path: str) -> str:
-    """What restarts when a rendered file changes, in the words of a plan."""
+    """Returns the program that restarts when a rendered file changes, in the words of a plan."""
     if path.startswith(MANIFESTS):
         return f"the static pod {os.path.basename(path)[: -len('.yaml')]}"
     return "kubelet.service"
@@ -159,7 +161,7 @@ def differing(state: str, rendered: str) -> list[str]:
 
 
 def digest_or_none(path: str) -> str | None:
-    """A file's digest; None when it is not there."""
+    """Returns the digest of a file, or None if it is missing."""
     return file_sha256(path) if os.path.exists(path) else None
 
 

@@ -50,7 +50,7 @@ def commands(
 
 
 def clean(folder: str = "/etc/kubernetes/tmp") -> None:
-    """Takes away what kubeadm keeps after an upgrade that came to its end."""
+    """Removes the temporary files of kubeadm after a completed upgrade."""
     for pattern in LEFTOVERS:
         for path in glob.glob(os.path.join(folder, pattern)):
             shutil.rmtree(path, ignore_errors=True)

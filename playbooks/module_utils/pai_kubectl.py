@@ -1,4 +1,4 @@
-"""The one kubectl for what runs on machines: program, kubeconfig, time limits, errors."""
+"""A client that runs kubectl, for all programs on machines: path, kubeconfig, timeouts, errors."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ class Answer(NamedTuple):
 
     @property
     def ok(self) -> bool:
-        """Whether it did what it was asked."""
+        """Returns whether kubectl succeeded."""
         return self.status == 0
 
     @property
     def said(self) -> str:
-        """Its output, or what went wrong."""
+        """Returns the output or the error message."""
         return (self.out if self.ok else self.err or self.out).strip()
 
 
 class KubectlError(Exception):
-    """kubectl failed; its text says what the API server or kubectl said."""
+    """kubectl failed. The text is the message of the API server or kubectl."""
 
 
 class Kubectl:
@@ -45,7 +45,7 @@ class Kubectl:
         self.program = program
 
     def run(self, *words: str, data: str | None = None, timeout_s: float = 900) -> Answer:
-        """Runs kubectl to its end; stops it after timeout_s seconds. data: its standard input, else it has none."""
+        """Runs kubectl and stops it after timeout_s seconds. data: optional standard input."""
         argv = [self.program, f"--kubeconfig={self.kubeconfig}", *words]
         stdin = (data or "").encode()
         try:
@@ -76,7 +76,7 @@ class Kubectl:
         return found
 
     def says_ready(self, node: str) -> bool:
-        """Whether the API server says that a node is ready; of one that is not there it does not."""
+        """Returns whether a node is Ready. A missing node is not."""
         ready = 'jsonpath={.status.conditions[?(@.type=="Ready")].status}'
         return self.ask("get", "node", node, "--output", ready).said == "True"
 

@@ -1,4 +1,4 @@
-"""What files and programs of a machine say of it: read and asked in one way by all who observe it."""
+"""Files and programs of a machine, read in the same way by all observers."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def program_path() -> str:
 
 
 def command(argv: Sequence[str], timeout_s: float = 5.0, *, errors: bool = False) -> tuple[int, str]:
-    """Exit status and standard output; status 127 when the program cannot be run, 124 when it took too long.
+    """Runs a program and returns exit status and standard output. Status 127: it cannot start. Status 124: timeout.
 
-    errors: what it wrote to standard error, too.
+    errors: include standard error.
     """
     try:
         done = subprocess.run(
@@ -50,13 +50,13 @@ def command(argv: Sequence[str], timeout_s: float = 5.0, *, errors: bool = False
 
 
 def os_release(text: str | None = None) -> dict[str, str]:
-    """/etc/os-release, names in lower case (id, version_id, version_codename, pretty_name); text: its content."""
+    """Parses /etc/os-release: lower-case names (id, version_id, version_codename, pretty_name). text: its content."""
     pairs = re.findall(r"^([A-Z_]+)=\"?([^\"\n]*)\"?$", read("/etc/os-release") if text is None else text, re.MULTILINE)
     return {name.lower(): value for name, value in pairs}
 
 
 def memory_bytes(text: str | None = None) -> int | None:
-    """MemTotal of /proc/meminfo, None when it is not there; text: its content."""
+    """Returns MemTotal of /proc/meminfo in bytes, or None. text: its content."""
     found = re.search(r"^MemTotal:\s+(\d+) kB", read("/proc/meminfo") if text is None else text, re.MULTILINE)
     return int(found.group(1)) * 1024 if found else None
 

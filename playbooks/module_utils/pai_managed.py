@@ -1,27 +1,20 @@
-"""What a machine is expected to look like, and whether it still does.
+"""The desired state of a machine, and its comparison with the current state.
 
-Every module that changes a machine returns `managed`: a list of expectations. `pai_record` keeps them on the machine
-at the end of a role; `pai_facts` checks them against reality. So a verdict always comes from observation: the record
-says where to look, never that all is well.
+Every module that changes a machine returns `managed`: a list of expectations. `pai_record` keeps them on the machine at
+the end of a role; `pai_facts` checks them against the machine. So a verdict always comes from an observation, never
+from the record.
 
-An expectation is a dict with `kind` and what that kind needs:
-  file:    path, sha256, mode          bytes, mode, owner root; `restarts`: what restarts with it, if not a unit here
-  merged:  path, owner, live_keys, sha256, mode  JSON in which what an owner merged stands (pai_merging)
-  folder:  path                        owned by root, and not everybody may write
-  private: path, mode                  owned by root, with no permission beyond mode
-  block:   path, marker, sha256        the block between two marker lines
-  absent:  path                        no such file
-  present: path, filled, ours, content something is there; filled: a file that is not empty; ours: made by a role, and
-           goes with it; content: a folder with data of people, which stays when all else goes
-  quota:   path, size, each            project quota of a folder, in bytes; each: of every folder in it (pai_quota)
-  nomatch: path, regexp                no line matches
-  unit:    name, enabled, active, reads  systemd unit; it restarts when one of the files that it reads changes
-  package: name                        Debian package installed
-  sysctl:  name, value                 kernel parameter
-  noswap:                              swap is off
-  image:   name, digest                image in containerd, under its tag and by its digest, pinned
-  object:  name, namespace, version    Kubernetes object (kind/name), seen from a control plane
-  node:    name, labels, taints        this machine's node, seen with its kubelet's login
+An expectation is a dict with `kind` and the fields of this kind: file: path, sha256, mode bytes, mode, owner root.
+`restarts`: program that restarts, if no unit here merged: path, owner, live_keys, sha256, mode JSON with the merged
+patch of an owner (pai_merging) folder: path owned by root, not writable by everybody private: path, mode owned by root,
+with no permission beyond mode block: path, marker, sha256 the block between two marker lines absent: path no such file
+present: path, filled, ours, content exists. filled: not empty. ours: created and removed by a role. content: folder of
+user data, which survives a removal quota: path, size, each project quota of a folder, in bytes. each: of every
+subfolder (pai_quota) nomatch: path, regexp no line matches unit: name, enabled, active, reads systemd unit, which
+restarts when a file of `reads` changes package: name Debian package installed sysctl: name, value kernel parameter
+noswap: swap is off image: name, digest image in containerd, under its tag and by its digest, pinned object: name,
+namespace, version Kubernetes object (kind/name), seen from a control plane node: name, labels, taints this machine's
+node, seen with its kubelet's login
 """
 
 from __future__ import annotations
@@ -60,7 +53,7 @@ def markers(marker: str) -> tuple[str, str]:
 
 
 def read_block(text: str, marker: str) -> str | None:
-    """The lines between the markers, without them; None when they are not there."""
+    """Returns the lines between the markers, or None if the markers are missing."""
     begin, end = markers(marker)
     found = re.search(rf"^{re.escape(begin)}\n(.*?)^{re.escape(end)}$", text, re.MULTILINE | re.DOTALL)
     return found.group(1) if found else None
@@ -69,9 +62,9 @@ def read_block(text: str, marker: str) -> str | None:
 def write_record(
     name: str, settings: dict[str, Any], expected: list[dict[str, Any]], notes: Optional[dict[str, str]] = None
 ) -> str:
-    """Keeps a record on the machine, whole or not at all; gives its path.
+    """Writes the record of a role on the machine atomically and returns its path.
 
-    For root alone: digests of settings would let a weak password be guessed.
+    Only root may read it, because an attacker could guess weak passwords from digests of settings.
     """
     path = os.path.join(ROLES_DIR, name + ".json")
     os.makedirs(ROLES_DIR, mode=0o700, exist_ok=True)
@@ -113,7 +106,9 @@ def drifted(expectations: Iterable[dict[str, Any]]) -> list[tuple[dict[str, Any]
 
 
 def readers(expectations: Iterable[dict[str, Any]], paths: set[str] | None = None) -> list[str]:
-    """What restarts when one of the files changes: units, static pods; without `paths`, also pods of the objects."""
+    """Returns units and static pods that restart when one of the files changes. Without `paths`, also pods of the
+    objects.
+    """
     found = [name for item in expectations for name in _readers_of(item, paths)]
     return list(dict.fromkeys(found))
 
@@ -130,7 +125,7 @@ def _readers_of(item: dict[str, Any], paths: set[str] | None) -> list[str]:
 
 
 def restarts(expectations: Iterable[dict[str, Any]], lost: Iterable[dict[str, Any]]) -> list[str]:
-    """What restarts when the lost ones of the expectations are repaired: units, static pods."""
+    """Returns units and static pods that restart on the repair of the lost expectations."""
     return readers(expectations, {item["path"] for item in lost if "path" in item})
 
 
@@ -171,9 +166,9 @@ def _other_mode(path: str, info: os.stat_result, wanted: str) -> str:
 
 
 def too_open(path: str, mode: str) -> str:
-    """What is wrong with the owner or the permissions of a file or folder; empty when nothing is, or it is not there.
+    """Returns the problem with owner or permissions of a file or folder, or "" if there is none or the file is missing.
 
-    mode: the most that may be permitted, octal. What a symbolic link leads to counts.
+    mode: permission limit (octal). For a symbolic link, the target is checked.
     """
     try:
         info = os.stat(path)
@@ -261,7 +256,7 @@ _CHECKS = {
 
 
 def sysctl_path(name: str) -> str:
-    """The file of a kernel parameter; a slash in a name stands for a dot (interface names)."""
+    """Returns the file of a kernel parameter. A slash in a name is a dot in the interface name."""
     return "/proc/sys/" + "/".join(part.replace("/", ".") for part in name.split("."))
 
 
@@ -276,7 +271,7 @@ def _unit_problem(item: dict[str, Any], seen: dict[str, str]) -> str:
 
 
 def unit_state(name: str) -> dict[str, str]:
-    """ActiveState, UnitFileState and the like of one unit; empty when systemd does not answer."""
+    """Returns properties of a unit, such as ActiveState and UnitFileState, or {} if systemd does not respond."""
     return unit_states([name]).get(name, {})
 
 
@@ -315,10 +310,10 @@ def _installed(names: list[str]) -> set[str]:
 
 
 def object_versions(objects: list[dict[str, Any]]) -> dict[tuple[str, str], str]:
-    """(namespace, kind/name) -> a digest of the fields that are ours; objects that are not there are left out.
+    """Returns (namespace, kind/name) -> digest of the fields that we manage. Missing objects are omitted.
 
-    The API server keeps which fields we set, and takes each from us that another manager sets to another value. What
-    controllers write beside them (a status, a certificate, a default) makes no difference.
+    The API server tracks the manager of each field and moves a field to another manager that changes it. Fields of
+    controllers (status, certificates, defaults) do not change the digest.
     """
     found = {}
     by_namespace: dict[str, list[str]] = {}

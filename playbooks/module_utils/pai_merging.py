@@ -1,7 +1,7 @@
-"""JSON objects that several write into: the admin, programs, roles of ours.
+"""JSON files with several writers: the admin, programs, and our roles.
 
-What an owner merged into a file is kept on the machine: so a later call takes that out again and nothing else, and
-drift is seen in what is ours alone.
+The machine stores the merged patch of each owner. So a later call removes exactly this patch, and drift detection
+covers only our keys.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def merge(base: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
 
 
 def subtract(base: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
-    """`base` without what `patch` put there; a value that was changed since stays."""
+    """Returns `base` without `patch`. Values that changed since the merge stay."""
     left = {}
     for key, value in base.items():
         if key not in patch:
@@ -61,10 +61,10 @@ def _name(word: Any) -> Any:
 
 
 def merged(path: str, owner: str, current: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
-    """`current`, the object in a file, with `patch` in it and without what the owner merged before and names no more.
+    """Returns `current`, the object in a file, with `patch` and without obsolete keys of the owner's last patch.
 
-    What another owner names too stays. An empty list or object puts no key there; it keeps the key, empty, where the
-    last of the owner's words is taken out of it: a daemon that is reloaded keeps what it had of a key that is missing.
+    Keys of other owners stay. An empty list or object adds no key, but keeps an existing key as empty: a daemon ignores
+    the removal of a key on reload.
     """
     gone = subtract(kept_patch(path, owner), patch)
     for other in _patches_of_others(path, owner):
@@ -74,9 +74,9 @@ def merged(path: str, owner: str, current: dict[str, Any], patch: dict[str, Any]
 
 
 def merged_text(path: str, owner: str, old: str | None, patch: dict[str, Any]) -> str:
-    """The file's text with `patch` in it; the same text when it already holds all of it.
+    """Returns the text of the file with `patch` merged, unchanged if it already contains the patch.
 
-    Raises ValueError when the file is not a JSON object.
+    Raises ValueError if the file is not a JSON object.
     """
     current = json.loads(old) if old and old.strip() else {}
     if not isinstance(current, dict):
@@ -100,15 +100,15 @@ def in_order_of(model: dict[str, Any], value: dict[str, Any]) -> dict[str, Any]:
 
 
 def indentation(text: str) -> str:
-    """The space before the first key of a JSON text; four blanks where it has no line of its own."""
+    """Returns the indentation of the first key of a JSON text, by default four spaces."""
     found = re.search(r'^([ \t]+)"', text, re.MULTILINE)
     return found.group(1) if found else "    "
 
 
 def merged_problem(item: dict[str, Any]) -> str:
-    """A sentence where what an owner merged into a file is no longer there; empty where it is.
+    """Returns a sentence if the patch of an owner is missing from a file, or "".
 
-    item: path, owner, sha256 (of the keys that are not live, see digest_of_rest; empty: they do not matter), live_keys.
+    item: path, owner, sha256 (see digest_of_rest, empty: ignored), live_keys.
     """
     current = read_object(item["path"])
     if current is None:
@@ -121,13 +121,13 @@ def merged_problem(item: dict[str, Any]) -> str:
 
 
 def digest_of_rest(value: dict[str, Any], live_keys: Iterable[str]) -> str:
-    """A digest of an object without some of its keys; their order and the file's format make no difference."""
+    """Returns a digest of an object without live_keys. Key order and file format do not change it."""
     rest = {key: entry for key, entry in value.items() if key not in live_keys}
     return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
 
 
 def read_object(path: str) -> dict[str, Any] | None:
-    """The JSON object in a file; None where there is no such thing."""
+    """Returns the JSON object in a file, or None."""
     try:
         with open(path, encoding="utf-8", errors="surrogateescape") as handle:
             found = json.load(handle)
@@ -143,12 +143,12 @@ def patch_path(path: str, owner: str = "") -> str:
 
 
 def kept_patch(path: str, owner: str) -> dict[str, Any]:
-    """What an owner last merged into a file; empty when that is not known."""
+    """Returns the last patch of an owner, or {} if unknown."""
     return read_object(patch_path(path, owner)) or {}
 
 
 def keep_patch(path: str, owner: str, patch: dict[str, Any]) -> None:
-    """Remembers what was merged, so that a later run can take it out again."""
+    """Stores the merged patch, so that a later run can remove it."""
     os.makedirs(MERGED_DIR, mode=0o700, exist_ok=True)
     temporary = patch_path(path, owner) + ".new"
     with open(temporary, "w", encoding="utf-8") as handle:

@@ -29,7 +29,7 @@ _ROOTS_PORTS = range(665, 1024)
 
 
 def asked(server: str, path: str, port: int = PORT, timeout_s: float = TIMEOUT_S) -> dict[str, str]:
-    """answer: SERVED, SILENT, MISSING or UNCLEAR; why: in words, empty for SERVED. Never raises."""
+    """Probes an export. Returns answer (SERVED, SILENT, MISSING, or UNCLEAR) and why ("" for SERVED). Never raises."""
     try:
         with _connected(server, port, timeout_s) as connection:
             return _told(_exchange(connection, _request(path), time.monotonic() + timeout_s))
@@ -95,7 +95,7 @@ def _read(connection: socket.socket, length: int, deadline: float) -> bytes:
 
 
 def _told(reply: bytes) -> dict[str, str]:
-    """What a reply says."""
+    """Parses a reply into answer and why."""
     (refused,) = struct.unpack_from(">I", reply, 8)
     if refused:
         return _answer(UNCLEAR, "it wants another login than the machine's address")
@@ -112,5 +112,5 @@ def _told(reply: bytes) -> dict[str, str]:
 
 
 def exports(wanted: list[dict[str, Any]]) -> list[dict[str, str]]:
-    """What is said to each {server, path, port}, in their order."""
+    """Probes each {server, path, port} and returns the answers in the same order."""
     return at_once(lambda entry: asked(entry["server"], entry["path"], int(entry["port"])), wanted)

@@ -35,9 +35,9 @@ def subject(name: str) -> str:
 
 
 def make_request(run: RunCommand, name: str) -> str:
-    """A certificate signing request (PEM) for a node of that name; its key is made where there is none.
+    """Returns a certificate signing request (PEM) for a node, and creates its key if it is missing.
 
-    Raises LoginError with openssl's words.
+    Raises LoginError with openssl's message.
     """
     if not os.path.exists(KEY):
         os.makedirs(STATE_DIR, exist_ok=True)
@@ -59,9 +59,9 @@ def require_subject(run: RunCommand, request: str, name: str) -> None:
 
 
 def write_login(certificate: str, authority: str, endpoint: str) -> None:
-    """Writes the kubelet's certificate with its key, and the kubeconfig that names them; the key's own file goes.
+    """Writes certificate and key of the kubelet and its kubeconfig, then deletes the separate key file.
 
-    certificate, authority: PEM. endpoint: NAME:PORT of the API. Raises LoginError when the key is gone.
+    certificate, authority: PEM. endpoint: NAME:PORT of the API. Raises LoginError if the key is missing.
     """
     try:
         with open(KEY, encoding="utf-8") as handle:

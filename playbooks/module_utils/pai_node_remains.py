@@ -1,6 +1,6 @@
-"""What a node of a cluster leaves on its machine, and taking it away: pods, mounts, folders, network, packet filters.
+"""Removes the remains of a node from its machine: pods, mounts, folders, network, packet filters.
 
-No role makes these: the kubelet, kubeadm and the pod network do. Nothing behind a mount is ever deleted.
+They come from the kubelet, kubeadm, and the pod network, not from roles. Nothing behind a mount is ever deleted.
 """
 
 from __future__ import annotations
@@ -47,17 +47,17 @@ UNMOUNT_S = 20.0
 
 
 class RemainsError(Exception):
-    """Something could not be taken away; the text says what is in the way."""
+    """A remainder cannot be removed. The text names the cause."""
 
 
 def pods() -> list[str]:
-    """Ids of the pods in containerd; empty where crictl or containerd is not there."""
+    """Returns the ids of pods in containerd, or [] if crictl or containerd is missing."""
     status, said = command([*CRICTL, "pods", "--quiet"], QUESTION_S)
     return said.split() if status == 0 else []
 
 
 def remove_pods() -> None:
-    """Stops and removes every pod. Raises RemainsError for those that stay."""
+    """Stops and removes every pod. Raises RemainsError if a pod stays."""
     deadline = time.monotonic() + PODS_S
     found = pods()
     while found and time.monotonic() < deadline:
@@ -69,7 +69,7 @@ def remove_pods() -> None:
 
 
 def mounts_below(folder: str, table: str = "") -> list[str]:
-    """Mount points below a folder (not the folder itself), the innermost first. table: what mountinfo says."""
+    """Returns the mount points below a folder, excluding the folder, innermost first. table: content of mountinfo."""
     rows = [line.split() for line in (table or _mountinfo()).splitlines()]
     paths = [row[4].encode().decode("unicode_escape") for row in rows if len(row) > 4]
     return sorted({path for path in paths if path.startswith(folder + "/")}, key=len, reverse=True)
@@ -81,7 +81,7 @@ def _mountinfo() -> str:
 
 
 def unmount_below(folder: str) -> None:
-    """Unmounts what is mounted below a folder; from servers that do not answer, too. Raises RemainsError."""
+    """Unmounts everything below a folder, including mounts of unreachable servers. Raises RemainsError."""
     for path in mounts_below(folder):
         status, _said = command(["umount", path], UNMOUNT_S)
         if status != 0:
@@ -92,9 +92,9 @@ def unmount_below(folder: str) -> None:
 
 
 def remove_folder(folder: str) -> None:
-    """Removes a folder that nothing is mounted below; of one that is a mount itself, what is in it.
+    """Removes a folder without mounts below it. If the folder is a mount point, removes its contents only.
 
-    Raises RemainsError for a mount below it: what lies behind it may be anybody's.
+    Raises RemainsError for a mount below it, because the data behind it may belong to someone else.
     """
     if mounts_below(folder):
         raise RemainsError(f"{mounts_below(folder)[-1]} is mounted, so nothing in {folder} was deleted")
@@ -153,12 +153,12 @@ def chains() -> list[str]:
 
 
 def remove_chains() -> None:
-    """Takes the chains out of every variant of iptables; rules of others stay as they are."""
+    """Removes the chains of a node from every variant of iptables. Foreign rules stay."""
     _rewrite_filters(without_chains)
 
 
 def remove_docker_filters() -> None:
-    """Takes out what Docker leaves when it ends: its chains, and rules for its bridges."""
+    """Removes the chains of Docker and the rules for its bridges."""
     _rewrite_filters(without_docker)
 
 
@@ -187,12 +187,14 @@ def _variants() -> Iterator[tuple[str, str]]:
 
 
 def without_chains(saved: str) -> str:
-    """What iptables-save said, without chains of a node, their rules and the jumps there."""
+    """Returns the output of iptables-save without chains of a node, their rules, and jumps to them."""
     names = "|".join(re.escape(name) for name in CHAINS)
     ours = re.compile(rf"^:(?:{names})|(?:^|\s)-[AjgI] (?:{names})|pai-install")
     return "".join(line + "\n" for line in saved.splitlines() if not ours.search(line))
 
 
 def without_docker(saved: str) -> str:
-    """What iptables-save said, without Docker's chains, their rules, the jumps there and rules for its bridges."""
+    """Returns the output of iptables-save without chains of Docker, their rules, jumps to them, and rules for its
+    bridges.
+    """
     return "".join(line + "\n" for line in saved.splitlines() if not DOCKERS.search(line))

@@ -1,4 +1,4 @@
-"""NVIDIA's driver on a machine: what is loaded, which packages make a branch of it, which version all of them have."""
+"""The NVIDIA driver of a machine: loaded version, packages of a branch, and their common version."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ UNNUMBERED = 580
 
 
 class DriverError(Exception):
-    """The wanted driver cannot be installed from where it should come; in words for people."""
+    """The driver cannot be installed from its source. The text says why."""
 
 
 def loaded_version(proc: str = "/proc") -> str:
-    """The version of the loaded driver, e.g. "580.126.20"; empty when none is."""
+    """Returns the version of the loaded driver, such as "580.126.20", or ""."""
     found = re.search(r"NVRM version: .*?\b(\d{3,}\.\d+(?:\.\d+)?)\b", read(proc + "/driver/nvidia/version"))
     return found.group(1) if found else ""
 

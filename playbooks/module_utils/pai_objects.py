@@ -1,4 +1,4 @@
-"""Kubernetes objects on a control plane: apply only what differs, take away what is no longer wanted, wait."""
+"""Kubernetes objects on a control-plane node: apply changes, delete obsolete objects, wait for readiness."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SERVED_TRIES = 10
 
 
 class ObjectError(Exception):
-    """What the API server refused. evidence: heading -> lines."""
+    """The API server refused a request. evidence: heading -> lines."""
 
     def __init__(self, message: str, evidence: dict[str, list[str]] | None = None) -> None:
         super().__init__(message)
@@ -56,7 +56,7 @@ def expectations(objects: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def in_order(objects: Iterable[dict[str, Any]]) -> list[list[dict[str, Any]]]:
-    """Objects in batches, each of which needs those before it; empty batches are left out."""
+    """Returns the objects in non-empty batches. Each batch depends on the earlier ones."""
     entries = list(objects)
     batches = [[entry for entry in entries if entry["kind"] == kind] for kind in FIRST]
     batches.append([entry for entry in entries if entry["kind"] not in FIRST])
@@ -99,9 +99,9 @@ class Objects:
             time.sleep(0.5)
 
     def _make_way(self, classes: list[dict[str, Any]]) -> None:
-        """Takes away those of our PriorityClasses that are to be others: what one says never changes.
+        """Deletes our PriorityClasses with changed values, because their values are immutable.
 
-        Pods keep the number that they were given.
+        Existing pods keep their priority.
         """
         if not classes:
             return
@@ -142,11 +142,11 @@ class Objects:
             time.sleep(0.5)
 
     def delete(self, namespace: str, name: str) -> tuple[bool, str]:
-        """Takes one object away; whether it was there and is going, and else why it stays (empty: it was not there).
+        """Deletes one object. Returns whether deletion started, and otherwise why the object stays (empty: it was
+        missing).
 
-        Only what carries our label goes, no namespace in which anything runs or keeps data, and no definition of
-        which objects are left. What others use, too, stays without what we set. Raises ObjectError when the API server
-        refuses.
+        Deletes only objects with our label, no namespace with running pods or data, and no definition with remaining
+        objects. A shared object loses our fields only. Raises ObjectError if the API server refuses.
         """
         where = [f"--namespace={namespace}"] if namespace else []
         kind, _, plain = name.partition("/")
@@ -172,10 +172,10 @@ class Objects:
         return True, ""
 
     def delete_ours(self, definitions: list[str]) -> list[str]:
-        """Takes away all objects of ours of defined kinds, whichever add-on has them; gives their names.
+        """Deletes all our objects of these definitions, in any add-on, and returns their names.
 
-        Their controller, which runs, decides when one goes that others need. It refuses to let go of what it makes by
-        itself, also where we set fields of that.
+        Their running controller decides when a dependency is deleted. It keeps the objects that it creates, even if we
+        set fields of them.
         """
         made = self._self_made(definitions) if definitions else {}
         found = self._delete_ours(",".join(name for name, own in made.items() if not own))
@@ -196,7 +196,7 @@ class Objects:
         return [f"{kind.partition('.')[0]}/{name}" for kind, _slash, name in found]
 
     def mounting(self, driver: str) -> list[str]:
-        """Pods (NAMESPACE/NAME) that have not ended and mount what a CSI driver mounts: it alone takes that away."""
+        """Returns running pods (NAMESPACE/NAME) with volumes of a CSI driver. Only the driver can unmount them."""
         volumes = [
             it["spec"] for it in self._items("persistentvolumes") if it["spec"].get("csi", {}).get("driver") == driver
         ]
@@ -205,9 +205,9 @@ class Objects:
         return [f"{it['metadata']['namespace']}/{it['metadata']['name']}" for it in pods if claims & set(_claims(it))]
 
     def instances(self, definitions: list[str], *, ours_too: bool = True) -> list[str]:
-        """Objects of defined kinds (KIND NAMESPACE/NAME) but those that their controller makes by itself.
+        """Returns objects of these definitions (KIND NAMESPACE/NAME), without objects that their controller creates.
 
-        Those that are being deleted are given time to go.
+        Waits for objects under deletion.
         """
         made = self._self_made(definitions) if definitions else {}
         end = time.monotonic() + ENDING_S
@@ -221,7 +221,7 @@ class Objects:
         return []
 
     def _self_made(self, definitions: list[str]) -> dict[str, list[str]]:
-        """Definition -> the objects of it that its controller makes by itself; without those that are not there."""
+        """Returns definition -> the existing objects that its controller creates."""
         line = "{.metadata.name} {.spec.names.kind} {.metadata.annotations." + SELF_MADE + "}{'\\n'}"
         shown = "--output=jsonpath={range .items[*]}" + line + "{end}"
         # two names at least: kubectl answers one with the object itself, not with a list
@@ -248,10 +248,10 @@ class Objects:
             raise ObjectError(f"{words[0]} cannot be seen: {error}") from error
 
     def _release(self, what: dict[str, Any], namespace: str, name: str) -> None:
-        """Gives up every field that is ours: what is applied has none of them.
+        """Gives up all our fields of an object with an empty apply.
 
-        An apply makes a mapping of others null where only we have entries. Where the kind of the object does not
-        permit that, a patch takes these entries first.
+        An apply sets a foreign mapping to null if only we have entries in it. If the kind forbids this, a patch removes
+        the entries first.
         """
         where = {"namespace": namespace} if namespace else {}
         bare = {**what, "metadata": {"name": name, **where}}
@@ -286,7 +286,7 @@ class Objects:
         return ""
 
     def _left(self, namespace: str) -> list[str]:
-        """What anybody runs or keeps in a namespace; pods of what was deleted a moment ago are given time to end."""
+        """Returns the running pods and the data in a namespace. Waits for pods under deletion."""
         where = f"--namespace={namespace}"
         kinds = ["pods,persistentvolumeclaims", where]
         if not self._names(kinds):
@@ -322,9 +322,9 @@ class Objects:
         return self._kubectl.run(*where, "rollout", "status", f"--timeout={seconds}s", target)
 
     def _start_anew(self, where: list[str], target: str) -> None:
-        """Ends those pods of a rollout that crash again and again: what made them crash may be repaired by now.
+        """Deletes the crashing pods of a rollout, because the cause of their crashes may be repaired.
 
-        They would be started again after up to five minutes, and find a ConfigMap as it was a minute ago.
+        Without this, the kubelet restarts them after up to five minutes, with a ConfigMap that is up to one minute old.
         """
         try:
             labels = self._kubectl.get(*where, target)["spec"]["selector"]["matchLabels"]
@@ -340,7 +340,7 @@ class Objects:
 
 
 def _class(entry: dict[str, Any]) -> str:
-    """What never changes of a PriorityClass."""
+    """Returns the immutable fields of a PriorityClass."""
     return f"{entry['value']} {entry.get('preemptionPolicy', 'PreemptLowerPriority')}"
 
 
@@ -351,7 +351,7 @@ def _crashes(pod: dict[str, Any]) -> bool:
 
 
 def _claims(pod: dict[str, Any]) -> list[tuple[str, str]]:
-    """The claims that a pod holds mounted: namespace, name; none when it has ended."""
+    """Returns (namespace, name) of the claims that a pod mounts, or [] if it has ended."""
     if pod.get("status", {}).get("phase") in ("Succeeded", "Failed"):
         return []
     named = (it["persistentVolumeClaim"] for it in pod["spec"].get("volumes", ()) if "persistentVolumeClaim" in it)

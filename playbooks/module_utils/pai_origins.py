@@ -1,7 +1,7 @@
-"""What a machine had before the first change of ours: so that what is taken away later gives back what was there.
+"""The state of a machine before our first change, so that a removal restores it.
 
-Notes are kept only on machines that were first changed by a version that keeps them: of others it is not known what
-was the admin's, and what is not known to be ours stays.
+Origins exist only on machines that were first changed by a version with origins. Elsewhere the admin's state is
+unknown, and a removal keeps everything that is not known to be ours.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ ORIGINS = STATE_DIR + "/origins.json"
 
 
 def origins() -> Optional[dict[str, dict[str, Any]]]:
-    """Topic -> name -> what there was; None where no notes are kept.
+    """Returns topic -> name -> original state, or None without origins.
 
-    packages: name -> version. files: path -> copy of the old file, empty where there was none. sysctl: name -> value.
-    masked, stopped: unit -> True, of those that were so by us.
+    packages: name -> version. files: path -> copy of the old file, empty if there was none. sysctl: name -> value.
+    masked, stopped: unit -> True, for units that we changed.
     """
     try:
         with open(ORIGINS, encoding="utf-8") as handle:
@@ -41,7 +41,7 @@ def begin(packages: dict[str, str]) -> None:
 
 
 def note(topic: str, name: str, value: Any) -> None:
-    """Keeps what there was, the first time; does nothing where no notes are kept."""
+    """Stores the original state on the first call. Does nothing without origins."""
     found = origins()
     if found is not None and name not in found.setdefault(topic, {}):
         found[topic][name] = value

@@ -1,4 +1,4 @@
-"""Whose a managed file is and who may write beside it: root alone. Modules run as root."""
+"""Ownership of managed files: only root may write them and their folders. Modules run as root."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FILES = ("file", "merged")  # kinds of expectations on files that are root's
 
 
 def not_roots(path: str) -> str:
-    """A sentence where a file does not belong to root; empty where it does, or is not there."""
+    """Returns a sentence if root does not own an existing file, or ""."""
     try:
         info = os.stat(path)
     except OSError:
@@ -22,9 +22,9 @@ def not_roots(path: str) -> str:
 
 
 def open_folder(path: str) -> str:
-    """A sentence where another user than root could exchange the files of a folder.
+    """Returns a sentence if another user than root could replace files of a folder.
 
-    Its group may stay: distributions give /usr/local to one that has no members.
+    Its group is ignored: distributions give /usr/local to a group without members.
     """
     try:
         info = os.stat(path)
@@ -43,7 +43,7 @@ def folders(expectations: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def give_back(expectations: Iterable[dict[str, Any]], *, check: bool) -> list[str]:
-    """Makes files and folders root's again; the paths. check: only says which."""
+    """Gives files and folders to root and returns their paths. check: dry run."""
     changed = []
     for item in expectations:
         path = item.get("path", "")

@@ -23,7 +23,7 @@ Simulate = Callable[[Collection[str]], Optional[set[str]]]
 
 
 class PackagesError(Exception):
-    """apt did not do what it was asked; the text says why."""
+    """apt failed. The text says why."""
 
 
 def installed() -> dict[str, str]:
@@ -38,9 +38,9 @@ def installed() -> dict[str, str]:
 def removable(
     recorded: Iterable[str], there: Collection[str], before: Collection[str], simulate: Simulate
 ) -> list[str]:
-    """Those of the recorded packages that were not there before us, and that nothing else needs.
+    """Returns the recorded packages that we installed and no other package needs.
 
-    simulate: what apt would remove for a set of packages, these included; None where it refuses.
+    simulate: the removals of apt for a set of packages, including these. None if apt refuses.
     """
     wanted = [name for name in dict.fromkeys(recorded) if name in there and name not in before]
     gone = simulate(wanted) if wanted else set()
@@ -56,7 +56,7 @@ def removable(
 
 
 def simulated(packages: Collection[str]) -> Optional[set[str]]:
-    """What apt would remove for these, by its own word; None where it refuses."""
+    """Returns the removals that apt simulates for these packages, or None if apt refuses."""
     status, said = command([*APT, HELD_TOO, "--simulate", "remove", *sorted(packages)], QUESTION_S)
     return removed_in(said) if status == 0 else None
 
@@ -73,13 +73,13 @@ def removed_in(said: str) -> set[str]:
 
 
 def install(packages: Collection[str]) -> bool:
-    """Installs packages; whether that worked."""
+    """Installs packages and returns whether this succeeded."""
     words = [*QUIETLY, *APT, "install", "--no-install-recommends", *sorted(packages)]
     return command(words, REMOVAL_S)[0] == 0
 
 
 def remove(packages: Collection[str], *, purge: bool) -> None:
-    """Removes packages. purge: with their settings and what their maintainers count to them. Raises PackagesError."""
+    """Removes packages. purge: also their settings and data. Raises PackagesError."""
     if not packages:
         return
     verb = "purge" if purge else "remove"

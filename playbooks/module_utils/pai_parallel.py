@@ -11,7 +11,7 @@ Result = TypeVar("Result")
 
 
 def at_once(work: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
-    """`work` for every item, all at the same time; results in their order."""
+    """Runs `work` for all items in parallel and returns the results in order."""
     wanted = list(items)
     if not wanted:
         return []

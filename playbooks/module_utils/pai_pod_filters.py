@@ -14,14 +14,14 @@ CHAINS = ("KUBE-", "FLANNEL-", "CNI-")
 
 
 def pod_interfaces(links: list[dict[str, Any]]) -> list[str]:
-    """Names of the interfaces that a pod network makes on its node, from what ip says."""
+    """Returns the names of interfaces of a pod network, from the output of ip."""
     return [name for name in (link.get("ifname", "") for link in links) if INTERFACES.match(name)]
 
 
 def packet_filters() -> tuple[list[str] | None, list[str] | None]:
-    """nftables' tables and chains of kube-proxy, flannel and CNI plugins; None where only root may ask.
+    """Returns nftables tables and chains of kube-proxy, flannel, and CNI plugins, or None without root permissions.
 
-    Asked only where a filter is loaded already, as asking would load it.
+    Reads a filter only if it is loaded, because reading would load it.
     """
     tables: list[str] = []
     chains: list[str] = []

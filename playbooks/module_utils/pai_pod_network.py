@@ -1,7 +1,7 @@
-"""The configuration by which containerd connects pods: in a folder of ours, for the addresses of this very node.
+"""The pod network configuration of containerd: our own folder, for the addresses of this node.
 
-containerd generates none while any file lies in its folder, and takes whatever lies there: of podman, of an earlier
-cluster with other addresses. So the folder is ours alone, and the file is written from what the cluster says.
+containerd generates no configuration if its folder has any file, and loads every file there: of podman, of an earlier
+cluster with other addresses. So the folder is exclusively ours, with one file for the node's current pod CIDR.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def current() -> str:
 
 
 def present_cidr(text: str) -> str:
-    """The range in a configuration; empty where it has none."""
+    """Returns the pod CIDR in a configuration, or ""."""
     try:
         return str(json.loads(text)["plugins"][0]["ipam"]["ranges"][0][0]["subnet"])
     except (ValueError, KeyError, IndexError, TypeError):
@@ -52,7 +52,7 @@ def present_cidr(text: str) -> str:
 
 
 def expectation(text: str) -> dict[str, Any]:
-    """What pai_record keeps of the file."""
+    """Returns the expectation of the file for pai_record."""
     data = text.encode()
     return {"kind": "file", "path": CONFIGURATION, "sha256": sha256(data), "size": len(data), "mode": MODE}
 
@@ -71,9 +71,9 @@ def write(text: str) -> None:
 
 
 def asked_cidr(timeout_s: float) -> str:
-    """The node's range of addresses; the controller manager gives it to a new node after some seconds.
+    """Returns the pod CIDR of this node. The controller manager assigns it some seconds after the node joins.
 
-    Raises KubectlError when the cluster does not say it in time.
+    Raises KubectlError on a timeout.
     """
     name, kubectl = node_name(), Kubectl(KUBELET_CONF)
     deadline = time.monotonic() + timeout_s

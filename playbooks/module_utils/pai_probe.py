@@ -1,7 +1,7 @@
-"""How evidence is gathered on a machine: each probe on its own, bounded in time, never a word that changes anything.
+"""Collects evidence on a machine: independent, read-only probes with a time limit.
 
-A probe is a function that returns plain values. One that fails or does not answer in time costs nothing but its own
-evidence: why it is missing is noted under its name.
+A probe is a function that returns plain values. A failed or late probe loses only its own evidence, and the cause is
+recorded under its name.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Probe = Callable[[], Any]
 
 
 def gather(probes: Mapping[str, Probe], timeout: float) -> tuple[dict[str, Any], dict[str, str]]:
-    """Runs all probes at once; what each returned, and why the others returned nothing.
+    """Runs all probes in parallel. Returns their results, and the causes of failed probes.
 
     timeout: seconds for all of them together.
     """
@@ -56,12 +56,12 @@ def number(text: str) -> int | None:
 
 
 def found_program(name: str) -> str:
-    """Where a program is; empty when it is not installed."""
+    """Returns the path of a program, or "" if it is not installed."""
     return shutil.which(name, path=program_path()) or ""
 
 
 def names_in(folder: str) -> list[str]:
-    """Entries of a folder, sorted; none when it cannot be read."""
+    """Returns the sorted entries of a folder, or [] if it is unreadable."""
     try:
         return sorted(os.listdir(folder))
     except OSError:

@@ -1,4 +1,4 @@
-"""What apt says of a machine's package sources, as an installation will meet it; nothing of the machine changes."""
+"""The state of the package sources for an installation, as apt reports it. Read-only."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ Acquire::https::Timeout "5";
 
 
 def refused_sources(further: str = "", lists: str = LISTS) -> list[str]:
-    """apt's errors about its sources, of which each ends an update: no release file, no signature, two keys ...
+    """Returns errors of apt about its sources that end an update: no release file, no signature, conflicting keys.
 
-    A server that does not answer is a warning to apt, which then goes on with what it had. further: lines of
-    configuration. Raises OSError where apt gives no answer.
+    An unreachable server is only a warning: apt continues with the old lists. further: configuration lines. Raises
+    OSError if apt fails.
     """
     folder = tempfile.mkdtemp(prefix="pai-apt-")
     try:

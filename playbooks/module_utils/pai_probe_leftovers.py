@@ -1,4 +1,4 @@
-"""Evidence of what a node leaves behind: network interfaces, folders and packet filters of its pods."""
+"""Evidence of the remains of a node: network interfaces, folders, and packet filters of its pods."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ FOLDERS = ("/var/lib/cni/networks", "/etc/kubernetes/pki", "/var/lib/kubelet/pod
 
 
 def leftovers() -> dict[str, Any]:
-    """interfaces: of pods; folders: those that are not empty; tables, chains: of the kernel's packet filters.
+    """Returns interfaces of pods, non-empty folders, and tables and chains of packet filters.
 
-    tables and chains are None where only root may ask.
+    tables and chains are None without root permissions.
     """
     status, said = command(["ip", "-json", "link", "show"])
     if status != 0:

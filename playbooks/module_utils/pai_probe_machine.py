@@ -44,7 +44,7 @@ ZRAM_UNITS = ("zramswap.service", "zram-config.service", "armbian-zram-config.se
 
 
 def identity() -> dict[str, Any]:
-    """Names and ids; container: what systemd-detect-virt calls it, empty on a machine of its own."""
+    """Returns names and ids. container: name from systemd-detect-virt, empty on a physical or virtual machine."""
     container = command(["systemd-detect-virt", "--container"])
     return {
         "hostname": platform.node(),
@@ -87,7 +87,7 @@ def hardware() -> dict[str, Any]:
 
 
 def secure_boot(sys: str = "/sys") -> bool:
-    """Whether the firmware lets the kernel load signed modules alone: what `mokutil --sb-state` says."""
+    """Returns whether the kernel loads only signed modules, as `mokutil --sb-state` reports."""
     value = read_bytes(sys + "/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c")
     return len(value) == 5 and value[4] == 1
 
@@ -109,7 +109,7 @@ def headers() -> str:
 
 
 def read_bytes(path: str) -> bytes:
-    """A file's bytes; none where it cannot be read."""
+    """Returns the bytes of a file, or b"" if it is unreadable."""
     try:
         with open(path, "rb") as handle:
             return handle.read()
@@ -167,7 +167,7 @@ def existing(path: str) -> str:
 
 
 def swap() -> dict[str, Any]:
-    """What swaps now, and what would bring swap back at the next boot."""
+    """Returns active swap, and the entries that activate swap at the next boot."""
     fstab = [line.strip() for line in read("/etc/fstab").splitlines()]
     listed = command(["systemctl", "list-units", "--all", "--plain", "--no-legend", "--type=swap"])[1]
     units = [line.split()[0] for line in listed.splitlines() if line.strip() and " masked " not in line]
@@ -194,7 +194,7 @@ def timekeeping() -> dict[str, Any]:
 
 
 def kernel_synchronised() -> bool | None:
-    """Whether the kernel believes its clock; None when it does not say. Asking timedatectl would start a service."""
+    """Returns whether the kernel's clock is synchronised, or None if unknown. timedatectl would start a service."""
     record = ctypes.create_string_buffer(512)  # struct timex, all zero: only asks
     if ctypes.sizeof(ctypes.c_long) != 8 or ctypes.CDLL(None).adjtimex(record) < 0:
         return None
@@ -203,7 +203,7 @@ def kernel_synchronised() -> bool | None:
 
 
 def kernel_modules(wanted: list[str]) -> dict[str, Any]:
-    """Of the wanted modules: those that are there (loaded, built in or loadable), and the others."""
+    """Splits the wanted kernel modules into available (loaded, built in, or loadable) and missing."""
     folder = f"/lib/modules/{platform.release()}"
     texts = read(folder + "/modules.dep", 1 << 26) + "\n" + read(folder + "/modules.builtin")
     known = {os.path.basename(name).replace("-", "_") for name in re.findall(r"^(\S+?)\.ko", texts, re.MULTILINE)}
@@ -242,9 +242,9 @@ def devices() -> dict[str, Any]:
 
 
 def docker_program(*, running: bool, proc: str = "/proc") -> dict[str, Any]:
-    """The daemon's program, of the one that runs if one does, and the package that it belongs to.
+    """Returns the path of the daemon, preferably of the running process, and its package.
 
-    program: empty when there is none. package: empty when it belongs to none, None when dpkg does not say.
+    program: empty if not installed. package: empty for no package, None if dpkg fails.
     """
     program = (main_program("docker", proc) if running else "") or found_program("dockerd")
     if not program:
@@ -255,9 +255,9 @@ def docker_program(*, running: bool, proc: str = "/proc") -> dict[str, Any]:
 
 
 def main_program(unit: str, proc: str) -> str:
-    """The program file of a unit's main process; empty when it does not run, or only root may see.
+    """Returns the program file of a unit's main process, or "" if it does not run or needs root permissions.
 
-    Not of any process with its name: a container may have a daemon of its own.
+    Other processes of this name are ignored, because a container may have its own daemon.
     """
     number_of_process = command(["systemctl", "show", unit, "--property=MainPID"])[1].strip().partition("=")[2]
     try:
@@ -267,7 +267,7 @@ def main_program(unit: str, proc: str) -> str:
 
 
 def docker() -> dict[str, Any]:
-    """Docker as it is; it is asked only where it runs, as asking would start it."""
+    """Returns the state of Docker. A stopped Docker gets no requests, because they would start it."""
     text = read("/etc/docker/daemon.json")
     found: dict[str, Any] = {"running": bool(active_units(["docker"])), "snap": os.path.isdir("/snap/docker")}
     found.update(docker_program(running=found["running"]))
@@ -293,9 +293,9 @@ def docker() -> dict[str, Any]:
 
 
 def own_parents(data_root: str) -> dict[str, str]:
-    """Container -> the parent of its control group, of containers that were made with one that is no slice of systemd.
+    """Returns container -> parent of its control group, if that parent is no systemd slice.
 
-    From Docker's files, which root alone may read.
+    Needs root permissions to read Docker's files.
     """
     found = {}
     for path in sorted(glob.glob(f"{data_root}/containers/*/hostconfig.json")) if data_root else []:
@@ -309,10 +309,11 @@ def own_parents(data_root: str) -> dict[str, str]:
 
 
 def containerd(path: str = "/etc/containerd/config.toml") -> dict[str, Any]:
-    """A containerd that is there. config: why its file cannot be used; tasks: namespace -> how many containers run.
+    """Returns the state of an installed containerd. config: problem of its file. tasks: namespace -> running
+    containers.
 
-    old_shims: how many containers containerd 2 cannot take over.
-    Docker's and Kubernetes' own namespaces are left out: they are judged elsewhere.
+    old_shims: number of containers that containerd 2 cannot adopt. Namespaces of Docker and Kubernetes are omitted,
+    because other checks cover them.
     """
     running = bool(active_units(["containerd"]))
     found: dict[str, Any] = {"running": running, "config": toml_problem(path), "tasks": {}, "old_shims": old_shims()}
@@ -325,7 +326,7 @@ def containerd(path: str = "/etc/containerd/config.toml") -> dict[str, Any]:
 
 
 def toml_problem(path: str) -> str:
-    """Why the file cannot be used as TOML; empty when it can, is not there, or this Python cannot tell."""
+    """Returns the TOML error in a file, or "" if it is valid, missing, or this Python has no parser."""
     try:
         with open(path, encoding="utf-8") as handle:
             text = handle.read()
@@ -341,7 +342,7 @@ def toml_problem(path: str) -> str:
 
 
 def kubernetes() -> dict[str, Any]:
-    """What a cluster left here, ours or another one. marker: what pai-install last did, empty when nothing."""
+    """Returns traces of any cluster. marker: last operation of pai-install, or ""."""
     marker = read(STATE_DIR + "/kubeadm.json")
     try:
         parsed = json.loads(marker) if marker else {}
@@ -378,7 +379,7 @@ def write_latency(folder: str, seconds: float) -> dict[str, Any]:
 
 
 def timed_writes(folder: str, seconds: float) -> list[float]:
-    """How many milliseconds each of up to 200 writes takes; at least one is made, none is begun after `seconds`."""
+    """Returns the durations in milliseconds of 1 to 200 writes. No write starts after `seconds`."""
     took: list[float] = []
     descriptor = os.open(folder, os.O_TMPFILE | os.O_WRONLY, 0o600)
     try:

@@ -36,7 +36,7 @@ def interfaces() -> list[dict[str, Any]]:
 
 
 def interface(entry: dict[str, Any]) -> dict[str, Any]:
-    """One interface, from what ip says of it."""
+    """Parses one interface from the output of ip."""
     return {
         "name": entry.get("ifname", ""),
         "mac": entry.get("address", ""),
@@ -113,9 +113,9 @@ def program(process: str) -> str:
 
 
 def names(kubelet_file: str) -> dict[str, Any]:
-    """Resolvers of the machine and, where systemd-resolved runs, of the file that it keeps for others.
+    """Returns resolvers of the machine and, with systemd-resolved, of its upstream file.
 
-    kubelet_file: the file that the site gives to the kubelet; empty: kubeadm chooses.
+    kubelet_file: resolv.conf of the kubelet from the site. Empty: kubeadm chooses.
     """
     files = [path for path in (RESOLV_CONF, RESOLVED_CONF, kubelet_file) if path]
     return {
@@ -130,7 +130,7 @@ def nameservers(path: str) -> list[str]:
 
 
 def firewall() -> dict[str, Any]:
-    """What filters what comes in: ufw, firewalld, chains of the kernel that drop by default."""
+    """Returns the filters of incoming packets: ufw, firewalld, kernel chains with policy drop."""
     return {
         "ufw": bool(re.search(r"^ENABLED=yes", read("/etc/ufw/ufw.conf"), re.MULTILINE)),
         "firewalld": bool(active_units(["firewalld"])),
@@ -139,9 +139,9 @@ def firewall() -> dict[str, Any]:
 
 
 def kernel_chains() -> list[str] | None:
-    """The kernel's chains for incoming packets that drop by default; None where only root may ask.
+    """Returns kernel chains for incoming packets with policy drop, or None without root permissions.
 
-    Asked only where a filter is loaded already, as asking would load it.
+    Reads a filter only if it is loaded, because reading would load it.
     """
     chains = []
     if os.path.isdir("/sys/module/nf_tables"):
@@ -194,7 +194,7 @@ def package_sources() -> dict[str, str]:
 
 
 def server_of(url: str) -> list[str]:
-    """HOST:PORT of a URL, as a list of one; none when it has no host."""
+    """Returns [HOST:PORT] of a URL, or [] without a host."""
     found = re.match(r"(https?)://(?:[^/@]*@)?([^/:\s]+)(?::(\d+))?", url)
     if not found:
         return []
@@ -208,7 +208,7 @@ def split(server: str) -> tuple[str, int]:
 
 
 def connect_problem(host: str, port: int) -> str:
-    """Why a TCP connection cannot be made; empty when it can."""
+    """Returns why a TCP connection fails, or ""."""
     try:
         socket.create_connection((host, port), timeout=CONNECT_TIMEOUT).close()
     except OSError as error:
@@ -222,9 +222,9 @@ def servers(addresses: list[str]) -> dict[str, str]:
 
 
 def peers(wanted: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """What answers on other machines: for each {name, address, source, mtu, tcp: [ports]} its ports and packet sizes.
+    """Probes ports and packet sizes of other machines, for each {name, address, source, mtu, tcp: [ports]}.
 
-    A refused connection is an answer: the packets got there and back.
+    A refused connection is a success: packets reached the machine and returned.
     """
     return dict(at_once(lambda peer: (peer["name"], peer_answers(peer)), wanted))
 

@@ -1,8 +1,8 @@
-"""Project quotas of xfs and ext4: what a folder with all that is in it may take of its disk.
+"""Project quotas of xfs and ext4: disk space limits of folders.
 
-Both answer the same calls of the kernel (linux/fs.h, linux/dqblk_xfs.h), so the tools of neither are needed:
-FS_IOC_FSSETXATTR gives a folder a project, which all that is made in it inherits; quotactl_fd (Linux 5.14) gives a
-project its limit. The limit comes last: a folder whose project has one is done.
+Both support the same system calls (linux/fs.h, linux/dqblk_xfs.h), so no tools are needed. FS_IOC_FSSETXATTR gives a
+folder a project, which new files in it inherit. quotactl_fd (Linux 5.14) gives a project its limit. The limit comes
+last: a folder is done if its project has a limit.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Folder(NamedTuple):
 
 
 class Step(NamedTuple):
-    """What a folder gets. joins: the project is given to all that is in it, first."""
+    """A change of a folder. joins: first give the project to all its contents."""
 
     path: str
     project: int
@@ -60,7 +60,7 @@ class Step(NamedTuple):
 
 
 def missing(folders: Iterable[Folder]) -> list[Step]:
-    """What is still to be done, in order. A project that two folders have counts as the first one's."""
+    """Returns the pending steps in order. A project of two folders belongs to the first one."""
     seen = list(folders)
     taken = {folder.project for folder in seen}
     owned: set[int] = set()
@@ -78,7 +78,7 @@ def missing(folders: Iterable[Folder]) -> list[Step]:
 
 
 def looked_at(path: str, size: int, each: bool) -> list[Folder]:
-    """A folder with the limit that it shall have; with `each` the folders in it, with a limit each. Raises OSError."""
+    """Returns a folder with its desired limit, or with `each` one entry per subfolder. Raises OSError."""
     if not os.path.isdir(path):
         return []  # not made yet
     names = sorted(entry.name for entry in os.scandir(path) if entry.is_dir(follow_symlinks=False)) if each else [""]
@@ -91,7 +91,7 @@ def rounded(size: int) -> int:
 
 
 def problem(item: dict[str, Any]) -> str:
-    """How an expectation of the kind `quota` (path, size, each) does not hold; empty where it does."""
+    """Returns why a `quota` expectation (path, size, each) is violated, or ""."""
     if not kept(item["path"]):
         return NONE_KEPT.format(path=item["path"])
     steps = missing(looked_at(item["path"], item["size"], item["each"]))
@@ -133,7 +133,7 @@ def _folder(path: str, wanted: int) -> Folder:
 
 @contextmanager
 def _opened(path: str, folder: int | None = None) -> Iterator[int]:
-    """A descriptor, never of what a symbolic link leads to."""
+    """Yields a file descriptor. Symbolic links are not followed."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
     try:
         yield descriptor
@@ -142,7 +142,7 @@ def _opened(path: str, folder: int | None = None) -> Iterator[int]:
 
 
 def _join(path: str, number: int) -> None:
-    """Gives a folder and all that is in it a project; what others make in it meanwhile inherits it."""
+    """Gives a folder and its contents a project. Files that others create meanwhile inherit it."""
     with _opened(path) as top:
         device = os.fstat(top).st_dev
         _set_project(top, number)
@@ -153,7 +153,7 @@ def _join(path: str, number: int) -> None:
 
 
 def _joined(folder: int, name: str, number: int, device: int) -> bool:
-    """Gives the project to a file or folder; whether it is one, of this file system."""
+    """Gives the project to a file or folder. Returns whether it is one, on this file system."""
     try:
         seen = os.stat(name, dir_fd=folder, follow_symlinks=False)
         if seen.st_dev != device or not (stat.S_ISDIR(seen.st_mode) or stat.S_ISREG(seen.st_mode)):
@@ -189,7 +189,7 @@ def _set_project(descriptor: int, number: int) -> None:
 
 
 def _limit(descriptor: int, number: int) -> int:
-    """In bytes; 0: as much as there is."""
+    """Returns the limit in bytes. 0: unlimited."""
     answer = ctypes.create_string_buffer(_QUOTA_SIZE)
     try:
         _quotactl(descriptor, _GET_QUOTA, number, answer)

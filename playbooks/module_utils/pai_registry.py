@@ -1,4 +1,4 @@
-"""What a machine really asks for an image: the first entry of its hosts.toml, and requests to it. Python 3.9."""
+"""Requests to the registry that a machine uses for an image: the first entry of its hosts.toml. Python 3.9."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LARGEST_DOCUMENT = 4 << 20
 
 
 class RegistryError(Exception):
-    """A registry cannot be used; the text says why, in words for the admin."""
+    """A registry is unusable. The text explains the cause to the admin."""
 
 
 class WithoutTlsError(RegistryError):
@@ -43,9 +43,9 @@ class LoginWantedError(RegistryError):
 
 
 class Endpoint(NamedTuple):
-    """Where an upstream's images are asked for. ca: files; none: the system's. authorization: a header, or empty.
+    """The endpoint for images of an upstream. ca: files, empty for the system's. authorization: header or "".
 
-    whole: whether the URL itself takes the place of /v2 (containerd's override_path).
+    whole: the URL replaces /v2 (containerd's override_path).
     """
 
     url: str
@@ -91,7 +91,7 @@ def parse_image(text: str) -> Image:
 
 
 def _tables(text: str) -> Iterator[tuple[str, str, Any]]:
-    """(table, key, value) of the lines that role registry_client writes; others are passed over."""
+    """Yields (table, key, value) of the lines that role registry_client writes. Other lines are skipped."""
     table = ""
     for line in map(str.strip, text.splitlines()):
         if line.startswith("["):
@@ -125,7 +125,7 @@ def endpoint(upstream: str, folder: str = HOSTS_DIR) -> Endpoint:
 
 
 def trust(files: tuple[str, ...]) -> ssl.SSLContext:
-    """TLS that trusts the system's authorities and these files. Raises RegistryError for one that is unusable."""
+    """Returns a TLS context with the system's authorities and these files. Raises RegistryError for an invalid file."""
     context = ssl.create_default_context()
     for path in files:
         try:
@@ -136,14 +136,14 @@ def trust(files: tuple[str, ...]) -> ssl.SSLContext:
 
 
 def only_these(authorities: str) -> ssl.SSLContext:
-    """TLS that trusts these authorities (PEM) and no others. Raises ssl.SSLError or ValueError for what is none."""
+    """Returns a TLS context with only these authorities (PEM). Raises ssl.SSLError or ValueError for invalid ones."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.load_verify_locations(cadata=authorities)
     return context
 
 
 class Client:
-    """Requests to one endpoint on behalf of an upstream. context: TLS, where it is not what the endpoint says."""
+    """Requests to one endpoint on behalf of an upstream. context: TLS context, by default of the endpoint."""
 
     def __init__(self, place: Endpoint, upstream: str, context: Optional[ssl.SSLContext] = None) -> None:
         self.place = place
@@ -171,9 +171,9 @@ class Client:
         return answer  # type: ignore[no-any-return]  # urllib types it as Any
 
     def ping(self) -> None:
-        """Raises RegistryError unless a registry answers and takes the machine's login.
+        """Raises RegistryError unless a registry responds and accepts the machine's credentials.
 
-        One that hands out tokens to everyone asks for one here, too: it is reached.
+        Also requests a token from registries with anonymous tokens.
         """
         try:
             with self.open("/v2/") as answer:
@@ -194,7 +194,7 @@ class Client:
         return found
 
     def drain(self, path: str) -> int:
-        """Reads a blob to its end, keeps nothing; its size in bytes."""
+        """Reads and discards a blob. Returns its size in bytes."""
         size = 0
         try:
             with self.open(path) as answer:
@@ -206,7 +206,7 @@ class Client:
 
 
 def pull_through(client: Client, image: Image, architecture: str) -> int:
-    """Reads an image for one architecture through the endpoint, so that a cache has it; bytes read."""
+    """Reads an image for one architecture through the endpoint, which fills a cache. Returns the number of bytes."""
     manifest = client.document(f"/v2/{image.repository}/manifests/{image.tag}", (*INDEXES, *MANIFESTS))
     if "manifests" in manifest:
         chosen = _for_architecture(manifest["manifests"], architecture)

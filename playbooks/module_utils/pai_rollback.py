@@ -12,7 +12,7 @@ LINES = 25
 
 
 def roll_back(copies: Mapping[str, str]) -> list[str]:
-    """Restores files from their copies; an empty copy means there was no file. The paths, sorted."""
+    """Restores files from their copies and returns the sorted paths. An empty copy deletes the file."""
     for path, copy in copies.items():
         if copy:
             shutil.copy2(copy, path)

@@ -13,7 +13,7 @@ CONFIG = "/root/.kube/config"
 
 
 def root_kubectl_problem() -> str:
-    """Why root's kubectl finds no cluster; empty when it has a kubeconfig, whoever made it."""
+    """Returns why root's kubectl finds no cluster, or "" if it has a kubeconfig of any origin."""
     return "" if os.path.lexists(CONFIG) else f"{CONFIG} is missing"
 
 

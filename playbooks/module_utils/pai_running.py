@@ -1,4 +1,4 @@
-"""What runs on a machine that an installation would restart or stop: services and Docker's containers."""
+"""Services and Docker containers that an installation would restart or stop."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def services(names: list[str]) -> list[str]:
 
 
 def docker() -> dict[str, Any]:
-    """version: of dockerd, empty without one; containers: how many run; data_root, log_driver: as daemon.json says.
+    """Returns version (of dockerd, or ""), containers (number of running ones), data_root, and log_driver (of
+    daemon.json).
 
-    own_images: whether daemon.json keeps images out of containerd. repository: the file of apt's sources that names
-    Docker's own repository; empty where none does.
+    own_images: daemon.json stores images outside containerd. repository: apt source file of Docker's repository, or "".
     """
     settings = daemon_settings()
     features = settings.get("features")
@@ -61,14 +61,14 @@ def docker_repository(apt: str = "/etc/apt") -> str:
 
 
 def docker_version() -> str:
-    """The version that the installed dockerd states, e.g. 20.10.24; empty where there is none, or it does not start."""
+    """Returns the version of the installed dockerd, such as 20.10.24, or "" if it is missing or does not start."""
     said = command(["dockerd", "--version"], timeout_s=10)[1]
     found = re.search(r"version (\d+(?:\.\d+)*)", said)
     return found.group(1) if found else ""
 
 
 def daemon_settings() -> dict[str, Any]:
-    """daemon.json as an object; empty when there is none or it cannot be read."""
+    """Returns daemon.json as an object, or {} if it is missing or unreadable."""
     try:
         with open(DAEMON_JSON, encoding="utf-8") as handle:
             settings = json.load(handle)

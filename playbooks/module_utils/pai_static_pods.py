@@ -25,7 +25,7 @@ def until(holds: Callable[[], bool], timeout_s: float) -> bool:
 
 
 def wait_for_restart(manifests: list[str], since: float, timeout_s: float = 60) -> None:
-    """Waits until the programs of these static pods have restarted; until then the old ones still answer."""
+    """Waits until the programs of these static pods have restarted, because the old ones respond until then."""
     names = [name[: -len(".yaml")] for name in manifests]
     until(lambda: all(youngest_start(name) >= since - 1 for name in names), timeout_s)
 
@@ -58,7 +58,7 @@ def restart_static_pod(name: str, timeout_s: float = 60) -> None:
 
 
 def youngest_start(program: str, proc: str = "/proc") -> float:
-    """When the youngest process of that name started, in seconds since the epoch; 0 when there is none."""
+    """Returns the start time of the youngest process of that name in seconds since the epoch, or 0."""
     with open(proc + "/uptime", encoding="utf-8") as handle:
         booted = time.time() - float(handle.read().split()[0])
     ticks = os.sysconf("SC_CLK_TCK")

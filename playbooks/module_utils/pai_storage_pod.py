@@ -1,4 +1,4 @@
-"""The pod that tries a storage on one worker: its object, its script, and what it said."""
+"""The pod that tests a storage on one worker: its object, its script, and the parser of its output."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ echo "others=$others" >"$SAY"
 
 
 class Grant(NamedTuple):
-    """A storage where a group may mount it. machine: the only one that has it; empty: every machine mounts it."""
+    """A storage in a group's namespace. machine: the only machine with it. Empty: all machines mount it."""
 
     storage: str
     namespace: str
@@ -98,13 +98,15 @@ class How(NamedTuple):
 
 
 def trials(grants: list[Grant], workers: list[str], run: str) -> list[Trial]:
-    """Every grant on every worker that can have it; names count, since those of nodes may be too long."""
+    """Returns a trial of each grant on each possible worker. Pods have numbered names, because node names may be too
+    long.
+    """
     pairs = [(grant, worker) for grant in grants for worker in workers if grant.machine in ("", worker)]
     return [Trial(grant, worker, f"storage-test-{run}-{number}") for number, (grant, worker) in enumerate(pairs)]
 
 
 def pod(trial: Trial, how: How) -> dict[str, Any]:
-    """The pod. The scheduler has no say in it; it ends by itself when its time is over."""
+    """Returns the pod of a trial. It bypasses the scheduler and ends automatically at its deadline."""
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -155,6 +157,6 @@ def container(name: str, script: str, trial: Trial, how: How, user: int) -> dict
 
 
 def said(text: str) -> dict[str, str]:
-    """KEY=VALUE lines; the last value of each key."""
+    """Parses KEY=VALUE lines. The last value of a key wins."""
     pairs = [line.partition("=") for line in text.splitlines() if "=" in line]
     return {key.strip(): value.strip() for key, _, value in pairs}

@@ -1,4 +1,4 @@
-"""What a storage test found: the pods, events, nodes and claims of the API -> findings. Pure."""
+"""Findings of a storage test, from pods, events, nodes, and claims of the API. Pure."""
 
 from __future__ import annotations
 
@@ -96,12 +96,12 @@ MEANINGS = (
 
 
 def meaning(words: str) -> tuple[str, str]:
-    """What an error means, and what to do; empty texts where it is not known."""
+    """Returns meaning and remedy of an error, or empty texts if it is unknown."""
     return next(((why, remedy) for pattern, why, remedy in MEANINGS if re.search(pattern, words, re.I)), ("", ""))
 
 
 def claim_problem(grant: Grant, claims: dict[tuple[str, str], Pod]) -> Finding | None:
-    """The verdict on a claim that no pod can mount; None where it is bound."""
+    """Returns the finding for an unbound claim, or None if it is bound."""
     claim = claims.get((grant.namespace, grant.claim))
     where = f"{grant.storage}: PVC {grant.namespace}/{grant.claim}"
     if claim is None:
@@ -117,7 +117,7 @@ def claim_problem(grant: Grant, claims: dict[tuple[str, str], Pod]) -> Finding |
 
 
 def node_problem(trial: Trial, nodes: dict[str, Pod]) -> Finding | None:
-    """The verdict on a worker that cannot be asked; None where it is a Ready node."""
+    """Returns the finding for an unavailable worker, or None if it is Ready."""
     node = nodes.get(trial.worker)
     if node is None:
         return unasked(trial, "not a node of the cluster", "pai-install apply")
@@ -135,7 +135,7 @@ def unasked(trial: Trial, why: str, remedy: str, value: str = "") -> Finding:
 
 
 def ended(pod: Pod, events: list[str], age_s: float) -> bool:
-    """Whether there is nothing to wait for. events: what the kubelet said of it; age_s: seconds since it was made."""
+    """Returns whether the result of a pod is final. events: messages of the kubelet. age_s: age of the pod in s."""
     if text(child(pod, "status").get("phase")) in ENDED:
         return True
     hopeless = waiting(pod)[0] in NO_IMAGE or any(not WAITS.search(line) for line in events)
@@ -143,7 +143,7 @@ def ended(pod: Pod, events: list[str], age_s: float) -> bool:
 
 
 def waiting(pod: Pod) -> tuple[str, str]:
-    """Reason and message of the first container that waits for more than its turn; empty where there is none."""
+    """Returns reason and message of the first container with a problem while it waits, or empty texts."""
     states = [child(row, "state", "waiting") for row in rows(child(pod, "status").get("containerStatuses"))]
     told = [(text(state.get("reason")), text(state.get("message"))) for state in states]
     return next((entry for entry in told if entry[0] not in ("", "ContainerCreating", "PodInitializing")), ("", ""))
@@ -156,7 +156,7 @@ def started(pod: Pod) -> bool:
 
 
 def mount_events(events: list[Pod]) -> dict[tuple[str, str], list[str]]:
-    """(namespace, pod) -> what the kubelet said of its volumes, the newest last."""
+    """Returns (namespace, pod) -> messages of the kubelet about its volumes, newest last."""
     found: dict[tuple[str, str], list[str]] = {}
     for event in sorted(events, key=lambda row: text(row.get("lastTimestamp"))):
         if text(event.get("reason")) in MOUNT_REASONS:
@@ -177,7 +177,9 @@ def judge(trial: Trial, pod: Pod | None, events: list[str], log: str, waited_s: 
 
 
 def pod_problem(trial: Trial, pod: Pod) -> Finding | None:
-    """No verdict where something else than the storage keeps the pod from starting; None where nothing does."""
+    """Returns the finding for a pod that cannot start. It has no verdict if the storage is not the cause. None without
+    a problem.
+    """
     status, describe = child(pod, "status"), f"kubectl describe node {trial.worker}"
     if waiting(pod)[0] in NO_IMAGE:
         why = "the worker does not get the image of the test pod"
@@ -219,7 +221,7 @@ STEPS = {
 
 
 def judge_use(trial: Trial, told: dict[str, str], waited_s: float) -> Finding:
-    """The verdict on a storage that is mounted, by what the pod said."""
+    """Returns the finding for a mounted storage, from the output of the pod."""
     name, step = trial.grant.storage, STEPS.get(told["step"], told["step"])
     if told["step"] != "done" and "error" not in told:
         message = f"{name} is mounted, and hangs: {step} did not end within {waited_s:.0f} s"
@@ -242,7 +244,7 @@ def judge_use(trial: Trial, told: dict[str, str], waited_s: float) -> Finding:
 
 
 def read_only(trial: Trial, told: dict[str, str]) -> Finding:
-    """The verdict on one that no one may write to."""
+    """Returns the finding for a read-only storage."""
     name = trial.grant.storage
     if told.get("wrote") == "yes":
         remedy = "let the server export it read-only; what was written is removed again"
@@ -252,7 +254,7 @@ def read_only(trial: Trial, told: dict[str, str]) -> Finding:
 
 
 def used(trial: Trial, told: dict[str, str]) -> Finding:
-    """The verdict on one that was written to and read back."""
+    """Returns the finding for a storage after writing and reading."""
     memory = " from the worker's memory" if told.get("from") == "memory" else ""
     rates = f"write {rate(told, 'write')} MB/s, read {rate(told, 'read')} MB/s{memory}"
     message = f"{trial.grant.storage}: mounts, writes, reads back the same"
@@ -273,7 +275,7 @@ def rate(told: dict[str, str], what: str) -> str:
 
 
 def _words(pod: Pod) -> dict[str, str]:
-    """What its containers left when they ended."""
+    """Returns the termination messages of the containers."""
     states = [child(row, "state", "terminated") for row in rows(child(pod, "status").get("containerStatuses"))]
     return said("\n".join(text(state.get("message")) for state in states))
 
@@ -285,5 +287,5 @@ def _end(pod: Pod) -> str:
 
 
 def _short(words: str) -> str:
-    """The end of it, where programs say what went wrong."""
+    """Returns the end of a message, which usually contains the error."""
     return " ".join(words.split())[-400:]

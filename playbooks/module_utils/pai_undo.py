@@ -1,6 +1,6 @@
-"""Takes back what records of roles list: files, blocks, what was merged, lines that were commented out.
+"""Reverts the records of roles: files, blocks, merged JSON, commented lines.
 
-Each call says what it does, and does it unless it is only asked. Done twice, it does nothing the second time.
+Each call reports an action, and performs it unless this is a dry run. All actions are idempotent.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Item = Mapping[str, Any]
 
 
 class Undo:
-    """Takes back expectations. check: only says what it would do; files: path -> copy of before (pai_origins)."""
+    """Reverts expectations. check: dry run. files: path -> copy of the original (pai_origins)."""
 
     def __init__(self, files: Mapping[str, str], *, check: bool) -> None:
         self.files = files
@@ -49,7 +49,7 @@ class Undo:
         self.changed: set[str] = set()
 
     def act(self, what: str) -> bool:
-        """Notes an action; whether it is really to be done."""
+        """Records an action and returns whether to perform it."""
         self.actions.append(what)
         return not self.check
 
@@ -82,7 +82,7 @@ class Undo:
             self.file(item)
 
     def block(self, item: Item) -> None:
-        """The block between our marker lines; a file that was not there before goes when nothing else is in it."""
+        """Removes the block between our markers, and a file that we created if it is empty afterwards."""
         text = _text(item["path"])
         if text is None or read_block(text, item["marker"]) is None:
             return
@@ -95,7 +95,7 @@ class Undo:
             self.rewrite(item["path"], PUT_ASIDE.sub("", text), "what pai-install put out of use")
 
     def merged(self, item: Item) -> None:
-        """What an owner merged into a JSON object, but for words that another owner still names."""
+        """Removes the patch of an owner from a JSON object, except keys of other owners."""
         path, owner = item["path"], item["owner"]
         current, gone = read_object(path), kept_patch(path, owner)
         if current is not None and gone:
@@ -110,7 +110,7 @@ class Undo:
                 os.unlink(patch_path(path, owner))
 
     def rewrite(self, path: str, text: str, what: str) -> None:
-        """The file without something of ours; gone where it would be empty and was not there before."""
+        """Writes a file without our content, or deletes a file that we created if it is empty afterwards."""
         self.changed.add(path)
         empty = not text.strip() or text.strip() == "{}"
         if empty and self.files.get(path) == "":
@@ -140,7 +140,9 @@ class Undo:
             folder = os.path.dirname(folder)
 
     def copies(self, paths: Iterable[str]) -> None:
-        """Removes copies of files that are as they were or went with a package; of a known file, later ones too."""
+        """Deletes copies of files that are unchanged or were removed with a package, including later copies of a known
+        file.
+        """
         for path in dict.fromkeys([*paths, *self.files]):
             for copy in sorted(glob.glob(glob.escape(path) + "*.pai-backup")):
                 if (path in self.files or _text(path) in (None, _text(copy))) and self.act(f"removed {copy}"):

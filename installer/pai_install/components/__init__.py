@@ -1,1 +1,1 @@
-"""Third-party programs: what is pinned (catalogue.yml) and where it comes from (sources)."""
+"""Third-party programs: pinned versions (catalogue.yml) and their sources."""

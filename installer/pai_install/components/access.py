@@ -20,11 +20,11 @@ _Answer = TypeVar("_Answer")
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What goes with every request to one server.
+    """Parameters of all requests to one server.
 
-    headers: the login among them, kept from other servers that it redirects to. trust: None means the system's
-    authorities. renew: called with a 401; puts a new login into `headers`, or raises PaiError. timeout_s: silence that
-    it may keep. waits_s: how long it is waited for altogether when it asks to come back later.
+    headers: include credentials, which never go to other servers after a redirect. trust: None for the system's
+    authorities. renew: called after status 401, puts new credentials into `headers` or raises PaiError. timeout_s:
+    maximum silence. waits_s: maximum total wait if the server requests retries.
     """
 
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -36,9 +36,9 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class Mirror:
-    """A server that stands for the upstream ones; without a url there is none.
+    """A server that replaces the upstream ones. Without a url there is none.
 
-    username, password: the login that it wants, "" for none. authorities: certificates (PEM) beside the system's.
+    username, password: its credentials, "" for none. authorities: certificates (PEM) in addition to the system's.
     """
 
     url: str = ""
@@ -47,11 +47,11 @@ class Mirror:
     authorities: str = ""
 
     def of(self, url: str) -> str:
-        """The same file below the mirror: MIRROR/HOST/PATH; the url itself when there is no mirror."""
+        """Returns the same file below the mirror (MIRROR/HOST/PATH), or the url itself without a mirror."""
         return f"{self.url.rstrip('/')}/{url.partition('://')[2]}" if self.url else url
 
     def login(self) -> dict[str, str]:
-        """The header of the login; empty without one."""
+        """Returns the header with the credentials, or {}."""
         if not self.username:
             return {}
         words = base64.b64encode(f"{self.username}:{self.password}".encode()).decode()
@@ -62,7 +62,7 @@ class Mirror:
         return Access(self.login(), self._trust())
 
     def _trust(self) -> ssl.SSLContext | None:
-        """The system's authorities and its own; None where it has none of its own."""
+        """Returns a context with the system's and its own authorities, or None without its own."""
         if not self.authorities:
             return None
         context = ssl.create_default_context()
@@ -91,7 +91,7 @@ def answered(access: Access, send: Callable[[], _Answer]) -> _Answer:
 
 
 def asked_pause_s(error: urllib.error.HTTPError) -> float | None:
-    """Seconds after which the server wants to be asked again; None when it does not say so."""
+    """Returns the seconds after which the server accepts a retry, or None."""
     words = error.headers.get("Retry-After", "") if error.code in (429, 503) else ""
     if words.isdecimal():
         return float(words)
@@ -100,7 +100,7 @@ def asked_pause_s(error: urllib.error.HTTPError) -> float | None:
 
 
 def refused(url: str, error: urllib.error.HTTPError) -> PaiError:
-    """What the admin reads when a server answers with an error."""
+    """Returns the error for the admin if a server responds with an error."""
     said = f"{url}: the server answered {error.code} {error.reason}"
     host = urllib.parse.urlsplit(url).hostname or url
     if error.code == 429:

@@ -41,9 +41,9 @@ class _Count:
 def build_go(
     build: GoBuild, version: str, wrapper: Path, toolchain: GoToolchain, context: BuildContext, out: Path
 ) -> None:
-    """Builds the programs of a wrapper module into `out`; its go.sum decides what is accepted.
+    """Builds the programs of a wrapper module into `out`. Its go.sum pins all modules.
 
-    Raises PaiError with the Go client's words.
+    Raises PaiError with the Go client's message.
     """
     label = wrapper.name
     go = go_command(toolchain, box_architecture(), context.store.root / "toolchains", context.progress)
@@ -92,7 +92,7 @@ def _copy(wrapper: Path, scratch: Path) -> Path:
 def build_c(
     build: CBuild, version: str, wrapper: Path, toolchain: GoToolchain, context: BuildContext, out: Path
 ) -> None:
-    """Compiles one C program whose source lies in a Go module, verified as any module is."""
+    """Compiles one C program from a Go module, which is verified as any module."""
     folder = _module_folder(build.module, wrapper, toolchain, context)
     sources = [folder / source for source in build.sources]
     flags = [fill(flag, version) for flag in build.flags]
@@ -116,7 +116,7 @@ def _module_folder(name: str, wrapper: Path, toolchain: GoToolchain, context: Bu
 
 
 def take_deb(build: DebBuild, context: BuildContext, out: Path) -> None:
-    """Takes one program out of the Debian package that has it, or out of one that this one needs."""
+    """Extracts one program from its Debian package or from a dependency of the package."""
     folder = context.scratch / "deb"
     packages = fetch_packages([build.package], folder, context.progress)
     own = [path for path in packages if path.name.startswith(f"{build.package}_")]
@@ -136,5 +136,5 @@ def _member(packages: Sequence[Path], root: Path, pattern: str) -> Path | None:
 
 
 def programs_of(folder: Path) -> Mapping[str, Path]:
-    """Program name -> path of what was built into a folder."""
+    """Returns program name -> path of the programs built into a folder."""
     return {path.name: path for path in sorted(folder.iterdir()) if path.is_file()}

@@ -27,7 +27,7 @@ _LONGEST_RECORD = 16 << 20
 def write_bundle(
     selection: Selection, source: Source, target: Path, cache: Path | None = None, progress: Progress = silent
 ) -> None:
-    """Fetches what is missing and writes the offline file; an older one is replaced when the new one is whole."""
+    """Downloads missing content and writes the offline file. A complete new file replaces an old one."""
     fetch(selection, source, cache, progress)
     store = Store(cache or default_cache())
     picks = [
@@ -71,7 +71,7 @@ class Bundle:
         return "bundle"
 
     def selection(self, kubernetes_version: str) -> Selection:
-        """Everything in the bundle; raises PaiError (site invalid) when its Kubernetes version is another."""
+        """Returns the whole bundle. Raises PaiError (site invalid) for another Kubernetes version."""
         held = self._index.kubernetes_version
         wanted = kubernetes_version.removeprefix("v")
         if wanted and held != wanted and not held.startswith(f"{wanted}."):
@@ -84,11 +84,11 @@ class Bundle:
         return Selection(held, "bundle", tuple(self._prefixes))
 
     def key(self, pick: PinnedComponent) -> str:
-        """Over what the entry's record says is in it: it never stands for the result of another source or bundle."""
+        """Returns a key over the entry's record, so that it never matches another source or bundle."""
         return f"bundle-{pick.component}-{pick.version.replace('+', '-')}-{self._sums[pick]}"
 
     def pinned(self, pick: PinnedComponent) -> Mapping[str, str]:
-        """Nothing: whoever made the bundle says what is in it."""
+        """Returns {}, because the creator of the bundle determines its content."""
         del pick
         return {}
 
@@ -98,12 +98,12 @@ class Bundle:
         return ()
 
     def disk_mb(self, pick: PinnedComponent) -> int:
-        """At most what the whole file takes."""
+        """Returns the disk space of the whole file as the upper limit."""
         del pick
         return (self._path.stat().st_size >> 20) + 1
 
     def produce(self, pick: PinnedComponent, staged: Path, context: BuildContext) -> Contents:
-        """Unpacks one entry and compares every file with its recorded sum; raises PaiError when one differs."""
+        """Unpacks one entry and verifies every file against its recorded sum. Raises PaiError on a difference."""
         context.progress(f"{pick.component} {pick.version}: unpacking from {self._path.name}")
         try:
             self._unpack(self._prefixes[pick], staged)
@@ -127,7 +127,7 @@ class Bundle:
                     archive.extract(inner, staged, filter="data")
 
     def _is_indexed(self, pick: PinnedComponent, staged: Path) -> bool:
-        """Whether the unpacked record is the one that the key was made of."""
+        """Returns whether the unpacked record is the record of the key."""
         record = staged / _RECORD
         return record.is_file() and _digits(record.read_bytes()) == self._sums[pick]
 

@@ -31,9 +31,9 @@ class _Entry(BaseModel):
 class FileSpec(_Entry):
     """A file artefact.
 
-    url, member: where upstream has it, and the file inside that archive if it is not the file itself.
-    packages: instead of url, Debian packages that hold the programs. programs: what `modules` puts in;
-    not_upstream: those of them that upstream does not publish; folder: where inside the archive.
+    url, member: upstream's file, and the file inside that archive if it is not the file itself.
+    packages: instead of url, Debian packages with the programs. programs: programs that `modules` builds.
+    not_upstream: programs that upstream does not publish. folder: folder inside the archive.
     """
 
     kind: FileKind
@@ -50,13 +50,13 @@ class FileSpec(_Entry):
 
 
 class ImageSpec(_Entry):
-    """An image. `from_`: its upstream reference. programs: program -> its place in the image `modules` makes.
+    """An image. `from_`: its upstream reference. programs: program -> its path in the image of `modules`.
 
-    The first program is the entrypoint. userland: with the packages of the catalogue's userland below it.
-    packages: Debian packages of its own below it instead, with the libraries that they need; one with a `*` is a
-    pattern of names of further ones, among those that they need, whose whole content is needed.
-    applets: names beside the first program that are links to it. env: what upstream's image sets and matters here.
-    Of a component without `build` only tag and from_ are said.
+    The first program is the entrypoint. userland: with the packages of the catalogue's userland.
+    packages: instead, its own Debian packages, with the libraries that they need. A name with `*` is a pattern of
+    dependencies that are needed completely.
+    applets: names of links to the first program. env: relevant environment of upstream's image.
+    A component without `build` has only tag and from_.
     """
 
     tag: str
@@ -70,9 +70,9 @@ class ImageSpec(_Entry):
 
 
 class ManifestSpec(_Entry):
-    """Kubernetes objects of the component, as its makers publish them; they are patched by add-ons, never copied.
+    """Kubernetes objects of the component, as upstream publishes them. Add-ons patch them and never copy them.
 
-    module: the Go module whose archive holds `files`. url: where upstream has each of them, with {version}, {file}.
+    module: the Go module with `files`. url: upstream's address of each file, with {version}, {file}.
     """
 
     module: str
@@ -88,7 +88,7 @@ class _Build(_Entry):
 
 
 class GoBuild(_Build):
-    """Programs built by the Go client; stamps: variable -> value set by the linker."""
+    """Programs built by the Go client. stamps: variable -> value set by the linker."""
 
     kind: Literal["go"]
     packages: tuple[str, ...]
@@ -111,7 +111,7 @@ class CBuild(_Build):
 
 
 class DebBuild(_Build):
-    """One program taken out of a Debian package, or of one that it needs. member: a path, or a pattern of one."""
+    """One program from a Debian package or from a dependency of it. member: a path or a pattern."""
 
     kind: Literal["deb"]
     package: str
@@ -120,11 +120,11 @@ class DebBuild(_Build):
 
 
 class Release(_Entry):
-    """One pinned version. modules: can be built; sha256: download -> architecture -> sum.
+    """One pinned version. modules: it can be built. sha256: download -> architecture -> sum.
 
-    wrapper: folder below wrappers/ when it is not COMPONENT-VERSION. manifests: manifest -> file -> sum, the same
-    for every source. digests: image -> what its tag means upstream (index or manifest), "unknown" where no public
-    record of it was found: then the registry decides.
+    wrapper: folder below wrappers/ if it is not COMPONENT-VERSION. manifests: manifest -> file -> sum, the same for
+    every source. digests: image -> upstream digest of its tag (index or manifest), "unknown" without a public record:
+    then the registry decides.
     """
 
     modules: bool = False
@@ -134,7 +134,7 @@ class Release(_Entry):
     digests: Mapping[str, Digest] = {}
 
     def digest(self, image: str) -> str:
-        """The pinned digest of an image; empty without one."""
+        """Returns the pinned digest of an image, or ""."""
         digest = self.digests.get(image, UNKNOWN)
         return "" if digest == UNKNOWN else digest
 
@@ -170,7 +170,7 @@ class Component(_Entry):
         return wanted <= set(release.sha256) and self.manifests.keys() <= release.manifests.keys()
 
     def lack(self, version: str, family: Family, architecture: Architecture) -> str:
-        """Why sources of this family cannot yield that version for an architecture; empty when they can."""
+        """Returns why sources of this family lack that version for an architecture, or ""."""
         if family == "modules":
             return ""
         sums = self.versions[version].sha256
@@ -192,7 +192,7 @@ class Userland(_Entry):
 
 
 class KubernetesSet(_Entry):
-    """The patch of a minor version per family, and what its kubeadm asks for."""
+    """The patch version of a minor version per family, and the components that its kubeadm requires."""
 
     kubernetes: Mapping[Family, Version]
     with_: Annotated[Mapping[str, Version], Field(alias="with")]
@@ -206,7 +206,7 @@ class KubernetesSets(_Entry):
 
 
 class Catalogue(_Entry):
-    """The whole of catalogue.yml. servers: host of upstream -> hosts that it sends on to, with `*` for what differs."""
+    """The whole of catalogue.yml. servers: host of upstream -> hosts of its redirects, with `*` for variable parts."""
 
     schema_version: Literal[1]
     go: GoToolchain
@@ -218,12 +218,12 @@ class Catalogue(_Entry):
 
 @cache
 def load_catalogue(path: Path = CATALOGUE_FILE) -> Catalogue:
-    """The catalogue; raises pydantic's ValidationError when the file is not one (a bug: it is ours)."""
+    """Returns the catalogue. Raises pydantic's ValidationError for an invalid file, which is a bug in pai-install."""
     return Catalogue.model_validate(load_yaml(path.read_text(encoding="utf-8")))
 
 
 def family_of(source: SourceName) -> Family:
-    """A mirror carries what upstream carries."""
+    """Returns the family of a source. A mirror has the content of upstream."""
     return "modules" if source == "modules" else "upstream"
 
 
@@ -237,13 +237,14 @@ def resolve(
     installed: Mapping[str, str] | None = None,
     architecture: Architecture | None = None,
 ) -> Selection:
-    """Which components at which version.
+    """Selects components and their versions.
 
-    kubernetes_version: "1.36" (the newest patch the source has), "1.36.3", or empty for the default minor.
-    needed: names of the catalogue; None means all of it. given: those that the site has files of, whatever the source.
-    What the source cannot have at all is left out of "all of it". installed: versions that stay, whatever the defaults
-    are; of Kubernetes a minor version will do. architecture: of the machines; None asks for none.
-    Raises PaiError (site invalid) when the source has no such version, or lacks what is needed; the message says what.
+    kubernetes_version: "1.36" (the newest patch of the source), "1.36.3", or empty for the default minor version.
+    needed: names in the catalogue, None for all that the source has. given: components with files in the site, for any
+    source.
+    installed: versions to keep, whatever the defaults are. A minor version is enough for Kubernetes. architecture: of
+    the machines, None for any.
+    Raises PaiError (site invalid) if the source lacks this version or a needed component.
     """
     stays = installed or {}
     wanted = stays.get("kubernetes") or kubernetes_version or catalogue.kubernetes.default

@@ -27,10 +27,10 @@ def choose(
     images: Mapping[str, Path] | None = None,
     installed: Mapping[str, str] | None = None,
 ) -> tuple[Selection, Source]:
-    """The selection and the source of a site; raises PaiError (site invalid) when they do not go together.
+    """Returns the selection and the source of a site. Raises PaiError (site invalid) if they do not match.
 
-    needed: names of the catalogue that the site needs; None means all of it. images: component -> file of its image.
-    installed: component -> version that stays.
+    needed: names in the catalogue that the site needs, None for all. images: component -> file of its image. installed:
+    component -> version to keep.
     """
     given = images or {}
     if source == "bundle":

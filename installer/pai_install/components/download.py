@@ -36,9 +36,9 @@ def fetch_bytes(
     limit: int = 16 << 20,
     progress: Progress = silent,
 ) -> bytes:
-    """A small document at a url; headers: beside those of `access`.
+    """Returns a small document. headers: in addition to those of `access`.
 
-    Raises PaiError when it cannot be fetched or is longer than `limit` bytes.
+    Raises PaiError if the download fails or is longer than `limit` bytes.
     """
     try:
         with open_url(url, access=access, headers=headers, progress=progress) as response:
@@ -79,11 +79,10 @@ def open_url(
     schemes: Sequence[str] = ("https", "http"),
     progress: Progress = silent,
 ) -> http.client.HTTPResponse:
-    """An open response to GET; environment proxies and certificates are honoured.
+    """Returns an open response to GET. Environment proxies and certificates are used.
 
-    A server that asks to come back (429 or 503 with Retry-After) is asked again, for `access.waits_s` at most.
-    Raises PaiError that names the url and what the server or network said; an HTTP status of 401 is handed to
-    the caller as urllib's HTTPError, because it may know how to log in.
+    Retries on request of the server (429 or 503 with Retry-After), for at most `access.waits_s`. Raises PaiError with
+    the url and the message of server or network. Status 401 raises urllib's HTTPError, so that the caller can log in.
     """
     if not url.startswith(tuple(f"{scheme}://" for scheme in schemes)):
         raise PaiError(
@@ -131,12 +130,12 @@ def download(
     access: Access = ANYBODY,
     limit: int = LARGEST,
 ) -> Path:
-    """Brings the file at `url` to `target`, verified; a file that is already there and right is kept.
+    """Downloads `url` to `target` and verifies it. A correct existing file stays.
 
-    access: how its server is asked; after its end it logs in again. limit: bytes that it may have;
-    nothing of a longer one is kept.
-    An interrupted download goes on where it stopped. Raises PaiError when the content has another sha256 (it is
-    deleted) or the file cannot be fetched after a few attempts.
+    access: parameters of its server, with new credentials after their expiry. limit: maximum bytes, a longer file is
+    deleted.
+    An interrupted download resumes. Raises PaiError if the content has another sha256 (it is deleted) or all attempts
+    fail.
     """
     if target.is_file() and sha256_of(target) == sha256:
         return target
@@ -173,7 +172,7 @@ def download(
 
 
 def _append(url: str, part: Path, progress: Progress, access: Access, limit: int) -> None:
-    """Adds what is missing of a download to `part`; starts over when the server cannot resume."""
+    """Appends the rest of a download to `part`. Starts over if the server cannot resume."""
     have = part.stat().st_size if part.exists() else 0
     wanted = {"Range": f"bytes={have}-"} if have else {}
     tell = Throttle(progress)
@@ -199,7 +198,7 @@ def _append(url: str, part: Path, progress: Progress, access: Access, limit: int
 
 
 def first_byte(url: str, access: Access) -> None:
-    """Asks for the first byte of a file, wherever its server sends one for it; raises PaiError when none comes."""
+    """Requests the first byte of a file, with redirects. Raises PaiError if none arrives."""
     try:
         with answered(access, lambda: open_url(url, access=access, headers={"Range": "bytes=0-0"})) as response:
             response.read1(1)

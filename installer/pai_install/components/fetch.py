@@ -1,4 +1,4 @@
-"""Fetches a selection into the cache, verified; skips what is there already."""
+"""Downloads a selection into the cache, verified. Existing content is skipped."""
 
 from __future__ import annotations
 
@@ -38,22 +38,22 @@ def open_source(catalogue: Catalogue, name: SourceName, mirror: Mirror = UPSTREA
 
 
 def cached(selection: Selection, source: Source, cache: Path | None = None) -> dict[PinnedComponent, CacheEntry | None]:
-    """The cached components of the selection, verified; fetches nothing."""
+    """Returns the cached components of the selection, verified. Downloads nothing."""
     store = Store(cache or default_cache())
     return {pick: _lookup(store, source, pick, silent) for pick in selection.picks}
 
 
 def requirements(selection: Selection, source: Source, cache: Path | None = None) -> tuple[str, ...]:
-    """Debian packages the dev box lacks to fetch what is not in the cache yet, sorted."""
+    """Returns the sorted Debian packages that the controller host lacks to fetch uncached components."""
     wanted = [pick for pick, entry in cached(selection, source, cache).items() if entry is None]
     return missing(package for pick in wanted for package in source.debian_packages(pick))
 
 
 def fetch(selection: Selection, source: Source, cache: Path | None = None, progress: Progress = silent) -> ComponentSet:
-    """Everything of the selection, verified. cache: a folder of ours, by default the user's.
+    """Returns the whole selection, verified. cache: our folder, by default the user's.
 
-    Idempotent; what was finished before an interruption is kept. Raises PaiError when the box lacks packages or
-    disk, or when a component cannot be fetched or does not match its pin (exit code: preflight failed).
+    Idempotent. An interrupted run keeps its completed entries. Raises PaiError if the host lacks packages or disk
+    space, or if a component is unavailable or does not match its pin (exit code: preflight failed).
     """
     try:
         return _fetch(selection, source, Store(cache or default_cache()), progress)

@@ -39,7 +39,7 @@ class GivenImages:
         return f"given-{pick.component}-{pick.version}-{self._sums[pick.component]}"
 
     def pinned(self, pick: PinnedComponent) -> Mapping[str, str]:
-        """Nothing for a file: the site's admin says what is in it."""
+        """Returns {} for a file, because the site's admin determines its content."""
         return {} if pick.component in self._files else self._other.pinned(pick)
 
     def debian_packages(self, pick: PinnedComponent) -> tuple[str, ...]:
@@ -52,7 +52,7 @@ class GivenImages:
         return self._other.disk_mb(pick) if path is None else (path.stat().st_size >> 19) + 1
 
     def produce(self, pick: PinnedComponent, staged: Path, context: BuildContext) -> Contents:
-        """Unpacks a file; raises PaiError where it is damaged."""
+        """Unpacks a file. Raises PaiError if it is damaged."""
         path = self._files.get(pick.component)
         if path is None:
             return self._other.produce(pick, staged, context)

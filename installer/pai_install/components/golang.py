@@ -38,7 +38,7 @@ def go_command(wanted: GoToolchain, architecture: Architecture, folder: Path, pr
 
 
 def go_version(command: Path) -> tuple[int, ...]:
-    """The version of a go command as numbers, e.g. (1, 26, 8); () when it does not tell."""
+    """Returns the version of a go command as numbers, such as (1, 26, 8), or () if unknown."""
     environment = {**os.environ, "GOTOOLCHAIN": "local"}
     told = run([command, "env", "GOVERSION"], env=environment, check=False, cwd=Path("/"))
     return _numbers(told.stdout.strip().removeprefix("go"))
@@ -51,13 +51,13 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def proxies(environment: Mapping[str, str]) -> list[str]:
-    """The module proxies that GOPROXY names, without trailing slashes; the public one when it is not set."""
+    """Returns the module proxies in GOPROXY without trailing slashes, by default the public one."""
     names = re.split(r"[,|]", environment.get("GOPROXY") or DEFAULT_PROXY)
     return [name.strip().rstrip("/") for name in names if "://" in name]
 
 
 def fetch_toolchain(wanted: GoToolchain, architecture: Architecture, target: Path) -> None:
-    """Unpacks the pinned Go toolchain into `target`; raises PaiError when its sum is not the pinned one."""
+    """Unpacks the pinned Go toolchain into `target`. Raises PaiError if its sum differs."""
     if architecture not in wanted.toolchain:
         raise PaiError(
             f"no checksum of Go {wanted.version} for {architecture} is pinned",
@@ -123,7 +123,7 @@ def module_sum(archive: zipfile.ZipFile) -> str:
 
 
 def _unpack(archive: zipfile.ZipFile, prefix: str, target: Path) -> None:
-    """Puts the files below `prefix` into `target`; programs become executable (module archives keep no modes)."""
+    """Unpacks the files below `prefix` into `target`. Programs become executable (module archives have no modes)."""
     staged = target.with_name(f"{target.name}.new")
     shutil.rmtree(staged, ignore_errors=True)
     for name in archive.namelist():

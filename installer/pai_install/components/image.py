@@ -36,7 +36,7 @@ class LayerEntry:
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """A gzip-compressed tar. digest: of the file; diff_id: of the tar in it; both "sha256:...". size: bytes."""
+    """A gzip-compressed tar. digest: of the file. diff_id: of the tar in it. Both "sha256:...". size: bytes."""
 
     path: Path
     digest: str
@@ -54,7 +54,7 @@ class ImageConfig:
 
 
 class _Hashing:
-    """A writable stream that also hashes what goes through."""
+    """A writable stream that also computes the digest."""
 
     def __init__(self, target: IO[bytes]) -> None:
         self._target = target
@@ -73,9 +73,9 @@ class _Hashing:
 
 
 def write_archive(nodes: Iterable[LayerEntry], target: Path, *, folders: bool = True) -> tuple[str, str]:
-    """Writes a reproducible tar.gz; gives (digest of the file, digest of the tar).
+    """Writes a reproducible tar.gz and returns (digest of the file, digest of the tar).
 
-    Owners are root, times 1970, order by path; parent folders are added unless `folders` is False.
+    Owners are root, times 1970, order by path. Parent folders are added unless `folders` is False.
     """
     with target.open("wb") as raw:
         packed = _Hashing(raw)
@@ -111,7 +111,7 @@ def read_layer(path: Path) -> Layer:
 def write_image(
     layout: Path, layers: Sequence[Layer], config: ImageConfig, tag: str, architecture: Architecture
 ) -> str:
-    """Writes an OCI image layout with one image; gives the digest of its manifest.
+    """Writes an OCI image layout with one image and returns the digest of its manifest.
 
     Layers are linked (or copied) into the layout.
     """
@@ -130,7 +130,7 @@ def write_image(
 
 
 def write_index(layout: Path, manifest: Mapping[str, Any], tag: str) -> str:
-    """Writes oci-layout and index.json for the one manifest described; gives its digest."""
+    """Writes oci-layout and index.json for one manifest and returns its digest."""
     index = {
         "schemaVersion": 2,
         "mediaType": "application/vnd.oci.image.index.v1+json",

@@ -25,7 +25,7 @@ Document = dict[str, Any]
 
 
 def check_image_file(path: Path, architecture: Architecture) -> None:
-    """Raises PaiError (site invalid) when the file is not an image, or none for that architecture; layers unread."""
+    """Raises PaiError (site invalid) if the file is no image for that architecture. Layers are not read."""
     with _opened(path) as image:
         if image.is_oci:
             image.manifest(architecture)
@@ -34,9 +34,9 @@ def check_image_file(path: Path, architecture: Architecture) -> None:
 
 
 def unpack_image_file(path: Path, architecture: Architecture, layout: Path, tag: str) -> str:
-    """Writes its image into the new folder `layout`, every digest checked; gives the digest of its manifest.
+    """Writes the image into the new folder `layout`, verifies every digest, and returns the digest of its manifest.
 
-    Raises PaiError (site invalid) as `check_image_file`, and when a layer is damaged.
+    Raises PaiError (site invalid) as `check_image_file`, and for a damaged layer.
     """
     blobs = layout / "blobs/sha256"
     blobs.mkdir(parents=True)
@@ -63,7 +63,7 @@ class _ImageFile:
 
     @property
     def is_oci(self) -> bool:
-        """Whether it is of OCI's form, or of both; else of Docker's."""
+        """Returns whether it has OCI's format or both. Otherwise it has Docker's."""
         return "index.json" in self._members
 
     def manifest(self, architecture: Architecture) -> bytes:
@@ -73,7 +73,7 @@ class _ImageFile:
         return data
 
     def entry(self, architecture: Architecture) -> Document:
-        """What stands for the manifest in Docker's form. Raises PaiError."""
+        """Returns the counterpart of the manifest in Docker's format. Raises PaiError."""
         entry = self._only(self._list("manifest.json"), "images")
         self._check(self._document(str(entry["Config"])), architecture)
         return entry
@@ -88,7 +88,7 @@ class _ImageFile:
                 raise self._wrong(f"its part {name[:16]} is damaged")
 
     def converted(self, entry: Document, blobs: Path) -> bytes:
-        """OCI's manifest of an image in Docker's form; its layers are compared with what its configuration says."""
+        """Returns OCI's manifest of an image in Docker's format. Its layers are verified against its configuration."""
         config = self._read(str(entry["Config"]))
         expected = json.loads(config)["rootfs"]["diff_ids"]
         layers = [self._layer(str(name), blobs) for name in entry["Layers"]]
@@ -195,7 +195,7 @@ def _blob(digest: object) -> str:
 
 
 def _hex(digest: object) -> str:
-    """The hex digits of a digest; raises ValueError for what could be another path."""
+    """Returns the hex digits of a digest. Raises ValueError for other text, which could be a path."""
     found = re.fullmatch(r"sha256:([0-9a-f]{64})", str(digest))
     if found is None:
         raise ValueError("a digest is not one")

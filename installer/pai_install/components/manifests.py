@@ -13,7 +13,7 @@ from pai_install.errors import PaiError
 
 
 def recipe(component: Component, version: str) -> dict[str, Any]:
-    """What decides the manifests of a component; empty where it has none, so that its key stays what it was."""
+    """Returns the inputs of a component's manifests, or {} without manifests, so that its key does not change."""
     if not component.manifests:
         return {}
     files = {name: spec.files for name, spec in component.manifests.items()}
@@ -23,9 +23,9 @@ def recipe(component: Component, version: str) -> dict[str, Any]:
 def assemble(
     component: Component, version: str, folder: Path, fetch: Callable[[ManifestSpec, str], Mapping[str, bytes]]
 ) -> tuple[StagedManifest, ...]:
-    """Every manifest of a component below `folder`. fetch: a spec and its name -> its files.
+    """Creates every manifest of a component below `folder`. fetch: (spec, name) -> files.
 
-    Raises PaiError when a file is not what is pinned.
+    Raises PaiError if a file does not match its pin.
     """
     staged = []
     for name, spec in component.manifests.items():

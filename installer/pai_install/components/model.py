@@ -15,10 +15,10 @@ Architecture = Literal["amd64", "arm64"]
 class FileArtifact:
     """A program that is installed on machines as a file.
 
-    kind: "binary" is the program itself (kubeadm, kubelet, kubectl, runc, registry, etcdctl); "tar.gz"
-    unpacks into a folder: containerd and nvidia-container-toolkit hold bin/NAME (for /usr/local), cni-plugins
-    holds ./NAME (for /opt/cni/bin).
-    path: on the dev box, in the cache. sha256: 64 lower-case hex digits. size: bytes.
+    kind: "binary" is the program itself (kubeadm, kubelet, kubectl, runc, registry, etcdctl). "tar.gz" unpacks into a
+    folder: containerd and nvidia-container-toolkit hold bin/NAME (for /usr/local), cni-plugins holds ./NAME (for
+    /opt/cni/bin).
+    path: in the cache of the controller host. sha256: 64 lower-case hex digits. size: bytes.
     """
 
     name: str
@@ -68,7 +68,7 @@ class ComponentSet:
     manifests: tuple[ManifestArtifact, ...] = ()
 
     def also(self, *others: ComponentSet) -> ComponentSet:
-        """With what other sets have and this one has not: of several versions of one thing its own counts."""
+        """Returns the union with other sets. For duplicates, the version of this set wins."""
         sets = (self, *others)
         files = {(file.name, file.sha256): file for found in sets for file in found.files}
         images = {(image.repository, image.tag): image for found in reversed(sets) for image in found.images}
@@ -76,21 +76,21 @@ class ComponentSet:
         return replace(self, files=tuple(files.values()), images=tuple({**own, **images}.values()))
 
     def file(self, name: str) -> FileArtifact:
-        """The file called `name`; raises KeyError when the set has none."""
+        """Returns the file called `name`. Raises KeyError if the set lacks it."""
         for artifact in self.files:
             if artifact.name == name:
                 return artifact
         raise KeyError(name)
 
     def image(self, repository: str) -> ImageArtifact:
-        """The image called `repository`; raises KeyError when the set has none."""
+        """Returns the image called `repository`. Raises KeyError if the set lacks it."""
         for artifact in self.images:
             if artifact.repository == repository:
                 return artifact
         raise KeyError(repository)
 
     def manifest(self, name: str) -> ManifestArtifact:
-        """The manifest called `name`; raises KeyError when the set has none."""
+        """Returns the manifest called `name`. Raises KeyError if the set lacks it."""
         for artifact in self.manifests:
             if artifact.name == name:
                 return artifact
@@ -114,7 +114,7 @@ class Selection:
     picks: tuple[PinnedComponent, ...]
 
     def version(self, component: str) -> str:
-        """The version chosen for `component`; raises KeyError when it is not part of the selection."""
+        """Returns the selected version of `component`. Raises KeyError if it is not in the selection."""
         for pick in self.picks:
             if pick.component == component:
                 return pick.version

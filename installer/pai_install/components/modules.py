@@ -93,12 +93,12 @@ class Modules:
         return recipe_key("userland", str(userland.RECIPE), recipe)
 
     def pinned(self, pick: PinnedComponent) -> Mapping[str, str]:
-        """Nothing: what is compiled here has the sums of its sources."""
+        """Returns {}, because the sums of the sources protect a compiled program."""
         del pick
         return {}
 
     def debian_packages(self, pick: PinnedComponent) -> tuple[str, ...]:
-        """What compiling and unpacking need."""
+        """Returns the packages for compiling and unpacking."""
         build, images = self._recipe(pick), self._component(pick).images.values()
         packaged = isinstance(build, DebBuild) or any(image.userland or image.packages for image in images)
         return (*build.debian, *(("apt", "dpkg") if packaged else ()))
@@ -108,7 +108,7 @@ class Modules:
         return self._recipe(pick).disk_mb
 
     def produce(self, pick: PinnedComponent, staged: Path, context: BuildContext) -> Contents:
-        """Builds what is not in the cache yet, then assembles."""
+        """Builds uncached programs, then assembles the entry."""
         component = self._component(pick)
         built = self._programs(pick, context)
         programs = {artifact.name: artifact.path for artifact in built.files}
@@ -202,7 +202,7 @@ class Modules:
 
 
 def _drop_caches(scratch: Path) -> None:
-    """Empties the scratch folder; compiled packages stay for the next component while there is room for them."""
+    """Empties the scratch folder. Compiled packages stay for the next component while there is space."""
     roomy = shutil.disk_usage(scratch).free >> 20 > ROOMY_MB
     for path in scratch.iterdir():
         if path.name != "cache" or not roomy:
@@ -233,7 +233,7 @@ def _base(spec: ImageSpec) -> list[LayerEntry]:
 
 
 def _own_packages(spec: ImageSpec, context: BuildContext) -> list[LayerEntry]:
-    """What the image's packages put below its programs; not these programs themselves, which have their own place."""
+    """Returns the files of the image's packages below its programs, without the programs, which have another path."""
     folder = context.scratch / "packages"
     shutil.rmtree(folder, ignore_errors=True)
     packages = userland.fetch_packages(spec.packages, folder, context.progress)

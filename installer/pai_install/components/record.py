@@ -1,4 +1,4 @@
-"""What is believed of an entry's record and a bundle's index when they come from elsewhere: names, and paths inside."""
+"""Validation of foreign entry records and bundle indexes: names and inner paths."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class EntryRecord(_Model):
 
     @model_validator(mode="after")
     def whole(self) -> EntryRecord:
-        """What it offers is among what it has sums of."""
+        """Checks that all offered files have sums."""
         for path in (*(item.path for item in self.files), *(item.path for item in self.manifests)):
             if path not in self.contents:
                 raise ValueError(f"{path} has no sum")

@@ -1,4 +1,4 @@
-"""Pulls one image from a container registry into an OCI image layout; every blob is checked against its digest."""
+"""Pulls one image from a container registry into an OCI image layout, and verifies the digest of every blob."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ MANIFESTS = (
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """Where an image is: base url of the registry, repository below it, tag.
+    """Reference of an image: base url of the registry, repository, tag.
 
-    digest: of the index or manifest that the tag is known to mean, "sha256:..."; "" where it is unknown.
+    digest: known digest of the tag's index or manifest, "sha256:...", or "".
     """
 
     registry: str
@@ -75,7 +75,7 @@ class _Session:
         return f"{self.place.registry}/v2/{self.place.repository}/{kind}/{name}"
 
     def manifest(self, name: str) -> bytes:
-        """The manifest or index called so (tag or digest); logs in when the registry asks for it."""
+        """Returns the manifest or index with that tag or digest. Logs in if the registry requires it."""
         url, accept = self.url("manifests", name), ", ".join((*INDEXES, *MANIFESTS))
 
         def send() -> bytes:
@@ -120,7 +120,9 @@ class _Session:
             raise self._refused() from error
 
     def _check_realm(self, realm: str) -> None:
-        """The registry says where to log in: by https, or where it is itself; never a file of the dev box."""
+        """Checks the login address from the registry: https or the registry itself, never a file of the controller
+        host.
+        """
         address, own = urllib.parse.urlsplit(realm), urllib.parse.urlsplit(self.place.registry)
         if address.scheme != "https" and (address.scheme, address.netloc) != (own.scheme, own.netloc):
             raise PaiError(
@@ -130,7 +132,7 @@ class _Session:
             )
 
     def document(self, data: bytes) -> dict[str, Any]:
-        """A JSON object; raises PaiError for anything else."""
+        """Returns a JSON object. Raises PaiError for other data."""
         try:
             document = json.loads(data)
         except (ValueError, RecursionError):
@@ -148,10 +150,10 @@ def pull(
     progress: Progress,
     mirror: Mirror = UPSTREAM,
 ) -> str:
-    """Writes the image into the new folder `layout`; gives the digest of its manifest.
+    """Writes the image into the new folder `layout` and returns the digest of its manifest.
 
-    downloads: folder where interrupted downloads wait for the next attempt. mirror: whose login and authorities count.
-    Raises PaiError when the image is not there, not the pinned one, not for this architecture, or damaged.
+    downloads: folder of interrupted downloads. mirror: source of credentials and authorities. Raises PaiError if the
+    image is missing, not the pinned one, not for this architecture, or damaged.
     """
     progress(f"{place_}: pulling")
     session = _Session(place_, mirror, progress)
@@ -198,7 +200,7 @@ def _choose(session: _Session, architecture: Architecture) -> tuple[Mapping[str,
 
 
 def _named(session: _Session) -> bytes:
-    """What the reference names. A pinned one is asked for by its digest: a tag that moves meanwhile changes nothing."""
+    """Returns the referenced manifest. It requests a pinned image by digest, so that a changed tag has no effect."""
     pinned = session.place.digest
     data = session.manifest(pinned or session.place.tag)
     if pinned and digest_of(data) != pinned:
@@ -211,7 +213,7 @@ def _named(session: _Session) -> bytes:
 
 
 def _for(session: _Session, manifests: object, architecture: Architecture) -> str:
-    """The digest of the manifest for the architecture, among those that an index names."""
+    """Returns the digest of the architecture's manifest in an index."""
     for item in manifests if isinstance(manifests, list) else ():
         platform = item.get("platform") if isinstance(item, dict) else None
         if isinstance(platform, dict) and (platform.get("os"), platform.get("architecture")) == ("linux", architecture):
@@ -220,7 +222,7 @@ def _for(session: _Session, manifests: object, architecture: Architecture) -> st
 
 
 def _parts(session: _Session, data: bytes) -> list[tuple[str, int]]:
-    """Digest and size of what a manifest names."""
+    """Returns digest and size of the parts in a manifest."""
     manifest = session.document(data)
     layers = manifest.get("layers")
     found = [manifest.get("config"), *(layers if isinstance(layers, list) else [None])]
@@ -236,7 +238,7 @@ def _size(value: object) -> int:
 
 
 def _hex(digest: object) -> str:
-    """The hex digits of "sha256:..."; raises PaiError for anything else, which could escape the folder."""
+    """Returns the hex digits of "sha256:...". Raises PaiError for other text, which could leave the folder."""
     match = re.fullmatch(r"sha256:([0-9a-f]{64})", str(digest))
     if not match:
         raise PaiError(f"{str(digest)[:100]!r} is not a sha256 digest", code="registry-digest-invalid")

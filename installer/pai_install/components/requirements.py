@@ -1,4 +1,4 @@
-"""What the dev box must have before components can be built, as names of Debian packages."""
+"""Requirements of the controller host for building components, as names of Debian packages."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _present(probe: str) -> bool:
 
 
 def check_disk(folder: Path, needed_mb: int) -> None:
-    """Raises PaiError when the file system of `folder` has less free than needed; both are named."""
+    """Raises PaiError with both sizes if the file system of `folder` has too little free space."""
     there = next(path for path in (folder, *folder.parents) if path.exists())
     free_mb = shutil.disk_usage(there).free >> 20
     if free_mb < needed_mb:

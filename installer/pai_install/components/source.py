@@ -1,4 +1,4 @@
-"""The interface of a source of components; upstream.py, modules.py and bundle.py implement it."""
+"""The interface of a source of components, with implementations upstream.py, modules.py, and bundle.py."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Source(Protocol):
         ...
 
     def pinned(self, pick: PinnedComponent) -> Mapping[str, str]:
-        """File -> the sha256 that the catalogue says it has; only those that are installed as they were published."""
+        """Returns file -> its sha256 in the catalogue, only for files that are installed as published."""
         ...
 
     def debian_packages(self, pick: PinnedComponent) -> tuple[str, ...]:
@@ -50,7 +50,7 @@ class Source(Protocol):
         ...
 
     def produce(self, pick: PinnedComponent, staged: Path, context: BuildContext) -> Contents:
-        """Makes it in the empty folder `staged`; raises PaiError when it is unavailable or does not match its pin."""
+        """Produces it in the empty folder `staged`. Raises PaiError if it is unavailable or does not match its pin."""
         ...
 
 
@@ -61,7 +61,7 @@ def recipe_key(name: str, version: str, recipe: Mapping[str, Any]) -> str:
 
 
 def box_architecture() -> Architecture:
-    """The architecture of the dev box by Go's and Debian's name; raises PaiError for one that is not supported."""
+    """Returns the controller host's architecture in Go's and Debian's terms. Raises PaiError if it is unsupported."""
     names: dict[str, Architecture] = {"x86_64": "amd64", "aarch64": "arm64"}
     machine = platform.machine()
     if machine not in names:

@@ -69,7 +69,7 @@ class StagedManifest:
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What a source put into a staging folder."""
+    """The files that a source put into a staging folder."""
 
     files: tuple[StagedFile, ...] = ()
     images: tuple[StagedImage, ...] = ()
@@ -86,7 +86,7 @@ class CacheEntry:
     manifests: tuple[ManifestArtifact, ...] = ()
 
     def path(self, name: str) -> Path:
-        """Where the file artefact called `name` is; raises KeyError."""
+        """Returns the path of the file artefact called `name`. Raises KeyError."""
         return {artifact.name: artifact.path for artifact in self.files}[name]
 
 
@@ -99,7 +99,7 @@ class Store:
 
     @contextmanager
     def exclusive(self, progress: Progress) -> Iterator[Path]:
-        """One writer at a time; gives an empty folder for work, gone afterwards, also after a crash."""
+        """Locks the cache for one writer, and yields an empty temporary folder, which is deleted even after a crash."""
         self.root.mkdir(parents=True, exist_ok=True)
         lock, card = FileLock(self.root / "lock"), self.root / "lock.json"
         try:
@@ -120,7 +120,7 @@ class Store:
             lock.release()
 
     def lookup(self, key: str, progress: Progress) -> CacheEntry | None:
-        """The entry, its contents verified; one that was damaged is removed, named, and counts as missing."""
+        """Returns the entry with verified contents. A damaged entry is deleted, reported, and counts as missing."""
         folder = self.folder(key)
         try:
             record = json.loads((folder / "entry.json").read_text())
@@ -138,14 +138,16 @@ class Store:
         return _entry(folder, record)
 
     def folder(self, key: str) -> Path:
-        """Where the entry of `key` is, if there is one; raises ValueError for a key that is not a plain name."""
+        """Returns the path of the entry of `key`, existing or not. Raises ValueError for a key that is no
+        plain name.
+        """
         if not _KEY.fullmatch(key):
             raise ValueError(f"{key!r} is no key of the cache")
         return self._entries / key
 
     @contextmanager
     def staging(self, key: str) -> Iterator[Path]:
-        """An empty folder to fill for `key`, on the cache's own file system; gone unless published."""
+        """Yields an empty folder for `key` on the cache's file system, which is deleted unless published."""
         self.folder(key).parent.mkdir(parents=True, exist_ok=True)
         folder = Path(tempfile.mkdtemp(prefix=f".{key}.", dir=self._entries))
         folder.chmod(0o755)
@@ -186,7 +188,7 @@ class Store:
 
 
 def _myself() -> dict[str, str | int]:
-    """What a process that waits for this one tells of it. Secrets are in no argument."""
+    """Returns data about this process for a waiting process. Arguments never contain secrets."""
     return {
         "pid": os.getpid(),
         "command": " ".join(["pai-install", *sys.argv[1:]]),
@@ -204,7 +206,7 @@ def _holder(card: Path) -> str:
 
 
 def read_contents(folder: Path) -> Contents | str:
-    """What the record of an entry made elsewhere says is in it, every file hashed; or the name of one that differs."""
+    """Returns the contents in the record of a foreign entry with all files hashed, or the name of a differing file."""
     try:
         record = EntryRecord.model_validate_json((folder / "entry.json").read_bytes())
     except (OSError, ValueError):
@@ -226,7 +228,7 @@ def _stamp(path: Path, digest: str) -> list[str | int]:
 
 
 def _verified(folder: Path, contents: dict[str, list[Any]]) -> dict[str, list[Any]] | str:
-    """The contents with fresh stamps, or the name of the first that is not what was published."""
+    """Returns the contents with new stamps, or the name of the first file that differs from its published state."""
     fresh = {}
     for name, (digest, size, mtime) in contents.items():
         path = folder / name

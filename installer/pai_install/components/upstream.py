@@ -1,4 +1,4 @@
-"""The sources that download what the projects publish: from their own servers or from a mirror of these."""
+"""The sources that download published files: from the projects' own servers or from a mirror."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Releases:
         return "mirror" if self._mirror.url else "upstream"
 
     def key(self, pick: PinnedComponent) -> str:
-        """Over what is fetched, not over where from: a mirror's results are the same."""
+        """Returns a key over the downloaded content, not its server: results of a mirror are the same."""
         component, release = self._parts(pick)
         recipe = {
             "recipe": RECIPE,
@@ -73,7 +73,7 @@ class Releases:
         return DISK_MB
 
     def produce(self, pick: PinnedComponent, staged: Path, context: BuildContext) -> Contents:
-        """Downloads and verifies; what was downloaded stays for the next attempt when this one fails."""
+        """Downloads and verifies. Downloaded files stay for the next attempt after a failure."""
         component, release = self._parts(pick)
         downloads = context.store.root / "downloads"
         (staged / "files").mkdir()
@@ -92,7 +92,7 @@ class Releases:
         return Contents(tuple(files), tuple(images), objects)
 
     def probes(self, picks: Iterable[PinnedComponent]) -> Mapping[str, Callable[[], None]]:
-        """A real file or image of each server -> what asks for its first byte; that raises PaiError."""
+        """Returns a file or image of each server -> function that requests its first byte. It raises PaiError."""
         found: dict[tuple[str, object], tuple[str, Callable[[], None]]] = {}
         for pick in picks:
             for url, ask in self._askings(pick):
@@ -169,7 +169,7 @@ class Releases:
 
 
 def take_member(archive: Path, member: str, target: Path) -> None:
-    """Takes one file out of a tar archive; raises PaiError when it is not in there."""
+    """Extracts one file from a tar archive. Raises PaiError if it is missing."""
     with tarfile.open(archive) as content:
         names = {name.removeprefix("./"): name for name in content.getnames()}
         handle = content.extractfile(names[member]) if member in names else None

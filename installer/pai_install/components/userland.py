@@ -1,6 +1,6 @@
-"""What images need below their programs: users and folders, and for some the tools of Debian packages.
+"""The userland of images below their programs: users, folders, and for some the tools of Debian packages.
 
-Packages come through the dev box's own apt sources and keys into folders of their own; nothing is installed.
+Packages come through the controller host's apt sources and keys into separate folders. Nothing is installed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ BUSYBOX_COMMANDS = ("cat", "sh")
 
 
 def base_nodes() -> list[LayerEntry]:
-    """What every image has: names of users and groups, and a folder for temporary files."""
+    """Returns the common content of all images: names of users and groups, and a folder for temporary files."""
     return [
         LayerEntry(
             "etc/passwd", 0o644, b"root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/sbin/nologin\n"
@@ -41,9 +41,9 @@ def base_nodes() -> list[LayerEntry]:
 
 
 def fetch_packages(names: Sequence[str], folder: Path, progress: Progress) -> list[Path]:
-    """Brings Debian packages and all they depend on, signatures checked by apt, into `folder`; leaves patterns out.
+    """Downloads Debian packages with all dependencies into `folder`, with signatures verified by apt. Skips patterns.
 
-    Raises PaiError when apt cannot have them, with apt's own words.
+    Raises PaiError with apt's message.
     """
     names = [name for name in names if "*" not in name]
     progress(f"packages {' '.join(names)}: fetching with apt")
@@ -89,16 +89,16 @@ def _environment() -> dict[str, str]:
 
 
 def unpack(packages: Sequence[Path], root: Path) -> None:
-    """Unpacks Debian packages over each other into `root`; runs none of their scripts."""
+    """Unpacks Debian packages over each other into `root`, without running their scripts."""
     root.mkdir(parents=True, exist_ok=True)
     for package in packages:
         run(["dpkg-deb", "--extract", package, root])
 
 
 def own_nodes(names: Sequence[str], packages: Sequence[Path], folder: Path) -> list[LayerEntry]:
-    """What packages of those names put into an image, and of what else was fetched with them the shared libraries.
+    """Returns the files of these packages for an image, and the shared libraries of their dependencies.
 
-    The rest of it is for their installation by dpkg: scripts of packages are not run here. Unpacks into `folder`.
+    The rest needs an installation by dpkg, because package scripts do not run here. Unpacks into `folder`.
     """
     own = [path for path in packages if any(fnmatch(path.name.partition("_")[0], name) for name in names)]
     unpack(own, folder / "own")

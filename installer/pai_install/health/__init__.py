@@ -1,1 +1,1 @@
-"""Says which machine or GPU is sick, why, and what to do: a collector and pure verdicts over its evidence."""
+"""Reports unhealthy machines and GPUs with cause and remedy: a collector, and pure verdicts on its evidence."""

@@ -82,14 +82,14 @@ class AcknowledgementText:
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """baselines: what is normal from now on. missed: machine -> why there is nothing to accept."""
+    """Accepted baselines. missed: machine -> why it has no hardware to accept."""
 
     baselines: Mapping[str, Baseline]
     missed: Mapping[str, str]
 
 
 class HealthRun:
-    """Runs health checks of a site; without a site only over saved evidence, without memory."""
+    """Runs the health checks of a site. Without a site, it only checks saved evidence and keeps no history."""
 
     def __init__(
         self,
@@ -126,7 +126,7 @@ class HealthRun:
         return self._report(reports, missed)
 
     def _report(self, reports: Iterable[MachineReport], missed: Mapping[str, str]) -> HealthReport:
-        """The report, with what people have acknowledged."""
+        """Returns the report with the acknowledgements applied."""
         kept = self._store.acknowledgements() if self._store else []
         used: dict[Key, Acknowledgement] = {item.key: item for item in kept if item.check == UNREACHED}
         used = {key: item for key, item in used.items() if item.until > self._clock() and item.machine in missed}
@@ -140,9 +140,9 @@ class HealthRun:
         return HealthReport(tuple(shown), missed, self._site.directory.name, machines_of(self._site), used)
 
     def acknowledge(self, machine: str, check: str, word: AcknowledgementText) -> list[Acknowledgement]:
-        """Keeps a person's judgement of what the last run found, one for each device; gives what is in force then.
+        """Acknowledges findings of the last run, one for each device. Returns all acknowledgements in force.
 
-        Raises PaiError for a machine that the site does not have, and where the last run found nothing of that check.
+        Raises PaiError if the site lacks the machine, or the last run has no such finding.
         """
         store, now = self._remembering(), self._clock()
         if self._site is not None and machine not in {item.hostname for item in self._site.present_machines}:
@@ -171,7 +171,7 @@ class HealthRun:
         return self.acknowledged()
 
     def take_back(self, machine: str, check: str, device: str = "") -> list[Acknowledgement]:
-        """Forgets a judgement; gives what is left. Raises PaiError where there is none."""
+        """Deletes an acknowledgement and returns the others. Raises PaiError if there is none."""
         kept = self.acknowledged()
         left = [item for item in kept if item.key[:2] != (machine, check) or device not in ("", item.device)]
         if len(left) == len(kept):
@@ -185,11 +185,11 @@ class HealthRun:
         return left
 
     def acknowledged(self) -> list[Acknowledgement]:
-        """What is in force now."""
+        """Returns the acknowledgements in force."""
         return [item for item in self._remembering().acknowledgements() if item.until > self._clock()]
 
     def _said(self, machine: str, check: str) -> dict[str, str]:
-        """Device -> what the last run found of that check."""
+        """Returns device -> cause, for this check in the last run."""
         if check == UNREACHED:
             return {"": cause_of(unreached(machine, ""))}
         runs = self._remembering().history(machine)
@@ -207,11 +207,13 @@ class HealthRun:
         return self._store
 
     def baselines(self) -> dict[str, Baseline]:
-        """What was accepted so far."""
+        """Returns the accepted baselines."""
         return self._store.baselines() if self._store else {}
 
     def accept(self, request: HealthRequest) -> Accepted:
-        """Takes the machines' present hardware as their baseline; those that do not show it keep theirs."""
+        """Accepts the machines' current hardware as their baseline. Machines without hardware evidence keep their
+        baseline.
+        """
         if self._store is None:
             raise PaiError(
                 "a baseline belongs to a site",
@@ -270,7 +272,7 @@ class HealthRun:
             documents[machine]["commands"]["pod_gpu"] = redact(result) if request.redact else result
 
     def _add_bandwidth(self, documents: Mapping[str, dict[str, Any]], image: str) -> None:
-        """Measures every GPU worker whose GPUs answered, where the site has a cluster; says why of the others."""
+        """Measures every GPU worker with responding GPUs, if the site has a cluster. Records a cause for the others."""
         runs = {}
         for machine, device in self._gpu_workers(documents).items():
             commands = documents[machine]["commands"]
@@ -286,7 +288,7 @@ class HealthRun:
                 documents[machine]["commands"][BANDWIDTH] = result
 
     def _gpu_workers(self, documents: Mapping[str, dict[str, Any]]) -> dict[str, str]:
-        """Machine -> resource name, of those that answered."""
+        """Returns machine -> resource name, for responding machines."""
         assert self._site is not None  # noqa: S101 - the caller has one
         expected = expectations(self._site)
         return {name: expected[name].device for name in documents if expected[name].nvidia and expected[name].worker}
@@ -322,7 +324,7 @@ def _expects_gpus(knowledge: Knowledge, machine: str) -> bool:
 
 
 def _limited(source: Path, limit: tuple[str, ...]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The records of a file, one at a time; raises PaiError after the last one for machines that it does not hold."""
+    """Yields the records of a file. Raises PaiError at the end for requested machines without a record."""
     held: list[str] = []
     for machine, document in evidence_file.load(source):
         held.append(machine)
@@ -339,9 +341,9 @@ def _limited(source: Path, limit: tuple[str, ...]) -> Iterator[tuple[str, dict[s
 
 
 def site_limits(limits: Limits, directory: Path) -> Limits:
-    """The thresholds with those of the site's health.yml, where there is one.
+    """Returns the thresholds, with overrides from the site's health.yml.
 
-    Raises PaiError for a file that is no mapping, or names what does not exist.
+    Raises PaiError if the file is no mapping or has an unknown name.
     """
     path = directory / THRESHOLDS_FILE
     if not path.is_file():

@@ -34,9 +34,9 @@ LINKS = (Link("pai-install health history MACHINE"), Link("pai-install explain C
 
 
 def html(report: HealthReport, *, title: str, raw: str = "") -> str:
-    """The whole page. Texts that many findings share are stored once: a thousand machines stay a small page.
+    """Returns the whole page. Shared texts of findings are stored once, so the page of a thousand machines stays small.
 
-    raw: the folder with every machine's raw evidence, as the page reaches it; empty where there is none.
+    raw: link to the folder with the raw evidence of the machines, or "".
     """
     findings = list(report.findings)
     machine_counts = {verdict: number for verdict, number in report.machine_counts.items() if number}

@@ -54,7 +54,7 @@ class HealthReport:
 
     @property
     def machine_counts(self) -> dict[str, int]:
-        """Verdict -> machines whose gravest it is, the gravest first; all five are always there."""
+        """Returns verdict -> number of machines with it as their worst, worst first, for all five verdicts."""
         found = Counter(machine.verdict for machine in self.machines)
         found.update(self.silence(name).verdict for name in self.missed)
         return {verdict.value: found[verdict] for verdict in GRAVITY}
@@ -64,7 +64,7 @@ class HealthReport:
         return [finding for finding in self.findings if finding.verdict in verdicts]
 
     def exit_code(self, *, strict: bool = False) -> ExitCode:
-        """VERIFICATION_FAILED for any FAIL; with `strict` also for WARN and UNKNOWN that no one has acknowledged."""
+        """Returns VERIFICATION_FAILED for any FAIL, and with `strict` for unacknowledged WARN and UNKNOWN."""
         bad = {Verdict.FAIL} | ({Verdict.WARN, Verdict.UNKNOWN} if strict else set())
         found = any(item.verdict in bad and key_of(item) not in self.acknowledged for item in self.findings)
         return ExitCode.VERIFICATION_FAILED if found else ExitCode.OK
@@ -82,7 +82,7 @@ class HealthReport:
         )
 
     def as_json(self, *, everything: bool = False, strict: bool = False) -> dict[str, Any]:
-        """The JSON form; PASS and SKIP findings only with `everything`, else as counts."""
+        """Returns the JSON form. PASS and SKIP findings are only counted unless `everything` is true."""
         return {
             "schema_version": SCHEMA_VERSION,
             "site": self.site,
@@ -132,7 +132,7 @@ _FIELDS = (
 
 
 def finding_json(finding: Finding) -> dict[str, str]:
-    """The published JSON form of one finding (docs/reference/health.schema.json); empty fields are left out."""
+    """Returns the published JSON form of one finding (docs/reference/health.schema.json) without empty fields."""
     texts = {name: str(getattr(finding, name)) for name in _FIELDS}
     return {_PUBLISHED.get(name, name): text for name, text in texts.items() if text}
 
@@ -176,7 +176,7 @@ def metrics(report: HealthReport) -> str:
 
 
 def text(report: HealthReport) -> str:
-    """The plain table: one line per machine, then what is wrong, the gravest first, alike things once."""
+    """Returns the plain table: one line per machine, then the problems, worst first, with similar ones merged."""
     findings = list(report.findings)
     total = ", ".join(f"{number} {verdict}" for verdict, number in report.machine_counts.items() if number)
     machines = plural(len(report.machines) + len(report.missed), "machine")

@@ -1,4 +1,4 @@
-"""What has changed between two runs."""
+"""Differences between two runs."""
 
 from __future__ import annotations
 
@@ -31,5 +31,5 @@ def changes(before: dict[Key, Finding], after: dict[Key, Finding]) -> Iterator[s
 
 
 def _cause(finding: Finding) -> str:
-    """What is wrong, and where, without the numbers that move from run to run."""
+    """Returns cause and place, without numbers that change from run to run."""
     return cause_of(finding._replace(message=f"{finding.message} {finding.value}"))

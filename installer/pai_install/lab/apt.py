@@ -38,17 +38,19 @@ class AptSource:
         return "".join(f"{key}: {value}\n" for key, value in fields)
 
     def line(self, keyring: Path) -> str:
-        """The source in one-line form, first suite only: what mmdebstrap takes. keyring: where the box has the keys."""
+        """Returns the source in one-line form for mmdebstrap, first suite only. keyring: path of the keys
+        on the host.
+        """
         return f"deb [signed-by={keyring}] {self.uri} {self.suites[0]} {self.components}"
 
 
 @dataclass(frozen=True, slots=True)
 class AptAccess:
-    """How a machine reaches packages.
+    """Package access of a machine.
 
-    options: lines for apt.conf; files: absolute path -> content for keyrings and credentials;
-    certificates: file name -> PEM of an authority that the box trusts on top of the usual ones.
-    suite: the release that the sources are of.
+    options: lines for apt.conf. files: absolute path -> content for keyrings and credentials.
+    certificates: file name -> PEM of an additional authority of the controller host.
+    suite: the release of the sources.
     """
 
     sources: tuple[AptSource, ...]
@@ -82,9 +84,10 @@ def default_sources(suite: str = SUITE) -> tuple[AptSource, ...]:
 
 
 def rewritten_sources(texts: Iterable[tuple[str, str]], codename: str, suite: str = SUITE) -> tuple[AptSource, ...]:
-    """The box's sources, given as (file name, content), with suites replaced; the defaults when none is usable.
+    """Returns the controller host's sources, given as (file name, content), with other suites. Defaults if none is
+    usable.
 
-    Only the archives of the suite's distribution count: suites named after the box's release, component main.
+    Only archives of the suite's distribution are used: suites of the host's release, component main.
     """
     found: list[AptSource] = []
     for name, text in texts:
@@ -101,7 +104,7 @@ def kept_options(dump: str) -> str:
 
 
 def read_box(root: Path = Path("/"), suite: str = SUITE) -> AptAccess:
-    """Reads the apt configuration of the box whose files lie under `root`, for machines of that suite."""
+    """Returns the apt configuration of the host with files under `root`, for machines of that suite."""
     etc = root / "etc/apt"
     paths = [etc / "sources.list", *sorted((etc / "sources.list.d").glob("*"))]
     texts = [(path.name, path.read_text()) for path in paths if path.suffix in (".list", ".sources") and path.is_file()]

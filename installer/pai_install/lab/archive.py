@@ -18,14 +18,14 @@ _FETCH = (
 
 
 def unreachable(access: AptAccess) -> str:
-    """Why the box cannot reach the release's archive, in apt's words; empty when it can."""
+    """Returns why the controller host cannot reach the release's archive, in apt's words, or ""."""
     source = access.bootstrap
     with TemporaryDirectory() as scratch:
         return _fetch(f"{source.uri.rstrip('/')}/dists/{source.suites[0]}/InRelease", Path(scratch) / "InRelease")
 
 
 def no_way(access: AptAccess, why: str) -> PaiError:
-    """What `lab up` says without an archive."""
+    """Returns the error of `lab up` for an unreachable archive."""
     return PaiError(
         f"the dev box cannot reach {access.distribution.name}'s archive of {access.suite}: {why}",
         code="lab-archive-unreachable",
@@ -35,9 +35,9 @@ def no_way(access: AptAccess, why: str) -> PaiError:
 
 
 def box_keyring(access: AptAccess, folder: Path) -> Path:
-    """A file on the box with the keys of the archive: its own, or one that is made in `folder`.
+    """Returns a file with the keys of the archive: the host's own file, or a new file in `folder`.
 
-    Raises PaiError when the keys cannot be fetched, or are not those that we know.
+    Raises PaiError if the keys cannot be downloaded or have unknown fingerprints.
     """
     own, mine = Path(access.bootstrap.signed_by), access.distribution
     if own.exists() or not mine.keyring_package:
@@ -51,9 +51,9 @@ def box_keyring(access: AptAccess, folder: Path) -> Path:
 
 
 def known_keys(mine: LabDistribution, packed: Path, folder: Path) -> Path:
-    """A keyring of those keys of a distribution's package of them that we know; nothing else in it counts.
+    """Returns a keyring with the known keys of a distribution's keyring package, without its other keys.
 
-    Raises PaiError when one of them is not in it.
+    Raises PaiError if a known key is missing.
     """
     keyring, home = folder / "keyring.gpg", folder / "gnupg"
     home.mkdir(mode=0o700)

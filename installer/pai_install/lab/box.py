@@ -1,4 +1,4 @@
-"""What all labs of the dev box share: the lock, kernel settings of the box, the control group trees."""
+"""State that all labs of the controller host share: the lock, kernel settings, control group trees."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ def box_hierarchies() -> tuple[cgroups.Hierarchy, ...]:
 
 
 def raise_settings() -> tuple[str, ...]:
-    """Raises the kernel settings that machines need and cannot set themselves; those that were too low.
+    """Raises kernel settings that machines need and cannot set, and returns the changed ones.
 
-    What they were is written down first, so that `restore_settings` finds it also after a crash.
+    The old values are recorded first, so that `restore_settings` also works after a crash.
     """
     low = {path: value for path, least in SETTINGS.items() if int(value := path.read_text().strip()) < least}
     if low:
@@ -70,7 +70,7 @@ def raise_settings() -> tuple[str, ...]:
 
 
 def restore_settings() -> None:
-    """Puts the kernel settings back to what they were, once no lab is left."""
+    """Restores the kernel settings after the last lab is deleted."""
     if SETTINGS_BEFORE.exists() and not any(LABS_DIR.glob(f"*/{RECORD_NAME}")):
         for path, value in json.loads(SETTINGS_BEFORE.read_text()).items():
             Path(path).write_text(f"{value}\n")

@@ -1,4 +1,4 @@
-"""`lab up`: brings every machine of a lab to running and leaves alone what runs."""
+"""`lab up`: starts every stopped or missing machine of a lab."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _AT_ONCE = 8
 
 @dataclass(frozen=True, slots=True)
 class UpReport:
-    """What `up` did: one line per thing made or started (empty: nothing to do), and how long it took."""
+    """Result of `up`: one line per created or started object (empty: no changes), and the duration."""
 
     changed: tuple[str, ...]
     duration_s: float
@@ -39,12 +39,11 @@ class UpReport:
 def up(
     spec: LabSpec, choice: Choice | None = None, *, confirm: Callable[[str], bool], progress: Callable[[str], None]
 ) -> UpReport:
-    """Brings every machine of the lab to running; what runs stays as it is.
+    """Starts every machine of the lab. Running machines stay unchanged.
 
-    choice: suites of machines that are made now, and mix-ins; each mix-in runs once in a machine's life.
-    confirm is asked before packages are installed on the dev box; progress gets one line per step.
-    Raises PaiError when the box lacks something, the subnet is taken, a machine does not come up or is of another
-    suite already.
+    choice: suites of new machines, and mix-ins. Each mix-in runs once in a machine's life.
+    confirm: asked before the installation of packages on the controller host. progress: gets one line per step.
+    Raises PaiError if the host lacks a requirement, the subnet is used, a machine does not start, or has another suite.
     """
     began = time.monotonic()
     choice = choice or Choice()
@@ -71,7 +70,7 @@ def up(
 def _finish(
     spec: LabSpec, one: LabMachine, choice: Choice, ledger: Ledger, progress: Callable[[str], None]
 ) -> list[str]:
-    """Waits for a machine and runs those of its mix-ins that it does not have; one line per mix-in that ran."""
+    """Waits for a machine and runs its missing mix-ins. Returns one line per mix-in."""
     has = mixins_of(ledger.record, one)
     if BEHIND_BASTION in has:
         return []
@@ -89,7 +88,7 @@ def _finish(
 def base_images(
     spec: LabSpec, machines: Iterable[LabMachine], suites: Mapping[str, str], say: Callable[[str], None]
 ) -> dict[str, Path]:
-    """Machine -> the base image that it stands on, or will. Raises PaiError for one that stands on another suite's."""
+    """Returns machine -> base image. Raises PaiError for a machine with a disk of another suite."""
     found: dict[str, Path] = {}
     made: dict[str, Path] = {}
     for one in machines:
@@ -130,7 +129,7 @@ def _make_shared(spec: LabSpec, ledger: Ledger) -> list[str]:
 
 
 def ensure_machine(spec: LabSpec, one: LabMachine, image: Path, ledger: Ledger) -> bool:
-    """Starts a machine with the disk it has, or a new one; False when it runs."""
+    """Starts a machine with its existing disk or a new one. Returns False if it runs already."""
     names = machine_names(spec, one)
     trees = box_hierarchies()
     groups = cgroups.machine_cgroups(trees, lab_names(spec).lab, one.name)
@@ -149,7 +148,7 @@ def ensure_machine(spec: LabSpec, one: LabMachine, image: Path, ledger: Ledger) 
 
 
 def heal(spec: LabSpec, one: LabMachine) -> tuple[str, ...]:
-    """Clears every fault of a machine, starts it if it is off, waits for it; returns what was cleared."""
+    """Clears every fault of a machine, starts it if it is off, and waits for it. Returns the cleared faults."""
     images = base_images(spec, [one], {}, lambda _line: None)
     with lab_lock():
         healed = faults.clear(spec, one)
@@ -161,10 +160,10 @@ def heal(spec: LabSpec, one: LabMachine) -> tuple[str, ...]:
 
 
 def reinstall(spec: LabSpec, one: LabMachine) -> None:
-    """Ends a machine at once, throws its disk away, starts it with a new one of the same suite, and waits for it.
+    """Kills a machine, deletes its disk, starts it with a new disk of the same suite, and waits for it.
 
-    The site's known_hosts still has the old host key: that is what an admin with new hardware meets.
-    Raises PaiError when the machine does not come up or its disk is in use.
+    The site's known_hosts keeps the old host key, as for an admin with new hardware. Raises PaiError if the machine
+    does not start or its disk is in use.
     """
     images = base_images(spec, [one], {}, lambda _line: None)
     with lab_lock():
@@ -181,9 +180,9 @@ def reinstall(spec: LabSpec, one: LabMachine) -> None:
 
 
 def _discard(names: MachineNames) -> None:
-    """Removes all that a machine wrote, and what its programs made in the kernel: interfaces, routes, rules.
+    """Deletes the writes of a machine, and its kernel objects: interfaces, routes, rules.
 
-    The link to its base image stays, and so does its suite.
+    It keeps the link to its base image, and thus its suite.
     """
     network.delete_link(names.veth)
     network.delete_netns(names.netns)

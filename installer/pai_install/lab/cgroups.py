@@ -15,7 +15,7 @@ _SWITCHES: Mapping[str, tuple[str, str]] = {"freezer.state": ("THAWED", "FROZEN"
 
 @dataclass(frozen=True, slots=True)
 class Hierarchy:
-    """One mounted control group tree. unified: version 2; governs: whether it holds the controllers."""
+    """One mounted control group tree. unified: version 2. governs: it has the controllers."""
 
     path: Path
     unified: bool
@@ -24,11 +24,11 @@ class Hierarchy:
 
 @dataclass(frozen=True, slots=True)
 class MachineCgroups:
-    """Where a machine's processes go.
+    """Control groups of a machine.
 
-    folders: to be made, parents first; keeper: cgroup.procs files that the process which restarts the machine
-    enters; machine: those that nspawn enters. They differ on version 2 only, where a group that passes
-    controllers on may not hold processes itself. passing: the groups that have to pass them on.
+    folders: to create, parents first. keeper: cgroup.procs files for the process that restarts the machine. machine:
+    those for nspawn. They differ on version 2 only, where a group with delegated controllers may not hold processes.
+    passing: groups that delegate controllers.
     """
 
     folders: tuple[Path, ...]
@@ -122,7 +122,7 @@ def thaw(folder: Path) -> None:
 
 
 def freeze(folder: Path, *, frozen: bool) -> bool:
-    """Stops or continues all processes of a group and of those below it; False when this tree has no freezer."""
+    """Freezes or thaws all processes of a group and its subgroups. Returns False if this tree has no freezer."""
     for name, values in _SWITCHES.items():
         if (folder / name).exists():
             (folder / name).write_text(values[frozen])

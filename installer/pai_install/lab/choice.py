@@ -1,4 +1,4 @@
-"""What `lab up` is asked for beyond the site: `WORD` for all machines, `MACHINE=WORD` for one."""
+"""Options of `lab up` beyond the site: `WORD` for all machines, `MACHINE=WORD` for one."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from pai_install.lab.suite import checked_suite
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Machine -> its suite, where one was named; machine -> mix-ins, in the order in which they were named."""
+    """Machine -> its suite, if given. Machine -> mix-ins, in the order of the command line."""
 
     suites: Mapping[str, str] = field(default_factory=dict)
     mixins: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def chosen(spec: LabSpec, suites: Iterable[str], mixins: Iterable[str]) -> Choice:
-    """The choice that the words of the command line make. Raises PaiError for what does not exist."""
+    """Returns the choice from the command line. Raises PaiError for unknown machines, suites, or mix-ins."""
     asked = _per_machine(spec, mixins, checked_mixin)
     named = {machine: words[-1] for machine, words in _per_machine(spec, suites, checked_suite).items()}
     return Choice(named, {machine: tuple(dict.fromkeys(words)) for machine, words in asked.items()})
 
 
 def _per_machine(spec: LabSpec, words: Iterable[str], checked: Callable[[str], str]) -> dict[str, list[str]]:
-    """Machine -> words; those for one machine come after those for all."""
+    """Returns machine -> words: first the words for all machines, then its own."""
     split = [word.rpartition("=") for word in words]
     found: dict[str, list[str]] = {}
     for name, equals, word in sorted(split, key=lambda parts: bool(parts[1])):

@@ -15,13 +15,15 @@ SIZE_BYTES = 32 * GIB  # sparse: only what is written takes space on the box
 
 
 def is_mounted(path: Path, mounts: str | None = None) -> bool:
-    """Whether something is mounted on `path`; `mounts` is the text of /proc/self/mounts."""
+    """Returns whether `path` is a mount point. mounts: content of /proc/self/mounts."""
     text = Path("/proc/self/mounts").read_text() if mounts is None else mounts
     return any(line.split()[1] == str(path) for line in text.splitlines() if " " in line)
 
 
 def ensure_disk(names: MachineNames) -> bool:
-    """Mounts the machine's disk, made when missing; False when the box cannot do that and a plain folder serves."""
+    """Mounts the machine's disk, and creates it if it is missing. Returns False if the host supports only a plain
+    folder.
+    """
     if is_mounted(names.disk):
         return True
     is_new = not names.disk.exists()
@@ -50,7 +52,7 @@ def _make_image(image: Path) -> bool:
 
 
 def unmount(path: Path) -> bool:
-    """Unmounts what is mounted on `path`; False when nothing was. Raises PaiError when something still uses it."""
+    """Unmounts `path`. Returns False if it was not mounted. Raises PaiError if it is in use."""
     if not is_mounted(path):
         return False
     for _ in range(40):  # the kernel may need a moment to let go after the last process
@@ -61,12 +63,12 @@ def unmount(path: Path) -> bool:
 
 
 def filler(names: MachineNames) -> Path:
-    """The file that takes a disk's free space; machines do not see it."""
+    """Returns the file that fills a disk. Machines do not see it."""
     return names.disk / "filler"
 
 
 def fill(names: MachineNames) -> bool:
-    """Takes all free space of the disk; False when it has no size of its own."""
+    """Fills the disk. Returns False if it has no size limit."""
     if not is_mounted(names.disk):
         return False
     offset = 0

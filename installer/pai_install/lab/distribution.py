@@ -10,15 +10,14 @@ from dataclasses import dataclass, field
 class LabDistribution:
     """One distribution and its releases.
 
-    word: its name in lower case, which is also the end of its archives' addresses.
-    archives: address -> pockets taken from it (a pocket is what follows the suite's name), for a box that has no
-    sources of the distribution.
-    keyring: where its machines, and boxes of it, have the keys of its archives.
-    keyring_package: the package that has this file, as a path below the first archive; keyring_digest: its sha256, so
-    that nothing else is unpacked; fingerprints: the keys of it that count. All are empty where `up` has the package
-    installed on the box.
-    included: packages that its images need beyond those of all.
-    lacking: suite -> packages of the lab that it does not know.
+    word: lower-case name, and end of its archives' addresses.
+    archives: address -> used pockets (a pocket is the suffix of the suite's name), for a host without sources of the
+    distribution.
+    keyring: path of the archive keys on machines and hosts of the distribution.
+    keyring_package: package of this file, as a path below the first archive. keyring_digest: its sha256, checked before
+    unpacking. fingerprints: its trusted keys. All are empty if `up` installs the package on the host.
+    included: packages that its images need in addition to the common ones.
+    lacking: suite -> packages of the lab that the suite does not have.
     """
 
     name: str
@@ -70,7 +69,7 @@ SUITE = SUITES[0]
 
 
 def distribution_of(suite: str) -> LabDistribution:
-    """The distribution that has a suite. Raises KeyError for one that is not in SUITES."""
+    """Returns the distribution of a suite. Raises KeyError for one outside SUITES."""
     for distribution in DISTRIBUTIONS:
         if suite in distribution.suites:
             return distribution

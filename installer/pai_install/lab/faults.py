@@ -1,4 +1,4 @@
-"""Faults on purpose: what goes wrong with real machines, done to a lab machine from the dev box."""
+"""Deliberate faults: failures of real machines, simulated on a lab machine from the controller host."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SLOW = (
 
 
 class Fault(StrEnum):
-    """What can be done to a machine."""
+    """A fault of a machine."""
 
     POWER_OFF = "power-off"
     PAUSE = "pause"
@@ -34,13 +34,13 @@ class Fault(StrEnum):
 
 
 def inject(spec: LabSpec, one: LabMachine, fault: Fault) -> str:
-    """Injects a fault; returns one line saying what was done. Raises PaiError when the dev box cannot do it."""
+    """Injects a fault and returns one line about it. Raises PaiError if the controller host cannot simulate it."""
     require_root()
     return _INJECTORS[fault](spec, one)
 
 
 def clear(spec: LabSpec, one: LabMachine) -> tuple[str, ...]:
-    """Clears every fault but power-off; returns their names."""
+    """Clears every fault except power-off and returns their names."""
     names = machine_names(spec, one)
     found = present_faults(spec, one)
     for folder in _groups(spec, one):
@@ -59,7 +59,7 @@ def clear(spec: LabSpec, one: LabMachine) -> tuple[str, ...]:
 
 
 def present_faults(spec: LabSpec, one: LabMachine) -> tuple[Fault, ...]:
-    """Faults the machine has now, power-off aside; seen on the box, not remembered."""
+    """Returns the current faults of the machine except power-off, as observed on the host."""
     names = machine_names(spec, one)
     found: list[Fault] = []
     if any(cgroups.is_frozen(folder) for folder in _groups(spec, one)):

@@ -1,4 +1,4 @@
-"""What stand-in GPUs of a model would say of themselves: nvidia-smi's answers, the PCI bus, the driver's files."""
+"""Simulated data of GPUs of a model: nvidia-smi outputs, the PCI bus, the driver's files."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class GpuModel:
 
     @property
     def remaps_rows(self) -> bool:
-        """Whether it remaps rows of its memory; older ones retire pages."""
+        """Returns whether it remaps rows of its memory. Older GPUs retire pages."""
         return self.generation != "Turing"
 
     @property
@@ -60,7 +60,7 @@ class StandInGpu:
 
     @property
     def name(self) -> str:
-        """Its product name, which says what it is."""
+        """Returns its product name."""
         return f"{self.product.name} (stand-in)"
 
     @property
@@ -70,7 +70,7 @@ class StandInGpu:
 
 
 def product_of(model: str) -> GpuModel:
-    """The product whose name holds the telling word of the layout's model; a plain one of that name for others."""
+    """Returns the product with the distinctive word of the layout's model, or a generic product of that name."""
     word = model.lower().replace("nvidia", "").replace("tesla", "").strip(" -_").split("-")[0].split("_")[0]
     for product in PRODUCTS:
         if word and word in product.name.lower():
@@ -79,7 +79,7 @@ def product_of(model: str) -> GpuModel:
 
 
 def gpus_of(machine: LabMachine) -> tuple[StandInGpu, ...]:
-    """The stand-in GPUs of a machine; their UUIDs are its own and always the same."""
+    """Returns the simulated GPUs of a machine. Their UUIDs are unique and stable."""
     if machine.gpus is None:
         return ()
     product = product_of(machine.gpus.model)
@@ -131,22 +131,22 @@ def smi_xml(elements: Iterable[str]) -> str:
 
 
 def gpu_list(gpus: Iterable[StandInGpu]) -> str:
-    """What nvidia-smi -L prints."""
+    """Returns the output of nvidia-smi -L."""
     return "".join(f"GPU {gpu.index}: {gpu.name} (UUID: {gpu.uuid})\n" for gpu in gpus)
 
 
 def use_table(gpus: Iterable[StandInGpu], percent: Iterable[int]) -> str:
-    """What nvidia-smi prints for --query-gpu=index,uuid,utilization.gpu --format=csv,noheader,nounits."""
+    """Returns the output of nvidia-smi --query-gpu=index,uuid,utilization.gpu --format=csv,noheader,nounits."""
     return "".join(f"{gpu.index}, {gpu.uuid}, {busy}\n" for gpu, busy in zip(gpus, percent, strict=True))
 
 
 def nvlink_status(gpus: Iterable[StandInGpu]) -> str:
-    """What nvidia-smi nvlink -s prints."""
+    """Returns the output of nvidia-smi nvlink -s."""
     return _per_link(gpus, "\t Link {link}: {speed:g} GB/s\n")
 
 
 def nvlink_errors(gpus: Iterable[StandInGpu]) -> str:
-    """What nvidia-smi nvlink -e prints."""
+    """Returns the output of nvidia-smi nvlink -e."""
     counters = ("Replay Errors", "Recovery Errors", "CRC Errors")
     return _per_link(gpus, "".join(f"\t Link {{link}}: {counter}: 0\n" for counter in counters))
 
@@ -160,20 +160,20 @@ def _per_link(gpus: Iterable[StandInGpu], line: str) -> str:
 
 
 def peer_matrix(gpus: tuple[StandInGpu, ...]) -> str:
-    """What nvidia-smi topo -p2p n prints."""
+    """Returns the output of nvidia-smi topo -p2p n."""
     head = "".join(f"\tGPU{gpu.index}" for gpu in gpus) + "\n"
     rows = ("\t".join("X" if row == column else "OK" for column in gpus) for row in gpus)
     return head + "".join(f" GPU{gpu.index}\t{row}\n" for gpu, row in zip(gpus, rows, strict=True))
 
 
 def bus_list(gpus: Iterable[StandInGpu]) -> str:
-    """What lspci -Dnn prints of them."""
+    """Returns the output of lspci -Dnn for the GPUs."""
     line = "{} 3D controller [0302]: NVIDIA Corporation {} [10de:{}] (rev a1)\n"
     return "".join(line.format(gpu.bus_id, gpu.name, gpu.product.device_id) for gpu in gpus)
 
 
 def pci_files(gpu: StandInGpu) -> dict[str, str]:
-    """What the kernel shows of one below /sys/bus/pci/devices: path -> content."""
+    """Returns the kernel's files of a GPU below /sys/bus/pci/devices: path -> content."""
     return {
         f"{gpu.bus_id}/{name}": f"{text}\n"
         for name, text in (
@@ -187,7 +187,7 @@ def pci_files(gpu: StandInGpu) -> dict[str, str]:
 
 
 def driver_files(gpus: Iterable[StandInGpu]) -> dict[str, str]:
-    """What the driver shows below /proc/driver/nvidia: path -> content."""
+    """Returns the driver's files below /proc/driver/nvidia: path -> content."""
     version = f"NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  {DRIVER}  Release Build  (stand-in)\n"
     files = {"version": version}
     for gpu in gpus:

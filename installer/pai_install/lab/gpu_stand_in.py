@@ -1,4 +1,4 @@
-"""Stand-ins for NVIDIA GPUs on machines whose SKU has them: files, and what they are made to show."""
+"""Simulated NVIDIA GPUs for machines of a GPU SKU: their files, and their displayed state."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ RestartSec=10
 
 
 class GpuState(StrEnum):
-    """What the stand-ins of a machine can show."""
+    """The displayed state of simulated GPUs."""
 
     HEALTHY = "healthy"
     GPU_LOST = "gpu-lost"
@@ -71,7 +71,7 @@ class GpuState(StrEnum):
 
 
 def entries(machine: LabMachine) -> dict[str, Entry]:
-    """Everything that makes a machine show its GPUs, healthy; {} for one without."""
+    """Returns all entries that show a machine's GPUs as healthy, or {} without GPUs."""
     gpus = gpus_of(machine)
     if not gpus:
         return {}
@@ -124,9 +124,9 @@ def _healthy(gpus: tuple[StandInGpu, ...]) -> dict[str, Entry]:
 
 
 def show(spec: LabSpec, machine: LabMachine, state: GpuState) -> str:
-    """Switches what a machine's stand-ins show; returns one line saying what.
+    """Changes the displayed state of a machine's GPUs and returns one line about it.
 
-    Raises PaiError for a machine without GPUs, or when it has not been made.
+    Raises PaiError if the machine has no GPUs or does not exist.
     """
     gpus = gpus_of(machine)
     if not gpus:
@@ -149,9 +149,9 @@ def show(spec: LabSpec, machine: LabMachine, state: GpuState) -> str:
 
 
 def work(spec: LabSpec, machine: LabMachine, percent: Sequence[int]) -> str:
-    """Has a machine's stand-ins say that they compute so much of the time; returns one line saying so.
+    """Sets the displayed utilization of a machine's GPUs and returns one line about it.
 
-    percent: of each, the last one's of those that follow, too. Raises PaiError as `show` does.
+    percent: one per GPU. The last value also applies to all later GPUs. Raises PaiError as `show` does.
     """
     gpus, folder = gpus_of(machine), _folder(spec, machine)
     if not gpus:
@@ -170,7 +170,7 @@ def work(spec: LabSpec, machine: LabMachine, percent: Sequence[int]) -> str:
 
 
 def shown(spec: LabSpec, machine: LabMachine) -> GpuState:
-    """What a machine's stand-ins show; healthy for one without."""
+    """Returns the displayed state of a machine's GPUs, healthy without GPUs."""
     path = _folder(spec, machine) / _SHOWN
     return GpuState(path.read_text().strip()) if machine.gpus and path.exists() else GpuState.HEALTHY
 

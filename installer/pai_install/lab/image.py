@@ -74,7 +74,7 @@ def ensure_image(access: AptAccess, say: Callable[[str], None]) -> Path:
 
 
 def kept_image(image: Path, build: Callable[[Path], None], announce: Callable[[], None]) -> Path:
-    """`image` itself, built when it is missing; those of the same suite that no machine stands on go then."""
+    """Returns `image`, and builds it if it is missing. Then deletes unused images of the same suite."""
     if image.is_dir():
         return image
     image.parent.mkdir(parents=True, exist_ok=True)

@@ -11,7 +11,7 @@ from pai_install.system.proc import run
 
 
 def ensure_key_pair(key_file: Path) -> bool:
-    """Makes an ed25519 pair (0600) unless it is there; False when it was."""
+    """Creates an ed25519 key pair (0600) if it is missing. Returns False if it existed."""
     if key_file.exists():
         return False
     key_file.parent.mkdir(parents=True, exist_ok=True)
@@ -34,9 +34,9 @@ def ensure_host_key(folder: Path, name: str) -> str:
 
 
 def known_hosts_text(existing: str, keys: Mapping[LabMachine, str], names: Iterable[str] = ()) -> str:
-    """`existing` with the machines' keys in place; lines about other hosts are kept.
+    """Returns `existing` with the machines' keys. Lines of other hosts stay.
 
-    names: further addresses whose lines go away.
+    names: further addresses to remove.
     """
     ours = {str(machine.address) for machine in keys} | set(names)
     kept = [line for line in existing.splitlines() if not _hosts(line) & ours]
@@ -53,7 +53,7 @@ def _hosts(line: str) -> set[str]:
 
 
 def write_known_hosts(spec: LabSpec, keys: Mapping[LabMachine, str]) -> bool:
-    """Puts the machines' keys into the site's known_hosts; False when they were there."""
+    """Writes the machines' keys to the site's known_hosts. Returns False if they were up to date."""
     path = spec.known_hosts
     before = path.read_text() if path.exists() else ""
     after = known_hosts_text(before, keys)

@@ -48,7 +48,7 @@ class Process:
 
 
 def start_time(pid: int) -> int | None:
-    """When a process started, in clock ticks since boot; None when it is gone or a zombie."""
+    """Returns the start time of a process in clock ticks since boot, or None if it has ended or is a zombie."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -96,7 +96,7 @@ def keeper_script(command: Iterable[str], groups: cgroups.MachineCgroups) -> str
 
 
 def start(names: MachineNames, script: str) -> Process:
-    """Starts the keeper; it outlives this process."""
+    """Starts the keeper, which outlives this process."""
     path = names.folder / "start.sh"
     path.write_text(script)
     pid = proc.spawn(["sh", path], env=ENVIRONMENT, log=names.console)
@@ -109,9 +109,9 @@ def is_running(groups: cgroups.MachineCgroups) -> bool:
 
 
 def kill(keepers: Iterable[Process], folders: Iterable[Path], *, timeout_s: float = 10.0) -> None:
-    """Ends keepers and everything in the control groups, hard and at one moment. Raises TimeoutError.
+    """Kills keepers and everything in the control groups simultaneously. Raises TimeoutError.
 
-    What lives a moment longer would tell of the others: an SSH session reports that its program was killed.
+    A survivor could report the others: an SSH session would report the death of its program.
     """
     groups = list(folders)
     for process in keepers:

@@ -1,4 +1,4 @@
-"""Mix-ins: what an admin did to a machine before pai-install saw it, each a shell script in `mixins/`."""
+"""Mix-ins: changes that an admin made to a machine before pai-install, each a shell script in `mixins/`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TIMEOUT_S = 600
 
 @cache
 def mixins() -> Mapping[str, str]:
-    """Every mix-in by name, with the sentence that says what it leaves on a machine."""
+    """Returns mix-in name -> sentence about its effect on a machine."""
     files = sorted(FOLDER.glob("*.sh"))
     return {path.stem: path.read_text().partition("\n")[0].removeprefix("# ") for path in files}
 
@@ -49,12 +49,12 @@ def recorded(record: LabRecord, machine: LabMachine) -> tuple[Resource, ...]:
 
 
 def as_resource(machine: LabMachine, name: str) -> Resource:
-    """What the lab's record says once a mix-in has run."""
+    """Returns the entry of the lab's record for an executed mix-in."""
     return Resource(Kind.MIXIN, f"{name} of {machine.name}", machine.name)
 
 
 def script(spec: LabSpec, machine: LabMachine, name: str) -> str:
-    """What a machine's shell is given for a mix-in."""
+    """Returns the shell script of a mix-in for a machine."""
     words = {
         "ADDRESS": str(machine.address),
         "GATEWAY": str(spec.gateway),

@@ -15,9 +15,10 @@ _DATA_DIRS = ("docker", "containerd", "kubelet", "etcd")
 
 
 def data_folders(machine: LabMachine) -> dict[str, str]:
-    """Folder below `MachineNames.data` -> where the machine has it: not on its overlay, but on a disk's file system.
+    """Returns folder below `MachineNames.data` -> mount point in the machine, on a disk's file system instead of its
+    overlay.
 
-    What a machine serves is among them: no NFS server exports an overlay.
+    It includes the exported folders, because no NFS server exports an overlay.
     """
     named = {"storage": machine.storage, "images": machine.images}
     return {
@@ -28,7 +29,7 @@ def data_folders(machine: LabMachine) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class LabNames:
-    """Names of one lab; interface names stay within the kernel's 15 characters."""
+    """Names of one lab. Interface names have at most 15 characters, the kernel's limit."""
 
     lab: str
     bridge: str
@@ -37,7 +38,7 @@ class LabNames:
 
     @property
     def record(self) -> Path:
-        """The file that lists what the lab made."""
+        """Returns the file that records the objects of the lab."""
         return self.folder / RECORD_NAME
 
 
@@ -67,12 +68,12 @@ class MachineNames:
 
     @property
     def disk(self) -> Path:
-        """Where that disk is mounted on the box; a plain folder on a box without loop devices."""
+        """Returns the mount point of that disk on the host, or a plain folder on a host without loop devices."""
         return self.folder / "disk"
 
     @property
     def upper(self) -> Path:
-        """What the machine wrote over the base image."""
+        """Returns the folder with the machine's changes to the base image."""
         return self.disk / "upper"
 
     @property
@@ -87,7 +88,7 @@ class MachineNames:
 
     @property
     def console(self) -> Path:
-        """What the machine printed while booting."""
+        """Returns the file with the machine's console output."""
         return self.folder / "console.log"
 
 

@@ -41,9 +41,9 @@ def inside_batch(spec: LabSpec, machine: LabMachine) -> str:
 
 
 def nat_rules(spec: LabSpec) -> str:
-    """The nftables table that lets the machines out through the box, of a name that only this lab uses.
+    """Returns the nftables table for the machines' outbound traffic, with a name that only this lab uses.
 
-    Until kube-proxy runs, a machine sends what is for a Service or a pod to its gateway: that ends here.
+    Before kube-proxy runs, a machine sends packets for Services and pods to its gateway. The table drops them.
     """
     names = lab_names(spec)
     inside = [f'iifname "{names.bridge}" ip daddr {network} reject' for network in spec.cluster_networks]
@@ -63,7 +63,9 @@ def nat_rules(spec: LabSpec) -> str:
 
 
 def forward_rules(bridge: str) -> tuple[list[str], ...]:
-    """Arguments of `iptables` after -I, -C or -D, for a box that drops what it forwards, as Docker makes it."""
+    """Returns arguments of `iptables` after -I, -C, or -D, for a host that drops forwarded packets because
+    of Docker.
+    """
     return (["FORWARD", "-i", bridge, "-j", "ACCEPT"], ["FORWARD", "-o", bridge, "-j", "ACCEPT"])
 
 
@@ -90,7 +92,7 @@ def drops_forwarded() -> bool:
 
 
 def ensure_bridge(spec: LabSpec) -> bool:
-    """Makes the bridge; False when it was there."""
+    """Creates the bridge. Returns False if it existed."""
     if has_link(lab_names(spec).bridge):
         return False
     run(["ip", "-batch", "-"], stdin=bridge_batch(spec))
@@ -98,7 +100,7 @@ def ensure_bridge(spec: LabSpec) -> bool:
 
 
 def ensure_nat(spec: LabSpec) -> bool:
-    """Makes the NAT table; False when it was there."""
+    """Creates the NAT table. Returns False if it existed."""
     if has_table(lab_names(spec).nft_table):
         return False
     run(["nft", "-f", "-"], stdin=nat_rules(spec))
@@ -106,7 +108,7 @@ def ensure_nat(spec: LabSpec) -> bool:
 
 
 def ensure_forward_rules(spec: LabSpec) -> bool:
-    """Lets forwarded packets of the bridge pass; False when the rules were there."""
+    """Accepts forwarded packets of the bridge. Returns False if the rules existed."""
     missing = [
         rule
         for rule in forward_rules(lab_names(spec).bridge)
@@ -118,7 +120,7 @@ def ensure_forward_rules(spec: LabSpec) -> bool:
 
 
 def ensure_link(spec: LabSpec, machine: LabMachine) -> bool:
-    """Makes a machine's namespace and cable; False when both were there."""
+    """Creates a machine's namespace and veth pair. Returns False if both existed."""
     names = machine_names(spec, machine)
     if has_netns(names.netns) and has_link(names.veth):
         return False
@@ -131,10 +133,10 @@ def ensure_link(spec: LabSpec, machine: LabMachine) -> bool:
 
 
 def delete_link(veth: str) -> bool:
-    """Deletes the box's end of a cable, or a bridge; False when it was not there."""
+    """Deletes the host's end of a veth pair, or a bridge. Returns False if it was missing."""
     return has_link(veth) and run(["ip", "link", "delete", veth]).ok
 
 
 def delete_netns(netns: str) -> bool:
-    """Deletes a machine's namespace, with the interfaces, routes and rules in it; False when it was not there."""
+    """Deletes a machine's namespace with its interfaces, routes, and rules. Returns False if it was missing."""
     return has_netns(netns) and run(["ip", "netns", "delete", netns]).ok

@@ -1,4 +1,4 @@
-"""What a lab's machines are doing now. Changes nothing, needs no lock."""
+"""Current state of a lab's machines. Read-only and without lock."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ SCHEMA_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class MachineStatus:
-    """One machine. state: running, stopped (its disk is kept) or absent.
+    """One machine. state: running, stopped (its disk is kept), or absent.
 
-    faults: made by `lab fault` or shown by `lab gpu`, not healed. suite: of its base image, "file" for an unpacked one.
-    mixins: those that ran on it.
+    faults: of `lab fault` or `lab gpu`, not yet healed. suite: of its base image, "file" for an unpacked one. mixins:
+    executed ones.
     """
 
     name: str
@@ -42,7 +42,7 @@ class MachineStatus:
 
 @dataclass(frozen=True, slots=True)
 class LabStatus:
-    """A lab. name: what its things on the box are named after."""
+    """A lab. name: prefix of its objects on the host."""
 
     name: str
     machines: tuple[MachineStatus, ...]
@@ -87,7 +87,7 @@ def _suite(spec: LabSpec, one: LabMachine) -> str:
 
 
 def faults_of(spec: LabSpec, one: LabMachine) -> tuple[str, ...]:
-    """What is wrong with a machine that runs, by name; what its stand-ins for GPUs show included."""
+    """Returns the names of a running machine's faults, including displayed GPU faults."""
     found = tuple(fault.value for fault in present_faults(spec, one))
     gpus = shown(spec, one)
     return found if gpus is GpuState.HEALTHY else (*found, gpus.value)

@@ -14,7 +14,7 @@ from pai_install.lab.spec import LabSpec
 
 
 def planned_resources(spec: LabSpec, trees: Iterable[cgroups.Hierarchy]) -> tuple[Resource, ...]:
-    """Everything `up` makes whose name is known beforehand."""
+    """Returns all objects of `up` with names that are known in advance."""
     names = lab_names(spec)
     planned = [
         Resource(Kind.FOLDER, str(names.folder)),
@@ -73,7 +73,7 @@ def check_owner(record: LabRecord, spec: LabSpec) -> None:
 
 
 def exists(resource: Resource) -> bool:
-    """Whether a thing whose name must be the lab's own is on the box; files and folders do not count."""
+    """Returns whether an object with a lab-specific name exists on the host. Files and folders are ignored."""
     match resource.kind:
         case Kind.BRIDGE | Kind.VETH:
             return network.has_link(resource.name)

@@ -36,7 +36,7 @@ def wait_ready(spec: LabSpec, machine: LabMachine, timeout_s: float = BOOT_TIMEO
 
 
 def _answer(question: Sequence[str]) -> str:
-    """What systemd says of itself, or why it says nothing."""
+    """Returns the state that systemd reports, or why it does not respond."""
     try:
         asked = run(question, check=False, timeout_s=_ASK_AGAIN_S)
     except PaiError as silent:

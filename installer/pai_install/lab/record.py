@@ -1,4 +1,4 @@
-"""What the lab made on the dev box, written down before it is made, so that `down` finds it after any crash."""
+"""The record of a lab's objects on the controller host, written before their creation, for `down` after a crash."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """One thing on the box. `name` identifies it within its kind; `detail` is what else its removal needs."""
+    """One object on the host. `name` identifies it within its kind. `detail`: further data for its removal."""
 
     kind: Kind
     name: str
@@ -54,7 +54,7 @@ class LabRecord:
         return tuple(resource for resource in self.resources if resource.kind is kind)
 
     def to_json(self) -> str:
-        """The record as text; `from_json` reads it back."""
+        """Returns the record as text for `from_json`."""
         rows = [[resource.kind.value, resource.name, resource.detail] for resource in self.resources]
         document = {"schema_version": SCHEMA_VERSION, "lab": self.lab, "site": self.site, "resources": rows}
         return json.dumps(document, indent=1) + "\n"
@@ -75,7 +75,7 @@ def is_abandoned(record: LabRecord) -> bool:
 
 
 class Ledger:
-    """The record file of one lab. Every change is on disk when the method returns; safe in threads."""
+    """The record file of one lab. Every change is on disk when the method returns. Thread-safe."""
 
     def __init__(self, path: Path, record: LabRecord) -> None:
         self._path = path
@@ -84,11 +84,11 @@ class Ledger:
 
     @property
     def record(self) -> LabRecord:
-        """What is written at this moment."""
+        """Returns the current record."""
         return self._record
 
     def add(self, resources: Iterable[Resource]) -> None:
-        """Writes resources down; one of the same kind and name is replaced."""
+        """Records resources. A resource replaces an older one of the same kind and name."""
         new = {(resource.kind, resource.name): resource for resource in resources}
         with self._lock:
             kept = [old for old in self._record.resources if (old.kind, old.name) not in new]

@@ -1,4 +1,6 @@
-"""What the lab needs from the dev box: all is checked before anything is made; all gaps are named at once."""
+"""Requirements of the lab on the controller host. All are checked before any change, and all gaps are reported
+together.
+"""
 
 from __future__ import annotations
 
@@ -55,10 +57,9 @@ _ADMIN_PATH = "/usr/local/sbin:/usr/sbin:/sbin"
 
 @dataclass(frozen=True, slots=True)
 class BoxFacts:
-    """What was seen on the box.
+    """Observations of the host.
 
-    probes: feature -> whether it worked; empty when they could not be tried. hidden_commands: installed, but in
-    folders that PATH leaves out.
+    probes: feature -> whether it works, empty if not tried. hidden_commands: installed outside PATH.
     """
 
     is_root: bool
@@ -76,13 +77,13 @@ class BoxFacts:
 
 
 def missing_packages(facts: BoxFacts) -> tuple[str, ...]:
-    """Debian packages that would provide what is not installed."""
+    """Returns the Debian packages of missing programs."""
     packages = {COMMANDS[command] for command in facts.missing_commands}
     return tuple(sorted(packages | (set() if facts.has_keyring else {"debian-archive-keyring"})))
 
 
 def gaps(facts: BoxFacts, machines: int) -> tuple[str, ...]:
-    """Everything that keeps a lab of that many machines from running here, packages aside; empty when nothing does."""
+    """Returns all obstacles of a lab with that many machines, except missing packages."""
     found: list[str] = []
     if not facts.is_root:
         found.append("root: the lab creates mounts, namespaces and interfaces; run it with sudo")
@@ -113,9 +114,9 @@ def gaps(facts: BoxFacts, machines: int) -> tuple[str, ...]:
 def ensure_requirements(
     spec: LabSpec, *, confirm: Callable[[str], bool], progress: Callable[[str], None]
 ) -> tuple[str, ...]:
-    """Checks the box and installs missing packages once they are agreed to; returns what was installed.
+    """Checks the host, and installs missing packages after confirmation. Returns the installed packages.
 
-    Raises PaiError with every gap, or when installing was refused.
+    Raises PaiError with every gap, or if the installation was refused.
     """
     facts = observe_box()
     _refuse(gaps(facts, len(spec.machines)))
@@ -147,7 +148,7 @@ def _refuse(found: Iterable[str]) -> None:
 
 
 def observe_box() -> BoxFacts:
-    """Looks at the dev box; changes nothing."""
+    """Observes the controller host. Read-only."""
     is_root = os.geteuid() == 0
     status = Path("/proc/self/status").read_text()
     effective = re.search(r"^CapEff:\s*([0-9a-f]+)", status, re.MULTILINE)

@@ -1,4 +1,4 @@
-"""A machine's file system: an overlay over the base image, with what makes it this machine."""
+"""A machine's file system: an overlay over the base image, with the machine's own files."""
 
 from __future__ import annotations
 
@@ -84,14 +84,16 @@ def box_resolver() -> str:
 
 
 def mount_options(image: Path, upper: Path, work: Path) -> str:
-    """Options of the overlay; volatile, because the machine is thrown away and installing packages syncs a lot."""
+    """Returns the options of the overlay. It is volatile, because the machine is disposable and package installation
+    syncs often.
+    """
     return f"lowerdir={image},upperdir={upper},workdir={work},volatile"
 
 
 def ensure_root(spec: LabSpec, machine: LabMachine, image: Path) -> bool:
-    """Mounts and, the first time, fills a machine's root; False when it was mounted.
+    """Mounts a machine's root, and fills it the first time. Returns False if it was mounted.
 
-    A machine keeps the base image it was made with, whatever `image` is by now.
+    A machine keeps its original base image, whatever `image` is.
     """
     names = machine_names(spec, machine)
     if disk.is_mounted(names.root):
@@ -130,7 +132,9 @@ def _fill(spec: LabSpec, machine: LabMachine, root: Path) -> None:
 
 
 def authorize(spec: LabSpec, machine: LabMachine) -> bool:
-    """Lets the lab's key into a machine, running or not; False when it was. Raises PaiError when the user is gone."""
+    """Adds the lab's key to a running or stopped machine. Returns False if it existed. Raises PaiError if the user is
+    missing.
+    """
     root = machine_names(spec, machine).root
     found = account(root, spec.user)
     if found is None:
@@ -151,7 +155,7 @@ def authorize(spec: LabSpec, machine: LabMachine) -> bool:
 
 
 def account(root: Path, user: str) -> tuple[int, int, str] | None:
-    """User id, group id and home of a user of the system below `root`; None when there is none."""
+    """Returns user id, group id, and home of a user of the system below `root`, or None."""
     for line in (root / "etc/passwd").read_text().splitlines():
         fields = line.split(":")
         if fields[0] == user:

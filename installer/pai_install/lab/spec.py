@@ -1,4 +1,4 @@
-"""What the lab builds: the machines of a site, reduced to what a throw-away machine needs."""
+"""The lab's desired state: the machines of a site, reduced to the properties of a disposable machine."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class LabGpus:
 
 @dataclass(frozen=True, slots=True)
 class LabMachine:
-    """One machine: its host name, its address inside the lab's subnet, the port its sshd listens on, its GPUs.
+    """One machine: host name, address in the lab's subnet, SSH port, GPUs.
 
     storage: the folder that it serves, images: the one of containerd_data_root; empty for none. memory (bytes): of
     its SKU. folders: those of storages of the type hostPath.
@@ -39,9 +39,9 @@ class LabMachine:
 
 @dataclass(frozen=True, slots=True)
 class LabSpec:
-    """A lab. key_file: the private key that opens the machines; state_dir: the site's `.pai` folder.
+    """A lab. key_file: private SSH key for the machines. state_dir: the site's `.pai` folder.
 
-    cluster_networks: addresses that exist only inside the site's cluster; packets to them must not leave the lab.
+    cluster_networks: addresses inside the site's cluster. Packets to them must not leave the lab.
     """
 
     machines: tuple[LabMachine, ...]
@@ -103,7 +103,7 @@ def checked(spec: LabSpec) -> LabSpec:
 
 
 def state_dir_of(site_dir: Path) -> Path:
-    """The folder that keeps a site's state; a lab is known by it."""
+    """Returns the folder with a site's state, which identifies a lab."""
     return site_dir.resolve() / ".pai"
 
 

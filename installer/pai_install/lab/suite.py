@@ -63,7 +63,7 @@ def is_of(suite: str, image: Path) -> bool:
 
 
 def no_archive(suite: str) -> str:
-    """Why the box cannot reach the archive of a suite, in apt's words; empty when it can."""
+    """Returns why the controller host cannot reach the archive of a suite, in apt's words, or ""."""
     return unreachable(read_box(suite=suite))
 
 

@@ -1,4 +1,4 @@
-"""`lab down`: removes what a lab made, nothing else. The record says what to look for, the box what is there."""
+"""`lab down`: removes exactly the lab's objects. It looks for the record's entries on the host."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _DOOMED = ".removed"  # what a lab's folder name ends with while it is being rem
 
 
 def down(spec: LabSpec, *, progress: Callable[[str], None] = lambda _line: None) -> tuple[str, ...]:
-    """Removes the site's lab; returns what was there. Raises PaiError naming what could not be removed."""
+    """Deletes the site's lab and returns its existing objects. Raises PaiError with the remaining objects."""
     return down_site(spec.state_dir, progress=progress)
 
 
 def down_site(state_dir: Path, *, progress: Callable[[str], None] = lambda _line: None) -> tuple[str, ...]:
-    """Removes every lab made for the site with that `.pai` folder, also when its files changed since or are broken.
+    """Deletes every lab of the site with that `.pai` folder, even if its files changed or are invalid.
 
-    A lab whose site folder is gone goes with them: no site can name it any longer.
-    Returns what was there. Raises PaiError naming what could not be removed.
+    It also deletes labs of deleted site folders, because no site can name them. Returns the deleted objects. Raises
+    PaiError with the remaining objects.
     """
     if not LABS_DIR.exists():
         return ()
@@ -76,15 +76,17 @@ def _records() -> list[Path]:
 
 
 def removal_order(record: LabRecord) -> tuple[Resource, ...]:
-    """Recorded resources in the order in which they can go: users first, what they use after.
+    """Returns recorded resources in the order of removal: users before the resources that they use.
 
-    Within a kind the last one made goes first: a machine's root lies over its disk.
+    Within a kind the newest is first: a machine's root lies over its disk.
     """
     return tuple(resource for kind in Kind for resource in reversed(record.of(kind)))
 
 
 def remove_all(ledger: Ledger, say: Callable[[str], None]) -> tuple[str, ...]:
-    """Removes everything in the record; returns what was really there. Raises PaiError naming what stays."""
+    """Deletes everything in the record and returns the objects that existed. Raises PaiError with the remaining
+    objects.
+    """
     record = ledger.record
     removed: list[str] = []
     failed: list[str] = []

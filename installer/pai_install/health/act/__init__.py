@@ -1,1 +1,1 @@
-"""What a health run changes or starts in the cluster: cordons, test pods, bandwidth jobs."""
+"""Changes and tests that a health run makes in the cluster: cordons, test pods, bandwidth jobs."""

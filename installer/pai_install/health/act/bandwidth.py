@@ -1,4 +1,4 @@
-"""A job on each GPU machine that measures what its GPUs reach together: all_reduce of nccl-tests over all of them."""
+"""A job on each GPU machine that measures the bandwidth between all its GPUs: all_reduce of nccl-tests."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class BandwidthRun:
 
 
 def plan_run(device: str, smi_xml: str) -> BandwidthRun | None:
-    """The run for a machine whose nvidia-smi -q -x printed that; None when it names no GPU with its memory.
+    """Returns the run for a machine from its `nvidia-smi -q -x`, or None if it lists no GPU with its memory.
 
-    The message takes at most a quarter of the smallest GPU's memory: input, output and expected result must fit.
+    The message takes at most a quarter of the smallest GPU's memory: input, output, and expected result must fit.
     """
     totals = [int(total) for total in _TOTAL.findall(smi_xml)]
     if not totals or len(totals) != smi_xml.count("<gpu id="):
@@ -47,11 +47,11 @@ def plan_run(device: str, smi_xml: str) -> BandwidthRun | None:
 
 
 def measure(cluster: ClusterClient, runs: Mapping[str, BandwidthRun], image: str) -> dict[str, dict[str, Any]]:
-    """Machine -> how all_reduce_perf of `image` went there, in the form of the collector's commands.
+    """Returns machine -> result of all_reduce_perf of `image`, in the form of the collector's commands.
 
-    rc 0 and its output; rc 1 and why when it failed; timed_out when it did not end or start in time, for instance
-    because a GPU is in use. All machines at once. Raises PaiError when the cluster cannot be asked. The jobs are
-    removed, whatever happens; should this program be killed, the cluster ends and removes them itself.
+    rc 0: its output. rc 1: the cause of the failure. timed_out: it did not end or start in time, for instance because a
+    GPU is in use. All machines run in parallel. Raises PaiError if the cluster is unreachable. The jobs are always
+    deleted. If this program is killed, the cluster ends and deletes them.
     """
     cluster.delete_selected(_JOBS, wait_s=_REMOVAL_S)
     try:

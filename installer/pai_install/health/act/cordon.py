@@ -1,4 +1,4 @@
-"""Taking sick machines out of scheduling, and giving back what was taken here; never what a person took."""
+"""Cordons unhealthy nodes, and uncordons nodes that pai-install cordoned. Cordons of people stay."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ LABEL = CORDONED_BY_HEALTH
 
 @dataclass(frozen=True, slots=True)
 class Cordoning:
-    """What to do. cordon: machine -> check that is the reason. refused: sick, but too many are out already.
+    """Planned changes. cordon: machine -> check with the cause. refused: unhealthy, but the limit of cordoned nodes is
+    reached.
 
-    kept: cordoned here and not released, although nothing fails that would cordon it -> why not.
+    kept: machine -> why it stays cordoned although no check fails that would cordon it.
     """
 
     cordon: Mapping[str, str]
@@ -44,16 +45,16 @@ def _mark(check: str | None, *, unschedulable: bool | None) -> dict[str, Any]:
 
 
 def reason_of(node: Node) -> str:
-    """The check for which this program took a node out; "" when it did not."""
+    """Returns the check for which pai-install cordoned a node, or ""."""
     return node.labels.get(LABEL, "")
 
 
 def plan_cordons(nodes: Sequence[Node], report: HealthReport, max_share: float) -> Cordoning:
-    """Cordons nodes with a FAIL that asks for more than configuration, the gravest first.
+    """Plans cordons of nodes with a FAIL that needs more than configuration, worst first.
 
-    At most `max_share` (0..1) of all nodes are out then, persons' cordons counted; of a few nodes still one, unless
-    the share is 0. A node that a person cordoned is left as it is. One that was cordoned here is released when its
-    machine was checked in this run, has no such FAIL, and the check that it was cordoned for passes.
+    At most `max_share` (0..1) of all nodes are cordoned then, including cordons of people, but at least one node unless
+    the share is 0. Nodes that a person cordoned stay unchanged. A node that pai-install cordoned is released if its
+    machine was checked in this run, has no such FAIL, and passes the check of its cordon.
     """
     failing = _failing(report)
     why_not = {
@@ -74,7 +75,7 @@ def plan_cordons(nodes: Sequence[Node], report: HealthReport, max_share: float) 
 
 
 def _unjudged(findings: Sequence[Finding], report: HealthReport) -> list[Finding]:
-    """The findings, those that a person has acknowledged as passed: they keep no machine out of work."""
+    """Returns the findings with acknowledged ones as passed, so that they cordon no machine."""
     passed = Verdict.PASS
     return [item._replace(verdict=passed) if key_of(item) in report.acknowledged else item for item in findings]
 
@@ -90,7 +91,7 @@ def _failing(report: HealthReport) -> dict[str, Finding]:
 
 
 def _still_out(reason: str, findings: Sequence[Finding]) -> str:
-    """Why a machine that was cordoned for the check `reason` is not known to be well again; '' when it is."""
+    """Returns why a machine with a cordon for check `reason` is not known to be healthy, or ""."""
     hidden = sorted({item.id for item in findings if item.verdict is Verdict.UNKNOWN and item.id in _BEARERS})
     if hidden:
         return f"{hidden[0]} is {Verdict.UNKNOWN}"

@@ -18,11 +18,11 @@ MACHINE_LABEL = "pai-install/machine"
 
 
 def try_pods(cluster: ClusterClient, devices: Mapping[str, str], image: str) -> dict[str, dict[str, Any]]:
-    """Machine -> how a pod with one device there went, in the form of the collector's commands.
+    """Returns machine -> result of a pod with one device, in the form of the collector's commands.
 
-    devices: machine -> resource name. rc 0 and the output of `nvidia-smi -L`; rc 1 and why when it failed; timed_out
-    when it was not started in time, for instance because all GPUs are in use. Raises PaiError when the cluster
-    cannot be asked. The pods are removed.
+    devices: machine -> resource name. rc 0: the output of `nvidia-smi -L`. rc 1: the cause of the failure. timed_out:
+    it did not start in time, for instance because all GPUs are in use. Raises PaiError if the cluster is unreachable.
+    The pods are deleted.
     """
     machines = sorted(devices)
     cluster.delete_selected(PODS, wait_s=60)
@@ -65,13 +65,13 @@ def spec_on(machine: str, container: dict[str, Any]) -> dict[str, Any]:
 
 
 def labels_of(selector: str, machine: str) -> dict[str, str]:
-    """Labels by which a pod is found again, and whose it is."""
+    """Returns the labels that identify a pod and its machine."""
     name, _, value = selector.partition("=")
     return {name: value, MACHINE_LABEL: machine}
 
 
 def results(machines: Sequence[str], pods: Sequence[Pod], logs: Mapping[str, str]) -> dict[str, dict[str, Any]]:
-    """What the pods and their logs (pod -> text) say of each machine."""
+    """Returns the result of each machine from the pods and their logs (pod -> text)."""
     of_machine = {pod.labels.get(MACHINE_LABEL, ""): pod for pod in pods}
     return {machine: _result(of_machine.get(machine), logs) for machine in machines}
 

@@ -1,6 +1,6 @@
-"""PVs and PVCs that an admin made by hand under the name of a storage: taken over, or why not. Pure.
+"""Adopts PVs and PVCs that an admin created under the name of a storage, or explains why not. Pure.
 
-OpenPAI's admins made them so. One that mounts the same place becomes generation 1 of the storage, under its own names.
+Admins of OpenPAI created them so. A PV with the same source becomes generation 1 of the storage, under its own names.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Adoption:
 
 
 def adoption(awaited: Iterable[AwaitedGrant], volumes: Sequence[JsonObject], claims: Sequence[JsonObject]) -> Adoption:
-    """What the cluster has in the place of the grants."""
+    """Returns the existing objects for the awaited grants."""
     pvs = {text(child(one, "metadata").get("name")): one for one in volumes}
     found: dict[str, dict[str, str]] = {}
     findings: list[Finding] = []
@@ -55,7 +55,7 @@ def adoption(awaited: Iterable[AwaitedGrant], volumes: Sequence[JsonObject], cla
 
 
 def _by_hand(awaited: Iterable[AwaitedGrant], claims: Sequence[JsonObject]) -> Iterator[tuple[AwaitedGrant, str]]:
-    """The grants whose PVC is there with another PV than theirs, and that one's name."""
+    """Yields grants with a PVC that is bound to a foreign PV, and the name of that PV."""
     known = {_name(claim): claim for claim in claims if "deletionTimestamp" not in child(claim, "metadata")}
     for grant in awaited:
         volume = text(child(known.get((grant.namespace, grant.claim), {}), "spec").get("volumeName"))
@@ -69,7 +69,7 @@ def _name(entry: JsonObject) -> tuple[str, str]:
 
 
 def _same_place(wanted: JsonObject, there: JsonObject) -> bool:
-    """Whether two PVs mount the same; what a driver is told besides may be more."""
+    """Returns whether two PVs mount the same source. Additional driver options are ignored."""
     source = next((name for name in _PLACES if name in wanted), "")
     ours, theirs = child(wanted, source), child(there, source)
     keys = _PLACES.get(source, ())

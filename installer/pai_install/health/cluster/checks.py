@@ -1,4 +1,4 @@
-"""Checks of a cluster, declared here; modules on the machines and the observation provide the results; pure."""
+"""Declarations of the cluster checks. Modules on the machines and the observation provide the results. Pure."""
 
 from __future__ import annotations
 

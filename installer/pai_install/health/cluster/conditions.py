@@ -1,6 +1,6 @@
-"""Conditions of the cluster from the machines' observation, for runs without work; pure.
+"""Cluster conditions from the observation of machines, for operations that change nothing. Pure.
 
-The verdicts on nodes and pods are those of playbooks/module_utils/pai_cluster_state.py, word for word.
+playbooks/module_utils/pai_cluster_state.py has the same verdicts, word for word.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from pai_install.site import Site
 
 
 def cluster_findings(site: Site, version: str, observed: Mapping[str, Observed]) -> tuple[Finding, ...]:
-    """Nodes Ready at `version`, pods of the system running: what the first answering control plane saw.
+    """Returns findings on nodes (Ready, at `version`) and system pods, from the first responding control-plane node.
 
-    Machines that could not be observed are left out: they are named as unreachable already. Empty where no control
-    plane was observed, or none has a cluster yet. One control plane that reaches the API is enough.
+    Unreachable machines are omitted, because another finding names them. Empty if no control-plane node was observed or
+    none has a cluster. One connection to the API is enough.
     """
     view = view_of(site, observed)
     if view is None:
@@ -28,7 +28,7 @@ def cluster_findings(site: Site, version: str, observed: Mapping[str, Observed])
 
 
 def versions(site: Site, observed: Mapping[str, Observed]) -> dict[str, dict[str, str]]:
-    """Host -> what runs there: os, kernel, and where it is a node kubernetes and container_runtime."""
+    """Returns host -> versions: os, kernel, and for nodes kubernetes and container_runtime."""
     view = view_of(site, observed)
     nodes = {node.name: node for node in view.nodes} if view else {}
     return {host: _versions(seen, nodes.get(host, Node(host))) for host, seen in observed.items()}

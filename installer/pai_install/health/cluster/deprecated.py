@@ -16,7 +16,7 @@ _SHOWN = 10
 
 
 def deprecated_uses(cluster: ClusterClient) -> tuple[ApiUse, ...]:
-    """What the control plane that answers was asked for since it started. Raises as ClusterClient."""
+    """Returns requests of deprecated APIs since the start of the responding API server. Raises as ClusterClient."""
     asked = requested(cluster.raw(METRICS))
     return tuple(
         ApiUse(use.group, use.version, use.resource, use.removed, tuple(_users(cluster, use))) for use in asked
@@ -34,7 +34,7 @@ def requested(metrics: str) -> tuple[ApiUse, ...]:
 
 
 def _users(cluster: ClusterClient, use: ApiUse) -> Iterator[str]:
-    """Objects that say that they were written through that API, and who wrote; none where it no longer answers."""
+    """Yields the objects that were written with that API, and their writers. Yields nothing for a removed API."""
     wanted = f"{use.group}/{use.version}" if use.group else use.version
     try:
         (objects,) = cluster.list(Select((f"{use.resource}.{use.version}.{use.group}".rstrip("."),)))

@@ -84,7 +84,9 @@ def _reinstalled(site: Site, observed: Mapping[str, Observed]) -> Iterator[Findi
 
 
 def _moved(site: Site, observed: Mapping[str, Observed]) -> Iterator[Finding]:
-    """Workers with another address in the layout than in the cluster; of control planes that is a refused change."""
+    """Yields workers with different addresses in layout and cluster. For control-plane nodes, this is a
+    refused change.
+    """
     layout = {machine.hostname: machine.hostip for machine in site.present_machines if not machine.control_plane}
     for node in _nodes(site, observed):
         wanted, seen = layout.get(node.name, node.address), observed.get(node.name)

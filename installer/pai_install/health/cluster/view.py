@@ -24,7 +24,9 @@ class ClusterView:
 
 
 def view_of(site: Site, observed: Mapping[str, Observed]) -> ClusterView | None:
-    """What the first control plane that reached the API saw, else the first that has a cluster; None without one."""
+    """Returns the view of the first control-plane node that reached the API, else of the first with a
+    cluster, or None.
+    """
     seen = [observed[machine.hostname].cluster for machine in site.control_planes if machine.hostname in observed]
     views = [cluster for cluster in seen if cluster is not None]
     if not views:
@@ -33,7 +35,7 @@ def view_of(site: Site, observed: Mapping[str, Observed]) -> ClusterView | None:
 
 
 def _parse(cluster: ClusterFacts) -> ClusterView:
-    """Facts have the names of the model's fields; what is missing there is unknown."""
+    """Parses the facts, which have the field names of the model. Missing fields are unknown."""
     nodes = tuple(Node(**dict(row)) for row in cluster.nodes if row.name)
     pods = tuple(Pod(**dict(row)) for row in cluster.pods if row.name)
     return ClusterView(nodes, pods, cluster.error)

@@ -172,7 +172,7 @@ class LogLines:
         self._take(whole)
 
     def text(self) -> str:
-        """What was kept, in the log's order."""
+        """Returns the kept lines in the order of the log."""
         self._take([self._rest])
         self._rest = b""
         return "\n".join(line for _, line in sorted(row for kind in self._kinds.values() for row in kind))
@@ -201,7 +201,7 @@ class LogLines:
 
 
 class Errand:
-    """One child: a command, or a function of this file whose JSON result a forked child returns."""
+    """One child process: a command, or a function of this file that a fork runs and that returns JSON."""
 
     def __init__(self, name: str, work: "object", timeout: float, cut: int) -> None:
         self.name, self.work, self.timeout, self.cut = name, work, float(timeout), cut
@@ -213,7 +213,7 @@ class Errand:
         self.result = {"argv": self.argv}  # type: dict[str, object]
 
     def start(self, selector: "selectors.BaseSelector") -> bool:
-        """Starts the child; False when there is no such program, or it cannot be started: that is evidence, too."""
+        """Starts the child. Returns False if the program is missing or cannot start, which is evidence too."""
         self.started = time.monotonic()
         try:
             return self._start(selector)
@@ -286,7 +286,7 @@ class Errand:
         selector.register(descriptor, selectors.EVENT_READ, (self, name))
 
     def read(self, selector: "selectors.BaseSelector", descriptor: int, name: str) -> None:
-        """Takes what the child has written; past the cut it is read and dropped."""
+        """Reads output of the child, and discards it beyond the size limit."""
         data = os.read(descriptor, 65536)
         if not data:
             self.close(selector, descriptor)
@@ -305,7 +305,7 @@ class Errand:
         self.open.discard(descriptor)
 
     def reap(self) -> bool:
-        """Whether the child has ended; its status goes into the result."""
+        """Returns whether the child has ended, and stores its status in the result."""
         try:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
         except ChildProcessError:
@@ -317,7 +317,7 @@ class Errand:
         return bool(pid)
 
     def kill(self, wait: float) -> None:
-        """Ends a child that ran out of time; says so when it does not die within `wait` seconds."""
+        """Kills a child after its timeout, and records it if the child survives `wait` seconds."""
         if self.reap():
             return
         self.result.update(rc=None, timed_out=True, state=process_state(self.pid))
@@ -349,7 +349,7 @@ class Errand:
 
 
 def run_jobs(queue: "list[Errand]", deadline: float, then: "object") -> "dict[str, Errand]":
-    """Runs jobs, PARALLEL at a time, until `deadline`; `then(job)` returns the jobs that follow one."""
+    """Runs jobs, PARALLEL at a time, until `deadline`. `then(job)` returns the next jobs."""
     selector = selectors.DefaultSelector()
     running, done = [], {}  # type: list[Errand], dict[str, Errand]
     while queue or running:
@@ -404,7 +404,7 @@ def read_files(patterns: str, base: str = "") -> "dict[str, str]":
 
 
 def read_driver() -> "dict[str, str]":
-    """What the loaded driver says in /proc, and its device nodes."""
+    """Returns the files of the loaded driver in /proc, and its device nodes."""
     files = read_files(DRIVER_FILES)
     files.update((str(path), "device") for path in Path("/dev").glob("nvidia*") if not path.is_dir())
     return files
@@ -444,7 +444,9 @@ def read_bytes(path: "Path") -> bytes:
 
 
 def acs_control(config: bytes) -> str:
-    """The ACS control register of a switch's downstream port in hex; "?" where root may not see it; '' for others."""
+    """Returns the ACS control register of a switch's downstream port in hex. "?" without root permissions, '' for
+    others.
+    """
     place, kind = config[0x34] if len(config) > 0x40 else 0, 0
     for _ in range(48):  # the list of capabilities
         if not 0x40 <= place < len(config) - 3:
@@ -536,7 +538,7 @@ def table_jobs(table: str) -> "list[Errand]":
 
 
 def first_jobs(driver_timeout: float) -> "list[Errand]":
-    """What depends on nothing else; the driver's slow answer first."""
+    """Returns the jobs without dependencies, the slow driver queries first."""
     jobs = [Errand("nvidia_smi_xml", ["nvidia-smi", "-q", "-x"], driver_timeout, 3 << 20)]
     jobs += [Errand(name, work, 15, READER_CUT) for name, work in READERS]
     jobs += table_jobs(COMMANDS)
@@ -604,7 +606,7 @@ def mask(value: "object") -> "object":
 
 
 def redact(value: "object") -> "object":
-    """The same document with serials and UUIDs as pseudonyms; one value is one word in every run."""
+    """Returns the document with pseudonyms for serials and UUIDs. A value has the same pseudonym in every run."""
     if isinstance(value, dict):
         return {key: redact(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -624,7 +626,7 @@ def redact(value: "object") -> "object":
 
 
 def collect(options: "argparse.Namespace") -> "dict[str, object]":
-    """The evidence document; docs/health.md describes its form."""
+    """Returns the evidence document. docs/health.md describes its form."""
     start = time.monotonic()
     jobs = first_jobs(options.driver_timeout)
     done = run_jobs(jobs, start + options.deadline, lambda job: next_jobs(job, options.deep_image))

@@ -51,9 +51,9 @@ def health_inventory(site: Site) -> Inventory:
 def collect(
     engine: Engine, inventory: Inventory, hosts: Iterable[str], options: CollectorOptions | None = None
 ) -> Collection:
-    """Runs the collector on `hosts`, many at a time; a machine that gives none is in `missed`.
+    """Runs the collector on `hosts` in parallel. `missed` lists machines without a document.
 
-    Raises PaiError when the engine cannot run the playbook at all.
+    Raises PaiError if the engine cannot run the playbook.
     """
     wanted = tuple(hosts)
     request = RunRequest(

@@ -1,1 +1,1 @@
-"""What a machine said, as typed values: the document, its file, parsers of every tool's output."""
+"""Typed evidence of a machine: the document, its file, and parsers of all tool outputs."""

@@ -1,4 +1,4 @@
-"""What is known of a GPU from its name alone: generation, class, and what it therefore must report."""
+"""Facts of a GPU that follow from its name: generation, class, and mandatory fields."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class Traits:
 
     @property
     def age(self) -> int:
-        """Position in the order of generations; -1 when not known."""
+        """Returns the position in the order of generations, or -1 if unknown."""
         return products().age(self.generation)
 
     def must_report(self, field: Field, driver_major: int) -> bool:
-        """Whether this GPU's answer must hold `field`; in doubt (no name, no version) it must."""
+        """Returns whether this GPU must report `field`. Without name or version it must."""
         if driver_major and (driver_major < field.since or 0 < field.until <= driver_major):
             return False
         age, remapping = self.age, products().remapping_since
@@ -43,7 +43,7 @@ class Traits:
 
 
 def traits_of(gpu: Gpu) -> Traits:
-    """What the name and the architecture line say."""
+    """Returns the traits from the name and the architecture line."""
     name = next((gpu.texts[path] for path in PRODUCT.paths if path in gpu.texts), "")
     return _traits(name, gpu.texts.get(ARCHITECTURE.paths[0], "").split(" ")[0])
 

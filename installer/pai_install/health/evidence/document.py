@@ -13,11 +13,11 @@ SCHEMA_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
-    """What became of one command. rc is None when it did not end: missing, timed out or never started.
+    """Result of one command. rc is None if it did not end: missing, timed out, or never started.
 
-    refused: why the kernel did not start it; exhausted: because the machine had no process, memory or descriptor left.
-    state: the process state (D means stuck in the kernel) of one that timed out. lines: of a kernel log, how many it
-    had before it was filtered; None when that was not collected.
+    refused: why the kernel did not start it. exhausted: the machine had no process, memory, or descriptor left. state:
+    process state of a timed out command (D: stuck in the kernel). lines: number of lines in a kernel log before
+    filtering, None if not collected.
     """
 
     rc: int | None = None
@@ -43,9 +43,10 @@ class CommandResult:
 
 @dataclass(frozen=True, slots=True)
 class HealthEvidence:
-    """Everything that was collected on one machine.
+    """All evidence of one machine.
 
-    files: path -> content. facts: name -> value of the collector's readers that succeeded; `broken` names the others.
+    files: path -> content. facts: name -> value of the collector's successful readers. `broken` names the failed
+    readers.
     """
 
     machine: str
@@ -61,15 +62,15 @@ class HealthEvidence:
 
     @property
     def exhausted(self) -> str:
-        """The kernel's words where it could start no further process; '' where it could."""
+        """Returns the kernel's message if it could start no further process, or ''."""
         return next((item.refused for item in self.commands.values() if item.exhausted), "")
 
 
 def parse_evidence(machine: str, document: Mapping[str, Any]) -> HealthEvidence:
-    """The typed form of the collector's JSON; unknown keys are ignored.
+    """Parses the collector's JSON and ignores unknown keys.
 
-    A value of one of the collector's readers that has another form counts as broken. Raises PaiError when it is not
-    such a document or of a newer schema.
+    A reader's value with a wrong form counts as broken. Raises PaiError if it is no such document or has a newer
+    schema.
     """
     try:
         return _evidence(machine, document)
@@ -117,7 +118,7 @@ def _finite(raw: Any) -> float:  # noqa: ANN401 - whatever a file holds
 
 
 def _has_form(name: str, value: object) -> bool:
-    """Whether a reader's value is what the checks take it for."""
+    """Returns whether a reader's value has the form that the checks expect."""
     if not isinstance(value, dict):
         return False
     if name == "disks":

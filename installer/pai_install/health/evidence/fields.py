@@ -1,7 +1,7 @@
-"""Every value of a GPU that a check reads: its name here, its paths in each schema, and who must have it.
+"""All GPU values that checks read: their names, their paths in each schema, and the GPUs that must report them.
 
-Paths are tried in order; they differ by driver generation (XML), by label (-q text) or are CSV fields. A later path
-is never a stand-in for an earlier one of the same generation: a missing element must stay missing.
+Paths are tried in order. They differ by driver generation (XML), by label (-q text), or are CSV fields. A later path
+never replaces a missing earlier one of the same generation: a missing element stays missing.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ class Need(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One value. since: the first driver branch that prints it; until: the first that no longer does, 0 for none.
+    """One value. since: the first driver branch with it. until: the first branch without it, 0 for none.
 
-    least: a number below it is no answer.
+    least: a smaller number is invalid.
     """
 
     name: str

@@ -41,7 +41,7 @@ def unpack(text: str) -> dict[str, Any]:
 
 
 def _inflated(data: bytes) -> bytes:
-    """What gzip packed; raises ValueError where that is cut off, or so long that no collector wrote it."""
+    """Decompresses gzip data. Raises ValueError if it is truncated or longer than any collector's output."""
     packed = zlib.decompressobj(wbits=31)
     found = packed.decompress(data, LONGEST)
     if not packed.eof:
@@ -50,9 +50,9 @@ def _inflated(data: bytes) -> bytes:
 
 
 def save(path: Path, documents: Iterable[tuple[str, Mapping[str, Any]]]) -> int:
-    """Writes one JSON line per machine, gzip when the name ends with .gz; returns the number of machines.
+    """Writes one JSON line per machine, compressed if the name ends with .gz. Returns the number of machines.
 
-    Readable by the owner only: evidence names serial numbers, processes and mounts.
+    Only the owner can read the file: evidence has serial numbers, processes, and mounts.
     """
     lines = [json.dumps({"machine": machine, "evidence": document}) for machine, document in documents]
     content = ("\n".join(lines) + "\n").encode()
@@ -61,9 +61,9 @@ def save(path: Path, documents: Iterable[tuple[str, Mapping[str, Any]]]) -> int:
 
 
 def load(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yields (machine, document) of a file that `save` wrote, one at a time; also takes one collector's output.
+    """Yields (machine, document) of a file from `save`, or of one collector's output.
 
-    Raises PaiError when the file cannot be read or a line is not such a record.
+    Raises PaiError if the file is unreadable or a line is no such record.
     """
     try:
         with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as handle:

@@ -39,7 +39,7 @@ class Products:
     ended_branches: tuple[int, ...]
 
     def age(self, generation: str) -> int:
-        """Position in the order of generations; -1 when not known."""
+        """Returns the position in the order of generations, or -1 if unknown."""
         found = self.generations.get(generation)
         return found.age if found else -1
 

@@ -14,7 +14,7 @@ from pai_install.system.words import spoken_time
 
 
 def raw_name(machine: str) -> str:
-    """The name of a machine's file; whatever name a document has, it stays in its folder."""
+    """Returns the file name of a machine. No machine name leads outside the folder."""
     return f"{quote(machine, safe='')}.txt"
 
 

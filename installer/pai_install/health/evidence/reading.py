@@ -9,7 +9,7 @@ from functools import lru_cache
 
 
 class State(Enum):
-    """What kind of answer it is; only VALUE may lead to PASS."""
+    """The kind of a reading. Only VALUE may lead to PASS."""
 
     VALUE = "value"
     NOT_AVAILABLE = "not available"
@@ -69,9 +69,9 @@ def is_nvml_error(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A text and what it means. `text` is '' when ABSENT.
+    """A text and its interpretation. `text` is '' if ABSENT.
 
-    number: what a VALUE starts with ("16x", "-8 C", "7015 us"), None when that is no number.
+    number: leading number of a VALUE ("16x", "-8 C", "7015 us"), or None.
     """
 
     state: State
@@ -84,7 +84,7 @@ ABSENT = Reading(State.ABSENT)
 
 @lru_cache(maxsize=8192)  # a thousand machines of one kind print the same words
 def parse_reading(text: str | None) -> Reading:
-    """Classifies a text; None and '' are ABSENT."""
+    """Classifies a text. None and '' are ABSENT."""
     text = (text or "").strip()
     if not text:
         return ABSENT

@@ -1,1 +1,1 @@
-"""Evidence, memory and the site's expectation in, findings out; pure but for reading the tables that come with it."""
+"""Evidence, history, and the site's expectation in, findings out. Pure except for reading packaged tables."""

@@ -1,4 +1,4 @@
-"""The three kinds of health check: what each is asked about, and the decorators that declare them."""
+"""The three kinds of health check, their arguments, and the decorators that declare them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class GpuCheck(Check[GpuJudge]):
 
 @dataclass(frozen=True, slots=True)
 class MachineCheck(Check[MachineJudge]):
-    """A check of every machine; `gpus_only` when it means nothing on a machine without GPUs."""
+    """A check of every machine. `gpus_only`: it does not apply to machines without GPUs."""
 
     gpus_only: bool = False
 

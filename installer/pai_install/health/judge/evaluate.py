@@ -1,4 +1,6 @@
-"""Evidence in, findings out: runs every check over every machine. Pure; one machine's evidence is held at a time."""
+"""Runs every check on every machine: evidence in, findings out. Pure. It holds the evidence of one machine
+at a time.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ from pai_install.kube.model import Node
 
 @dataclass(frozen=True, slots=True)
 class Knowledge:
-    """What verdicts rest on besides the evidence. All but limits and catalogue by machine name."""
+    """Inputs of verdicts besides the evidence, by machine name except for limits and catalogue."""
 
     limits: Limits
     catalogue: Mapping[int, XidMeaning]
@@ -38,7 +40,7 @@ class Knowledge:
 
 @dataclass(frozen=True, slots=True)
 class MachineReport:
-    """One machine: its findings, and what the next run needs."""
+    """The findings of one machine, and the snapshot for the next run."""
 
     name: str
     sku: str
@@ -136,7 +138,7 @@ def evaluate(evidence: Iterable[HealthEvidence], knowledge: Knowledge) -> list[M
 
 
 def _judged(view: MachineView, evidence: HealthEvidence) -> tuple[MachineReport, MachineFacts | None]:
-    """One machine's report, and its traits for the comparison; a machine that breaks this ends its own row only."""
+    """Returns one machine's report, and its traits for the comparison. An exception affects only this machine."""
     try:
         findings = tuple(judge_machine(view))
         snapshot, traits = snapshot_of(view, findings), facts_of(view)
@@ -167,7 +169,7 @@ def compare(fleet: HealthFleet) -> dict[str, list[Finding]]:
 
 
 def _compared(check: FleetCheck, fleet: HealthFleet) -> list[tuple[str, Result]]:
-    """What the check says; where it breaks that, of every machine, instead of what is not known to be complete."""
+    """Returns the results of a check. If the check raises, every machine gets that error instead of partial results."""
     try:
         return list(check.judge(fleet))
     except ODD as error:

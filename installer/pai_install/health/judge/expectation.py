@@ -1,4 +1,4 @@
-"""What a site says its machines are, in the words of the health checks."""
+"""The site's description of its machines, in terms of the health checks."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pai_install.site.model import Site
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """What the site says a machine is. device: the SKU's device type ("nvidia.com/gpu"), '' for CPU only.
+    """The expected hardware of a machine. device: device type of its SKU ("nvidia.com/gpu"), '' for CPU only.
 
-    model: as the site writes it. count: GPUs; mig: MIG instances, on all GPUs together. None: the site does not say.
+    model: as in the site. count: GPUs. mig: MIG instances on all GPUs. None: not in the site.
     """
 
     sku: str = ""

@@ -24,13 +24,13 @@ class Code:
 
 
 def code_in(name: str) -> Code | None:
-    """What "79", "xid-79" or "sxid-12020" names; None for what is neither."""
+    """Returns the code for "79", "xid-79", or "sxid-12020", or None."""
     match = _CODE.fullmatch(name.strip())
     return Code(int(match.group(2)), (match.group(1) or "").lower().startswith("s")) if match else None
 
 
 def code_text(code: Code) -> str:
-    """What an Xid or SXid means. Raises PaiError for one that the catalogues lack."""
+    """Returns the meaning of an Xid or SXid as text. Raises PaiError for unknown codes."""
     told = sxid_data(code.number) if code.switch else xid_data(code.number)
     more = "; FAIL where the line says Fatal" if code.switch else ""
     lines = [f"{'SXid' if code.switch else 'Xid'} {told['number']}: {told['name']}"]
@@ -43,7 +43,7 @@ def code_text(code: Code) -> str:
 
 
 def xid_data(number: int) -> dict[str, Any]:
-    """The published form of what an Xid means. Raises PaiError for one that the catalogue lacks."""
+    """Returns the published form of an Xid's meaning. Raises PaiError for unknown Xids."""
     if (meaning := load_catalogue().get(number)) is None:
         raise _unknown(f"Xid {number}", "look it up in NVIDIA's Xid catalogue. `health` WARNs of it")
     return {
@@ -56,9 +56,9 @@ def xid_data(number: int) -> dict[str, Any]:
 
 
 def sxid_data(number: int) -> dict[str, Any]:
-    """The published form of what an SXid means; its verdict is for lines that do not say whether it is fatal.
+    """Returns the published form of an SXid's meaning. Its verdict is for lines without a severity.
 
-    Raises PaiError for one that the catalogue lacks.
+    Raises PaiError for unknown SXids.
     """
     if (known := load_sxids().get(number)) is None:
         remedy = "look it up in NVIDIA's fabric manager guide; `health` goes by the line's word, Fatal or not"

@@ -1,4 +1,4 @@
-"""What is kept of a machine once its checks are done: traits to compare, and the snapshot for the next run."""
+"""The data kept of a checked machine: traits for comparison, and the snapshot for the next run."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _GPU_TRAITS = {
 
 
 def facts_of(machine: MachineView) -> MachineFacts:
-    """The traits of one machine; what was not observed is left out."""
+    """Returns the observed traits of one machine."""
     traits = {name: _common(machine.gpus, field) for name, field in _GPU_TRAITS.items()}
     answered = _attempt(lambda: machine.smi.driver_version) is not None
     traits["driver"] = _attempt(lambda: machine.smi.driver_version) or ""
@@ -92,7 +92,7 @@ def _common(gpus: Iterable[GpuView], field: fields.Field) -> str:
 
 
 def snapshot_of(machine: MachineView, findings: Iterable[Finding]) -> Snapshot:
-    """What the next run needs of this one."""
+    """Returns the snapshot of this run for the next one."""
     found = list(findings)
     cards = {gpu.bus_id: card for gpu in machine.gpus if (card := card_of(gpu.peek(fields.UUID).text))}
     counters = {f"gpu {cards[gpu.bus_id]}": _numbers(gpu) for gpu in machine.gpus if gpu.bus_id in cards}
@@ -151,7 +151,7 @@ def _host_counters(machine: MachineView) -> dict[str, dict[str, float]]:
 
 
 def baseline_of(machine: MachineView) -> Baseline:
-    """What `health baseline --accept` remembers of this machine's GPUs."""
+    """Returns the baseline that `health baseline --accept` stores for this machine's GPUs."""
     text = _attempt(lambda: machine.output("nvidia_smi_nvlink", allowed=(0, 1, 3, 255))) or ""
     links = {
         entry.uuid: sum(speed is not None for speed in entry.speeds.values()) for entry in parse_nvlink_status(text)

@@ -1,4 +1,4 @@
-"""What checks that compare machines see."""
+"""Input of checks that compare machines."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from pai_install.kube.model import Node
 
 @dataclass(frozen=True, slots=True)
 class MachineFacts:
-    """What is kept of a machine after its own checks, to compare it with others.
+    """The data of a checked machine for comparison with others.
 
-    traits: "driver" -> "580.105.08" and so on; a trait that was not observed is left out. gpus, mig_devices: None
-    when nvidia-smi did not answer. clock_offset: seconds, None when not known. bandwidth: of all its GPUs together in
-    GB/s, None when it was not measured.
+    traits: "driver" -> "580.105.08" and so on, only observed ones. gpus, mig_devices: None if nvidia-smi failed.
+    clock_offset: seconds, None if unknown. bandwidth: of all its GPUs together in GB/s, None if not measured.
     """
 
     name: str
@@ -33,7 +32,7 @@ class MachineFacts:
 class HealthFleet:
     """All machines of a run.
 
-    nodes: what Kubernetes says, None when no control plane answered. nodes_gap: why one that was asked did not.
+    nodes: from Kubernetes, None if no control-plane node responded. nodes_gap: why a queried one failed.
     """
 
     machines: tuple[MachineFacts, ...]

@@ -1,7 +1,7 @@
-"""What a check sees of a GPU, with a record of every value that it read.
+"""A check's view of a GPU, which records every value that the check reads.
 
-The record keeps the law of evidence (checks/evidence.py): a PASS whose check has read anything but a value becomes
-UNKNOWN or SKIP.
+The record enforces the rule of evidence (checks/evidence.py): PASS becomes UNKNOWN or SKIP if the check has read
+anything but a value.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class GpuView:
 
     @property
     def asks(self) -> str:
-        """What the GPU itself asks for, in lower case ("gpu reset", "drain p2p"); '' when it asks for nothing."""
+        """Returns the recovery action that the GPU requests, in lower case ("gpu reset", "drain p2p"), or ''."""
         if self.peek(RESET_REQUIRED).text.lower() == "yes":
             return "gpu reset"
         if self.peek(DRAIN_AND_RESET).text.lower() == "yes":
@@ -64,12 +64,12 @@ class GpuView:
 
     @property
     def asks_for_reset(self) -> bool:
-        """Whether a reset of this GPU is what it asks for: then values that cannot be read need no reboot."""
+        """Returns whether this GPU requests a reset. Then unreadable values need no reboot."""
         told = any("requires reset" in text.lower() for text in self.errors.values())
         return told or self.asks in ("gpu reset", "reset", "bus reset", "drain and reset")
 
     def peek(self, field: Field) -> Reading:
-        """The reading, without counting as read: to choose what to read, never to judge."""
+        """Returns the reading without recording it. Use it to choose fields, never for a verdict."""
         found = self._readings.get(field.name)
         if found is None:
             found = self._readings[field.name] = self._resolve(field)
@@ -118,7 +118,7 @@ class GpuView:
         return found.text if found.state is State.VALUE else ""
 
     def number(self, field: Field) -> float | None:
-        """The number of a value; a value that is none, or lies below the field's least, is recorded as an error."""
+        """Returns the number of a value. Records an error if it is no number, or below the minimum of the field."""
         found = self.peek(field)
         if found.state is State.VALUE and (found.number is None or found.number < field.least):
             found = Reading(State.ERROR, found.text)
@@ -126,7 +126,7 @@ class GpuView:
         return found.number
 
     def word(self, field: Field, *allowed: str) -> str:
-        """The value in lower case when it is one of `allowed`, else ''; another word is recorded as an error."""
+        """Returns the value in lower case if it is one of `allowed`, else '' and records an error."""
         found = self.peek(field)
         word = found.text.lower() if found.state is State.VALUE else ""
         if word and word not in allowed:

@@ -1,4 +1,4 @@
-"""What an Xid means: one row of xid.yml."""
+"""The meaning of an Xid: one row of xid.yml."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ RANK = {Verdict.PASS: 0, Verdict.SKIP: 0, Verdict.UNKNOWN: 1, Verdict.WARN: 2, V
 
 @dataclass(frozen=True, slots=True)
 class Decode:
-    """What one error of a unit of NVLink 5 means. status, sub_code: None for any."""
+    """The meaning of one error of an NVLink 5 unit. status, sub_code: None for any."""
 
     unit: str
     status: int | None
@@ -22,9 +22,9 @@ class Decode:
 
 @dataclass(frozen=True, slots=True)
 class XidMeaning:
-    """One row of xid.yml. kind: application, hardware, link, display, memory, software or info.
+    """One row of xid.yml. kind: application, hardware, link, display, memory, software, or info.
 
-    decodes: of what a line of NVLink 5 says beside its number.
+    decodes: meanings of the other values in an NVLink 5 line.
     """
 
     number: int

@@ -1,4 +1,4 @@
-"""Xid 74: which link of a GPU failed and, by the bits of its registers, what to do (NVIDIA's WORKFLOW_NVLINK_ERR)."""
+"""Xid 74: the failed link of a GPU and, from its register bits, the remedy (NVIDIA's WORKFLOW_NVLINK_ERR)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LINE = re.compile(r"\blink\s+(\d{1,3})\s*(?:\(((?:0x[0-9a-fA-F]{1,8},\s*)+0x[0-
 
 @dataclass(frozen=True, slots=True)
 class LinkFault:
-    """What the registers of one line say of a link. returns: what to do when the link shows it again and again."""
+    """The fault in the registers of one line. returns: remedy if the link shows the fault repeatedly."""
 
     link: str
     cause: str
@@ -42,7 +42,7 @@ _IGNORED = {(0, bit) for bit in (0, 23, 30)}
 
 
 def with_link(known: XidMeaning, text: str) -> XidMeaning:
-    """The row of 74 with its link and what the registers say of it; where they say nothing known, as it was."""
+    """Returns the row of Xid 74 with the link and the fault in its registers, unchanged if they show no known fault."""
     if not (match := _LINE.search(text)):
         return known
     named = replace(known, name=f"{known.name}, link {match.group(1)}")
@@ -67,7 +67,7 @@ def link_faults(texts: Iterable[str]) -> Iterator[LinkFault]:
 
 
 def _gravest(bits: set[tuple[int, int]]) -> tuple[str, str] | None:
-    """(cause, what to do) of the gravest bit that is set; None where no known one is."""
+    """Returns (cause, remedy) of the worst known bit that is set, or None."""
     return next((told for register, which, told in _GRAVE if any((register, bit) in bits for bit in which)), None)
 
 

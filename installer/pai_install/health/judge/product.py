@@ -23,7 +23,7 @@ class Product:
 
 
 def product_of(text: str) -> Product:
-    """The parts of a product name, or of what a site calls a model."""
+    """Returns the parts of a product name or of a model in the site."""
     text = _GLUED.sub(r"\1 ", re.sub(r"[\s_/-]+", " ", text.lower()))
     memory = _MEMORY.search(text)
     words = [word for word in _MEMORY.sub(" ", text).split() if word not in _NOISE]

@@ -1,6 +1,6 @@
-"""What a check sees of a machine, with a record of the commands and files that it read.
+"""A check's view of a machine, which records the commands and files that the check reads.
 
-What is not there raises NotObservedError, so that a check cannot take it for a good sign.
+Missing evidence raises NotObservedError, so that a check cannot interpret it as healthy.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class MachineView:
 
     @cached_property
     def history(self) -> tuple[Snapshot, ...]:
-        """The remembered runs, oldest first; their cards are named as this run names them."""
+        """Returns the stored runs, oldest first, with this run's names for their cards."""
         texts = [gpu.peek(fields.UUID).text for gpu in self.gpus]
         words = {card: text for text in texts if (card := card_of(text))}
         return tuple(with_current_uuids(snapshot, words) for snapshot in self._history)
@@ -113,7 +113,7 @@ class MachineView:
         return found.value
 
     def result(self, command: str) -> CommandResult | None:
-        """What became of a command; None when it is not in the evidence."""
+        """Returns the result of a command, or None if it is not in the evidence."""
         self.record.read(command)
         return self._evidence.commands.get(command)
 
@@ -138,11 +138,11 @@ class MachineView:
 
     @property
     def exhausted(self) -> str:
-        """The kernel's words where the machine could start no further process; '' where it could."""
+        """Returns the kernel's message if the machine could start no further process, or ''."""
         return self._evidence.exhausted
 
     def available(self, command: str) -> bool:
-        """Whether a program is there and ended well; does not count as read."""
+        """Returns whether a program exists and succeeded, without recording it."""
         result = self._evidence.commands.get(command)
         return result is not None and result.rc == 0
 
@@ -154,9 +154,9 @@ class MachineView:
         return self._evidence.files[path]
 
     def files(self, prefix: str, group: str) -> Mapping[str, str]:
-        """Files whose path starts with `prefix`; `group` is the reader that must have worked.
+        """Returns the files with this path prefix. `group`: the reader that collected them.
 
-        Raises NotObservedError when it had not.
+        Raises NotObservedError if the reader failed.
         """
         self.record.read(group)
         self._require_reader(group)
@@ -170,9 +170,9 @@ class MachineView:
         return found
 
     def file_of(self, path: str, group: str) -> str | None:
-        """One file of those that the reader `group` collected, None where the machine has none of that name.
+        """Returns one file of the reader `group`, or None if the machine lacks it.
 
-        Raises NotObservedError when the reader did not work.
+        Raises NotObservedError if the reader failed.
         """
         self.record.read(group)
         self._require_reader(group)
@@ -194,7 +194,7 @@ class MachineView:
         return self._ports
 
     def fact(self, name: str) -> object:
-        """What one of the collector's readers found. Raises NotObservedError when it failed."""
+        """Returns the result of one of the collector's readers. Raises NotObservedError if it failed."""
         self.record.read(name)
         if name not in self._evidence.facts:
             raise NotObservedError(Verdict.UNKNOWN, f"{name} could not be read")
@@ -277,7 +277,7 @@ class MachineView:
 
     @property
     def _log_speaks_of_gpus(self) -> bool:
-        """Whether the driver named a GPU in the kernel log, or said that there is one which it did not get."""
+        """Returns whether the kernel log mentions a GPU, including a GPU that the driver failed to attach."""
         kinds = kernel_log.LogKind
         started = (event.text for event in self._events if event.kind is kinds.GPU_START)
         return bool(self._incidents) or any("No NVIDIA" not in text for text in started)
@@ -311,12 +311,12 @@ class MachineView:
 
     @property
     def driver_visible(self) -> bool:
-        """Whether the kernel shows an NVIDIA driver; where it does not, nvidia-smi is a stand-in or talks to a host."""
+        """Returns whether the kernel shows an NVIDIA driver. If not, nvidia-smi is a stand-in or talks to a host."""
         return any(path.startswith(("/proc/driver/nvidia", "/dev/nvidia")) for path in self._evidence.files)
 
     @cached_property
     def _log(self) -> CommandResult | None:
-        """The journal, or the ring buffer where the journal holds nothing of the kernel's; None when both are empty."""
+        """Returns the journal, or the ring buffer if the journal has no kernel lines, or None if both are empty."""
         found = [self._evidence.commands.get(name) for name in ("kernel_log", "dmesg")]
         logs = [log for log in found if log and log.rc == 0 and (log.lines or log.stdout)]
         return next((log for log in logs if log.stdout), logs[0] if logs else None)
@@ -356,7 +356,7 @@ class MachineView:
         return self._incidents
 
     def recent(self, time: float | None) -> bool:
-        """Whether something that a log tells is still news; what has no time stamp is."""
+        """Returns whether a log event is recent. Events without a time stamp are."""
         return time is None or self.collected_at - time <= self.limit("xid-window-hours") * 3600
 
     @property
@@ -372,7 +372,9 @@ class MachineView:
         return set(previous.counters.get(group, {})) - set(present)
 
     def delta(self, group: str, counter: str, value: float) -> tuple[float, float] | None:
-        """(growth, seconds) of a counter since the last run in this boot; None without one or after a reset."""
+        """Returns (growth, seconds) of a counter since the last run in this boot, or None without one or
+        after a reset.
+        """
         previous = self.previous
         if previous is None or previous.boot_id != self.boot_id:
             return None

@@ -1,4 +1,4 @@
-"""Xid numbers: what each means, and how a burst of them becomes one incident, judged by its gravest member."""
+"""Xid numbers: their meanings, and the merge of a burst to one incident with the verdict of its worst Xid."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _GRAVER_THAN_SAID = ("RLW_RXPIPE",)  # its lines say Nonfatal of lost packets
 
 @dataclass(frozen=True, slots=True)
 class Incident:
-    """Xids of one GPU that belong together. cause: the gravest that is no follower; meaning: that of the cause.
+    """Related Xids of one GPU. cause: the worst Xid that is no consequence. meaning: of the cause.
 
-    gravest: the meaning by which the incident is judged. ended: the GPU said later that nothing is to be done.
+    gravest: the meaning that decides the verdict. ended: the GPU reported later that no action is needed.
     """
 
     bus_id: str
@@ -35,7 +35,7 @@ class Incident:
 
     @property
     def last_time(self) -> float | None:
-        """When the last of them came; None when the log has no times."""
+        """Returns the time of the last Xid, or None if the log has no time stamps."""
         times = [xid.time for xid in self.members if xid.time is not None]
         return max(times) if times else None
 
@@ -74,7 +74,7 @@ def failing_links(incident: Incident) -> dict[str, LinkFault]:
 
 
 def _decoded(xid: Xid, known: XidMeaning) -> XidMeaning:
-    """By NVIDIA's table of units, status and sub-codes; where it has no row by the line's own word."""
+    """Returns the meaning from NVIDIA's table of units, status, and sub-codes. Without a row, the line decides."""
     for row in known.decodes:
         same = row.status in (None, xid.status) and row.sub_code in (None, xid.sub_code)
         tame = row.verdict is Verdict.FAIL and xid.fatal is False and xid.unit not in _GRAVER_THAN_SAID
@@ -99,15 +99,15 @@ def _recovery(xid: Xid, known: XidMeaning) -> XidMeaning:
 
 
 def _asked(xid: Xid) -> int:
-    """The recovery action that a 154 changes to; -1 when it does not say."""
+    """Returns the new recovery action in an Xid 154, or -1."""
     match = re.search(r"to (0x[0-9a-fA-F]{1,8})\b", xid.text)
     return int(match.group(1), 16) if match else -1
 
 
 def merge(xids: Iterable[Xid], gap_s: float, catalogue: Mapping[int, XidMeaning]) -> tuple[Incident, ...]:
-    """Incidents per GPU: Xids less than `gap_s` after the one before belong together; without times, all do.
+    """Returns the incidents of each GPU. Xids less than `gap_s` apart belong together. Without time stamps, all do.
 
-    A 154 to None ends all of that GPU before it; what comes later is another incident.
+    A 154 to None ends all earlier Xids of that GPU. Later ones are another incident.
     """
     by_gpu: dict[str, list[Xid]] = {}
     for xid in xids:

@@ -1,1 +1,1 @@
-"""What is remembered of a machine between runs: snapshots, accepted baselines, acknowledgements."""
+"""The history of a machine: snapshots, accepted baselines, acknowledgements."""

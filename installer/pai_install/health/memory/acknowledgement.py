@@ -1,4 +1,4 @@
-"""What a person has judged: a verdict that is known, why it may stand, and until when."""
+"""Acknowledgements: a known verdict, the reason to accept it, and the expiry date."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ Key = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Acknowledgement:
-    """One verdict on one machine or device, as it was when a person judged it.
+    """An accepted verdict on one machine or device.
 
-    said: what was wrong then, without numbers; another fault of the same check is another verdict. at, until: seconds
-    since the epoch.
+    said: the cause at that time, without numbers. Another cause of the same check is another verdict. at, until:
+    seconds since the epoch.
     """
 
     machine: str
@@ -36,7 +36,7 @@ class Acknowledgement:
 
     @property
     def key(self) -> Key:
-        """What it is about."""
+        """Returns machine, check, and device."""
         return self.machine, self.check, self.device
 
     @property
@@ -56,24 +56,24 @@ def parse_acknowledgement(raw: Mapping[str, Any]) -> Acknowledgement:
 
 
 def cause_of(finding: Finding) -> str:
-    """What is wrong, without the numbers that move from run to run; that of an Xid is no such number."""
+    """Returns the cause without numbers that change from run to run. The number of an Xid stays."""
     return re.sub(r"(?<!Xid )\b\d+(?:\.\d+)?", "#", finding.message)
 
 
 def key_of(finding: Finding) -> Key:
-    """What a finding is about."""
+    """Returns machine, check, and device of a finding."""
     return finding.subject, finding.id, finding.device
 
 
 def causes(findings: Iterable[Finding]) -> dict[str, str]:
-    """What can be acknowledged after this run: "CHECK DEVICE" -> what is wrong, of everything that needs attention."""
+    """Returns "CHECK DEVICE" -> cause, for all findings that need attention."""
     return {f"{item.id} {item.device}".strip(): cause_of(item) for item in findings if item.verdict in OPEN}
 
 
 def apply(
     findings: Sequence[Finding], kept: Iterable[Acknowledgement], now: float
 ) -> tuple[tuple[Finding, ...], dict[Key, Acknowledgement]]:
-    """The findings, each acknowledged one as a WARN that says so and asks for nothing; and which these are."""
+    """Returns the findings with acknowledged ones as WARN without remedy, and the applied acknowledgements."""
     known = {item.key: item for item in kept if item.until > now}
     if not known:
         return tuple(findings), {}

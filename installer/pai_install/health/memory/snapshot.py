@@ -1,4 +1,4 @@
-"""What is remembered of a machine between runs: counters to subtract, identities, incidents, verdicts."""
+"""The snapshot of a machine between runs: counters, identities, incidents, verdicts."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _CARD = re.compile(r"(?:GPU|MIG)-redacted-[0-9a-f]{12}")
 
 @dataclass(frozen=True, slots=True)
 class PastIncident:
-    """One incident with what it takes to recognise the same card later.
+    """One incident, with the data that identify its card later.
 
-    uuid: as `card_of` gives it, the bus id where the card did not say. link: the NVLink that it was on, '' for others.
+    uuid: as `card_of` returns it, or the bus id if the card reported none. link: its NVLink, or ''.
     """
 
     xid: int
@@ -31,9 +31,8 @@ class Snapshot:
     """One run on one machine.
 
     counters: group ("gpu <card>", "port mlx5_0/1", "net eth0", "pci <bus id>") -> counter -> value.
-    gpus: bus id -> card, of those that said. failed, warned: check ids with that verdict. said: "CHECK DEVICE" -> what
-    is wrong, of what needs attention. The oldest run that is kept also carries the incidents of those that were
-    forgotten.
+    gpus: bus id -> card, for cards with a UUID. failed, warned: check ids with that verdict. said: "CHECK DEVICE" ->
+    cause of findings that need attention. The oldest stored run also has the incidents of deleted runs.
     """
 
     time: float
@@ -51,13 +50,15 @@ class Snapshot:
 
 
 def card_of(text: str) -> str:
-    """A GPU's UUID as it is remembered, the same with --redact and without; '' for what is none ("GPU is lost")."""
+    """Returns the stored form of a GPU's UUID, the same with and without --redact, or '' for other text ("GPU is
+    lost").
+    """
     word = str(redact(text))
     return word if _CARD.fullmatch(word) else ""
 
 
 def with_current_uuids(snapshot: Snapshot, words: Mapping[str, str]) -> Snapshot:
-    """Renames pseudonyms to today's UUIDs (`words`: card -> UUID); drops slots that cannot be matched."""
+    """Replaces pseudonyms with current UUIDs (`words`: card -> UUID), and drops slots without a match."""
 
     def word(text: str) -> str:
         card = card_of(text)
@@ -91,7 +92,7 @@ def parse_snapshot(raw: Mapping[str, Any]) -> Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class GpuBaseline:
-    """What an administrator accepted as normal for the GPU in one slot; None where it was not known."""
+    """The accepted state of the GPU in one slot. None: not recorded."""
 
     uuid: str = ""
     pcie_width: float | None = None
@@ -102,9 +103,9 @@ class GpuBaseline:
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """What was accepted as normal for one machine. gpus: bus id -> baseline.
+    """The accepted state of one machine. gpus: bus id -> baseline.
 
-    ib_ports: InfiniBand ports that are up; None where that was not known.
+    ib_ports: active InfiniBand ports, None if unknown.
     """
 
     accepted_at: float

@@ -1,4 +1,4 @@
-"""What is remembered between runs, in the site's state folder: history per machine, accepted baselines."""
+"""The health store in the site's state folder: history per machine, accepted baselines, acknowledgements."""
 
 from __future__ import annotations
 
@@ -17,13 +17,15 @@ KEPT_INCIDENTS = 1000
 
 
 class HealthStore:
-    """A folder: history/MACHINE.jsonl, one run per line; baseline.json, acknowledged.json. Only its owner may read."""
+    """A folder: history/MACHINE.jsonl with one run per line, baseline.json, acknowledged.json. Only the owner can read
+    it.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def history(self, machine: str) -> list[Snapshot]:
-        """The remembered runs of a machine, oldest first; a torn or foreign line is left out."""
+        """Returns the stored runs of a machine, oldest first. Damaged and foreign lines are skipped."""
         path = self._history(machine)
         found = []
         for line in path.read_text().splitlines() if path.is_file() else ():
@@ -34,14 +36,14 @@ class HealthStore:
         return found
 
     def histories(self, machines: Iterable[str]) -> dict[str, list[Snapshot]]:
-        """Machine -> remembered runs, for those that have any."""
+        """Returns machine -> stored runs, for machines with history."""
         return {machine: found for machine in machines if (found := self.history(machine))}
 
     def remember(self, snapshots: Mapping[str, Snapshot]) -> None:
-        """Adds one run of each machine and forgets all but the last KEPT; the same run twice counts once.
+        """Adds one run of each machine and keeps the last KEPT. Duplicates of a run are ignored.
 
-        The oldest that is kept takes over the incidents of those that are forgotten. The time of a run decides
-        nothing: a clock that was wrong once must not cost the history.
+        The oldest kept run inherits the incidents of deleted ones. The order ignores time stamps: a wrong clock must
+        not delete the history.
         """
         for machine, snapshot in snapshots.items():
             runs = [*(old for old in self.history(machine) if old.time != snapshot.time), snapshot]
@@ -64,7 +66,7 @@ class HealthStore:
             ) from error
 
     def accept(self, baselines: Mapping[str, Baseline]) -> None:
-        """Replaces the baselines of these machines; the others stay."""
+        """Replaces the baselines of these machines and keeps the others."""
         self._write({**self.baselines(), **baselines})
 
     def forget(self, machines: Iterable[str]) -> None:
@@ -82,7 +84,7 @@ class HealthStore:
         write_atomic(self._folder / "baseline.json", json.dumps(document, indent=1) + "\n", mode=0o600)
 
     def acknowledgements(self) -> list[Acknowledgement]:
-        """What people have judged, also what has ended. Raises PaiError when the file is damaged."""
+        """Returns all acknowledgements, including expired ones. Raises PaiError if the file is damaged."""
         path = self._folder / "acknowledged.json"
         if not path.is_file():
             return []
@@ -105,7 +107,7 @@ class HealthStore:
 
 
 def _cut(runs: Sequence[Snapshot]) -> list[Snapshot]:
-    """The last KEPT runs; the first of them with the incidents of all before it, each once per card and boot."""
+    """Returns the last KEPT runs. The first has the incidents of all earlier ones, once per card and boot."""
     forgotten, kept = runs[:-KEPT], list(runs[-KEPT:])
     incidents = {(item.xid, item.uuid, item.boot_id): item for run in (*forgotten, kept[0]) for item in run.incidents}
     if forgotten:

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""A stand-in for NVIDIA's device plugin: the kubelet gives pods its GPUs, and with them a stand-in for nvidia-smi.
+"""A simulated device plugin of NVIDIA: the kubelet gives pods GPUs, and with them a simulated nvidia-smi.
 
-Usage: device_plugin_stand_in.py LIST, a file with what `nvidia-smi -L` prints. It speaks the kubelet's interface for
-device plugins (v1beta1, gRPC over HTTP/2), so far as the kubelet itself uses it: headers are never read. The kubelet
-asks for options first and to list devices next, both with an empty message; to allocate, it has something to say.
+Usage: device_plugin_stand_in.py LIST, a file with the output of `nvidia-smi -L`. It implements the kubelet's interface
+for device plugins (v1beta1, gRPC over HTTP/2) as far as the kubelet uses it: headers are never read. The kubelet first
+requests options and then the device list, both with an empty message. Only an allocation has content.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def exactly(connection: socket.socket, length: int) -> bytes:
 
 
 def frames(connection: socket.socket) -> Iterator[tuple[int, int, int, bytes]]:
-    """Kind, flags, stream, content of each frame; answers those that are about the connection."""
+    """Yields kind, flags, stream, and content of each frame. Responds to frames about the connection."""
     while True:
         head = exactly(connection, 9)
         kind, flags, stream = struct.unpack(">BBI", head[3:])
@@ -64,7 +64,7 @@ def frames(connection: socket.socket) -> Iterator[tuple[int, int, int, bytes]]:
 
 
 def text_field(number: int, content: bytes) -> bytes:
-    """A field of protobuf; content: shorter than 16 KiB."""
+    """Returns a protobuf field. content: shorter than 16 KiB."""
     length = len(content)
     size = bytes([length]) if length < 128 else bytes([length & 0x7F | 0x80, length >> 7])
     return bytes([number << 3 | 2]) + size + content
@@ -76,7 +76,7 @@ def devices_message(ids: Iterable[str]) -> bytes:
 
 
 def fields(content: bytes) -> Iterator[bytes]:
-    """The contents of the fields of a message; all of them are texts or messages."""
+    """Yields the contents of a message's fields. All of them are texts or messages."""
     at = 0
     while at < len(content):
         length, at = content[at + 1], at + 2

@@ -1,1 +1,1 @@
-"""Pure parsers of what tools print: text in, plain values out, nothing raised for odd input but ParseError."""
+"""Pure parsers of tool outputs: text in, plain values out. They raise only ParseError."""

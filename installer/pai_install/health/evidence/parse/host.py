@@ -79,7 +79,7 @@ def parse_modules(text: str) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class Tracking:
-    """`chronyc -c tracking`. offset, root_delay, root_dispersion in seconds; age of the last measurement in seconds."""
+    """`chronyc -c tracking`. offset, root_delay, root_dispersion: seconds. age: seconds since the last measurement."""
 
     reference: str
     stratum: int
@@ -97,7 +97,7 @@ class Tracking:
 
 
 def parse_tracking(text: str) -> Tracking | None:
-    """None when the line is not what chrony prints."""
+    """Returns None if the line is no output of chrony."""
     cells = text.strip().split(",")
     if len(cells) < 14:
         return None
@@ -118,7 +118,7 @@ def parse_tracking(text: str) -> Tracking | None:
 
 @dataclass(frozen=True, slots=True)
 class ProcessLine:
-    """One process of `ps axo pid,stat,ppid,etimes,wchan,comm`; seconds is its age."""
+    """One process of `ps axo pid,stat,ppid,etimes,wchan,comm`. seconds: its age."""
 
     pid: str
     state: str
@@ -129,7 +129,7 @@ class ProcessLine:
 
 
 def parse_ps(text: str) -> tuple[ProcessLine, ...]:
-    """Every process; lines of another form are left out."""
+    """Returns all processes and skips malformed lines."""
     found = []
     for line in text.splitlines():
         cells = line.split(None, 5)

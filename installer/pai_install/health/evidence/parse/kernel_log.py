@@ -11,7 +11,7 @@ from pai_install.health.evidence.parse.nvidia import normalise_bus_id
 
 
 class LogKind(StrEnum):
-    """What a line is about, apart from Xids."""
+    """The subject of a line, apart from Xids."""
 
     AER_FATAL = "aer fatal"
     AER_NONFATAL = "aer non-fatal"
@@ -31,10 +31,10 @@ class LogKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Xid:
-    """One Xid. time: seconds since the epoch, None when the line has none.
+    """One Xid. time: seconds since the epoch, None without a time stamp.
 
-    previous: the Xid that the line itself names as its cause. fatal, unit, status, sub_code: what a line of NVLink 5
-    (144 to 150) says; None or '' for others.
+    previous: the Xid that the line names as its cause. fatal, unit, status, sub_code: values of a line of NVLink 5 (144
+    to 150), None or '' for others.
     """
 
     number: int
@@ -126,9 +126,9 @@ _UPTIME = re.compile(r"^\[\s*(\d+\.\d+)\]")
 
 
 def line_time(line: str, boot_time: float | None) -> float | None:
-    """Seconds since the epoch of journal (short-iso), `dmesg -T` and plain dmesg lines; None for others.
+    """Returns seconds since the epoch for lines of journal (short-iso), `dmesg -T`, and plain dmesg, or None.
 
-    `dmesg -T` prints the machine's local time, which is taken for UTC: good to some hours, enough for windows.
+    `dmesg -T` prints local time, which is read as UTC. The error of some hours is small enough for time windows.
     """
     if match := _ISO.match(line):
         zone = (match.group(2) or "Z").replace("Z", "+0000").replace(":", "")
@@ -141,7 +141,7 @@ def line_time(line: str, boot_time: float | None) -> float | None:
 
 
 def parse_xids(text: str, boot_time: float | None = None) -> tuple[Xid, ...]:
-    """Every Xid, and as Xid 79 the lines that say a GPU fell off the bus without one; in the log's order."""
+    """Returns every Xid in the order of the log. Lines about a GPU off the bus without an Xid become Xid 79."""
     found = []
     named = ""
     for line in text.splitlines():
@@ -177,7 +177,7 @@ def _xid(match: re.Match[str], line: str, time: float | None) -> Xid:
 
 
 def _nvlink5(xid: Xid, detail: str) -> Xid:
-    """With what the line says of its unit; the sub-code stands in bits 20 to 25 of the first word."""
+    """Returns the Xid with the values of its unit. Bits 20 to 25 of the first word are the sub-code."""
     fatal = re.search(r"non-?fatal", detail, re.IGNORECASE) is None
     if not (match := _NVLINK5.search(detail)):
         return replace(xid, fatal=fatal)

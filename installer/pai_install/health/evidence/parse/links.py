@@ -164,7 +164,7 @@ _FABRIC_TIME = re.compile(r"^\[([A-Z][a-z]{2} \d\d \d{4} \d\d:\d\d:\d\d)\]")
 
 
 def parse_fabric_log(text: str, zone: tzinfo = UTC) -> tuple[FabricError, ...]:
-    """The log's lines that mean something is wrong. zone: that of the machine, whose local time the log has."""
+    """Returns the error lines of the log. zone: time zone of the machine, because the log has local time."""
     found = []
     for line in text.splitlines():
         for pattern, fatal in _FABRIC_ERRORS:

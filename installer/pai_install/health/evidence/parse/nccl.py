@@ -1,4 +1,4 @@
-"""What all_reduce_perf of nccl-tests prints."""
+"""The output of all_reduce_perf of nccl-tests."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class AllReduce:
 
 
 def parse_all_reduce(text: str) -> AllReduce | None:
-    """The result; None when there is none in the output."""
+    """Returns the result, or None if the output has none."""
     rows = [match.groups() for match in _ROW.finditer(text)]
     if not rows:
         return None

@@ -7,6 +7,6 @@ _DIGITS = 20
 
 
 def whole(text: str) -> int | None:
-    """A counter's value; None for what is none, or is longer than a counter can be."""
+    """Returns a counter's value, or None for no number or a number longer than any counter."""
     word = text.strip()
     return int(word) if word.isdecimal() and len(word) <= _DIGITS else None

@@ -1,7 +1,7 @@
-"""`nvidia-smi` in its four forms (XML, -q text, CSV, table) as one: GPUs with a path -> text mapping each.
+"""The four output formats of `nvidia-smi` (XML, -q text, CSV, table), parsed to a mapping path -> text for each GPU.
 
-The XML is the main source. Paths are those below <gpu>; a container that holds a text instead of children ("GPU is
-lost") is a path itself. The other forms give paths of their own, which `fields.py` lists beside those of the XML.
+The XML is the main source, with paths below <gpu>. A container with a text instead of children ("GPU is lost") is a
+path itself. The other formats have paths of their own, which `fields.py` lists beside those of the XML.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class ParseError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class GpuProcess:
-    """One process that a GPU names; memory in MiB, None when not given."""
+    """One process on a GPU. memory: MiB, or None."""
 
     pid: str
     kind: str
@@ -61,7 +61,7 @@ class Gpu:
 
 @dataclass(frozen=True, slots=True)
 class SmiReport:
-    """One answer of nvidia-smi. attached: what its header claims, '' if it does not say. stray: lines around it."""
+    """One output of nvidia-smi. attached: GPU count of its header, or ''. stray: lines around it."""
 
     gpus: tuple[Gpu, ...]
     driver_version: str = ""
@@ -73,7 +73,9 @@ class SmiReport:
 
 @lru_cache(maxsize=4096)  # a thousand machines of one kind have the same slots
 def normalise_bus_id(text: str) -> str:
-    """`00000000:0A:00.0`, `PCI:0000:0a:00`, `0A:00.0` -> `0000:0a:00.0`; other text stays, in lower case."""
+    """Normalises `00000000:0A:00.0`, `PCI:0000:0a:00`, and `0A:00.0` to `0000:0a:00.0`, and other text to
+    lower case.
+    """
     cleaned = text.strip().lower().removeprefix("pci:")
     match = _BUS_ID.match(cleaned)
     if not match:
@@ -83,9 +85,9 @@ def normalise_bus_id(text: str) -> str:
 
 
 def parse_xml(text: str) -> SmiReport:
-    """Reads `nvidia-smi -q -x`; text around the document (infoROM warnings) is kept in `stray`.
+    """Parses `nvidia-smi -q -x`. Text around the document (infoROM warnings) goes to `stray`.
 
-    Raises ParseError when there is no complete document in it.
+    Raises ParseError if the document is incomplete.
     """
     if len(text) > MAX_BYTES:
         raise ParseError(f"{len(text)} characters, more than {MAX_BYTES}")
@@ -113,7 +115,7 @@ def _without_bulk(text: str) -> str:
 
 
 def driver_version(driver: str, kmd: str) -> str:
-    """The version number among the old and the new name of the field; '' when neither holds one."""
+    """Returns the version number under the old or new name of the field, or ''."""
     for candidate in (kmd, driver):
         match = re.match(r"\d+(?:\.\d+)+", candidate)
         if match:
@@ -218,7 +220,7 @@ def _text_gpu(bus_id: str, lines: list[str]) -> Gpu:
 
 
 def parse_csv(text: str) -> dict[str, dict[str, str]]:
-    """Bus id -> field -> text of `nvidia-smi --query-gpu=... --format=csv`; {} when it is not that."""
+    """Returns bus id -> field -> text of `nvidia-smi --query-gpu=... --format=csv`, or {} for other text."""
     rows = list(csv.reader(StringIO(text), skipinitialspace=True))
     start = next((number for number, row in enumerate(rows) if "pci.bus_id" in row), None)
     if start is None:

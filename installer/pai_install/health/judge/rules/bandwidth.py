@@ -1,4 +1,4 @@
-"""What the GPUs of a machine reach together, where it was measured."""
+"""The measured bandwidth between the GPUs of a machine."""
 
 from __future__ import annotations
 

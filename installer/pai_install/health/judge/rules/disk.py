@@ -79,7 +79,7 @@ def read_only(machine: MachineView) -> Result:
 
 
 def _remounted(machine: MachineView) -> str:
-    """What the kernel says of file systems that it made read-only; '' when it says nothing or its log is not there."""
+    """Returns the kernel's message about remounting a file system read-only, or '' if there is none or no log."""
     try:
         events = machine.events(LogKind.FILESYSTEM)
     except NotObservedError:

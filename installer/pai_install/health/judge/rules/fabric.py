@@ -212,7 +212,7 @@ def manager(machine: MachineView) -> Result:
 
 
 def _manager_version(machine: MachineView) -> Result | None:
-    """FAIL where a package of the fabric manager is of another version than the driver; None where nothing says so."""
+    """Returns FAIL if a fabric manager package differs in version from the driver, or None."""
     lists = [name for name in ("dpkg_nvidia", "rpm_nvidia") if machine.available(name)]
     listed = [line for name in lists for line in machine.output(name).splitlines()]
     found = {match.group(1) for line in listed if (match := _MANAGER.match(line.strip()))}
@@ -223,7 +223,7 @@ def _manager_version(machine: MachineView) -> Result | None:
 
 
 def _zone(machine: MachineView) -> tzinfo:
-    """The machine's time zone; UTC where it does not say."""
+    """Returns the machine's time zone, by default UTC."""
     if not machine.available("timedatectl"):
         return UTC
     match = re.search(r"^Timezone=(\S+)", machine.output("timedatectl"), re.MULTILINE)

@@ -1,4 +1,4 @@
-"""What the kernel log says of the machine: its own faults, its disks, its network cards, its buses."""
+"""Machine faults in the kernel log: system, disks, network cards, buses."""
 
 from __future__ import annotations
 

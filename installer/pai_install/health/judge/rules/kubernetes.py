@@ -1,4 +1,4 @@
-"""What Kubernetes says of a machine, beside what the machine says of itself."""
+"""Kubernetes' view of a machine, next to the machine's own evidence."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ _WIDTHS = ("1", "2", "4", "8", "12", "16")  # a virtual port says 0, 32 or 255
 
 
 def _sysfs_width(gpu: GpuView, machine: MachineView, name: str) -> float | None:
-    """Link width from sysfs, of the card or its upstream port; None for virtual ports."""
+    """Returns the link width from sysfs, of the card or its upstream port, or None for virtual ports."""
     try:
         text = machine.file_of(f"{SYSFS}{gpu.bus_id}/{name}", "files_pci")
     except NotObservedError:
@@ -66,7 +66,7 @@ def link_width(gpu: GpuView, machine: MachineView) -> Result:
 
 
 def _width_of_slot(gpu: GpuView, machine: MachineView, width: float, most: float) -> Result:
-    """The width against that of card and slot, where no baseline says what is normal."""
+    """Compares the width with that of card and slot, for machines without a baseline."""
     if width >= most:
         return passed(f"x{width:.0f}", f"x{most:.0f}")
     port = _sysfs_width(gpu, machine, "upstream/max_link_width")

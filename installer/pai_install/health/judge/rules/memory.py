@@ -313,7 +313,7 @@ def leak(gpu: GpuView, machine: MachineView) -> Result:
 
 
 def _unowned(gpu: GpuView, used: float, most: float) -> Result:
-    """What memory means that is in use and that nvidia-smi gives to no process."""
+    """Returns the result for used memory that belongs to no process in nvidia-smi."""
     value = f"{used:.0f} MiB"
     if gap := gpu.gpu.process_gap:
         return unknown(f"memory is in use, and by whom is not known: {gap}", value)
@@ -323,7 +323,7 @@ def _unowned(gpu: GpuView, used: float, most: float) -> Result:
 
 
 def _works(gpu: GpuView) -> str:
-    """What shows that something computes on the GPU now; '' when nothing does. Data centre cards idle in P0."""
+    """Returns the evidence of a computation on the GPU, or ''. Data centre cards idle in P0."""
     used, state = gpu.peek(fields.UTILISATION), gpu.peek(fields.PSTATE).text
     if used.number:
         return f"it is {used.number:.0f} % busy"
@@ -331,7 +331,7 @@ def _works(gpu: GpuView) -> str:
 
 
 def _group(groups: dict[str, Any], pid: str) -> str:
-    """The control group of a process; '' for one that ended before it was read."""
+    """Returns the control group of a process, or '' if it has ended."""
     entry = groups.get(pid)
     return str(entry.get("cgroup", "")) if isinstance(entry, dict) else ""
 

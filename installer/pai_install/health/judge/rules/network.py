@@ -58,7 +58,7 @@ def port_state(machine: MachineView) -> Iterator[Result]:
 
 
 def _shortage(ports: Sequence[FabricPort], rate: float | None, product: str, machine: MachineView) -> Result | None:
-    """What to say where fewer InfiniBand ports are up than were accepted, or than this model of GPU is built with."""
+    """Returns a result if fewer InfiniBand ports are up than in the baseline or in the GPU model's design."""
     up = [port for port in ports if port.is_up]
     fast = [port for port in up if rate is None or (port.rate or 0) >= rate]
     accepted = machine.baseline.ib_ports if machine.baseline else None

@@ -31,7 +31,7 @@ TRAITS = {
 
 
 def groups(fleet: HealthFleet) -> dict[str, list[MachineFacts]]:
-    """SKU -> machines; machines without one are not compared."""
+    """Returns SKU -> machines. Machines without a SKU are not compared."""
     found: dict[str, list[MachineFacts]] = {}
     for machine in fleet.machines:
         if machine.expected.sku:

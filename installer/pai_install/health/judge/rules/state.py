@@ -1,4 +1,4 @@
-"""What a GPU says of itself: lost, unreadable, needs an action, and how it is set up."""
+"""The state that a GPU reports: lost, unreadable, requested action, and configuration."""
 
 from __future__ import annotations
 
@@ -232,7 +232,7 @@ def mig(gpu: GpuView, machine: MachineView) -> Result:
 
 
 def _mig_mode(gpu: GpuView) -> Reading:
-    """The reading; not available also where card or driver are older than MIG and say nothing."""
+    """Returns the reading, or "not available" for cards and drivers older than MIG."""
     found = gpu.peek(fields.MIG)
     silent = found.state is State.ABSENT and not gpu.traits.must_report(fields.MIG, gpu.driver_major)
     return Reading(State.NOT_AVAILABLE) if silent else found

@@ -1,4 +1,4 @@
-"""What the NVSwitches report in the kernel log: SXids."""
+"""Errors of NVSwitches in the kernel log: SXids."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def sxid(machine: MachineView) -> Iterator[Result]:
 
 
 def meaning_of(text: str) -> SxidMeaning:
-    """The catalogue's row, made graver or milder by the line's own word; a number that it lacks by that word alone."""
+    """Returns the catalogue's row with the severity of the line. For unknown numbers, only the line decides."""
     match = _SXID.search(text)
     number = int(match.group(2)) if match else 0
     known = load_sxids().get(number)
@@ -55,7 +55,9 @@ def meaning_of(text: str) -> SxidMeaning:
 
 
 def _as_said(found: Sequence[tuple[LogEvent, SxidMeaning]]) -> list[tuple[LogEvent, SxidMeaning]]:
-    """One error is several lines, of which one says Non-fatal: then those that say nothing (its data) are no graver."""
+    """Returns events with meanings. If one line of an error says Non-fatal, its data lines without a severity are
+    non-fatal too.
+    """
     said = {meaning.number: meaning for event, meaning in found if _NONFATAL.search(event.text)}
     return [
         (event, meaning if _FATAL.search(event.text) else said.get(meaning.number, meaning)) for event, meaning in found

@@ -1,4 +1,4 @@
-"""What the driver says of GPUs in the kernel log: Xids."""
+"""GPU errors of the driver in the kernel log: Xids."""
 
 from __future__ import annotations
 
@@ -64,14 +64,14 @@ def _of_gpu(bus_id: str, incidents: Sequence[Incident], machine: MachineView) ->
 
 
 def _message(incident: Incident) -> str:
-    """The cause, and what came before it."""
+    """Returns the cause and the preceding Xids."""
     first = next((xid.number for xid in incident.members if xid.number not in FOLLOWERS), incident.cause.number)
     after = f", after Xid {first}" if first != incident.cause.number else ""
     return f"Xid {incident.cause.number}: {incident.meaning.name}{after}"
 
 
 def _several_processes(incidents: Sequence[Incident]) -> str:
-    """What to say where more than one process hit applications' faults; '' where not. 45 cleans up after others."""
+    """Returns a warning if application faults hit several processes, or ''. Xid 45 is only a cleanup."""
     own = [item for item in incidents if item.meaning.kind == APPLICATION]
     members = [xid for item in own for xid in item.members if xid.number != _CLEANUP]
     processes = {xid.pid for xid in members if xid.pid.isdecimal()}
@@ -95,7 +95,9 @@ def _device(bus_id: str, machine: MachineView) -> str:
 
 
 def _describe(incident: Incident) -> str:
-    """When, what, and what else: "2026-11-24 09:57:31 UTC: 48 double-bit ECC error x4, with 45, 63 (python)"."""
+    """Describes time, cause, and other Xids: "2026-11-24 09:57:31 UTC: 48 double-bit ECC error x4, with 45, 63
+    (python)".
+    """
     others = [str(number) for number in incident.numbers if number != incident.cause.number]
     process = incident.cause.process or (f"pid {incident.cause.pid}" if incident.cause.pid else "")
     more = f", with {', '.join(others)}" if others else ""
@@ -106,7 +108,7 @@ def _describe(incident: Incident) -> str:
 
 
 def _fatal_and_new(incidents: Sequence[Incident], machine: MachineView) -> list[Incident]:
-    """Those that FAIL and came within the window; without times, all that FAIL."""
+    """Returns incidents with FAIL within the time window. Without time stamps, all of them."""
     return [
         incident
         for incident in incidents
@@ -155,9 +157,9 @@ def recurrence(machine: MachineView) -> Iterator[Result]:
 
 
 def _most_often(incident: Incident, past: set[tuple[int, str]], machine: MachineView) -> tuple[int, int]:
-    """(fatal Xid of the incident, boots of this card that had it), of the one that came most often.
+    """Returns (fatal Xid of the incident, number of boots of this card with it) for the most frequent Xid.
 
-    past: (Xid, boot) of the card. An application's fault in the same burst never counts.
+    past: (Xid, boot) of the card. Application faults in the same burst never count.
     """
     boots = {number: {boot for xid, boot in past if xid == number} | {machine.boot_id} for number in incident.fatal}
     counted = {number: len(seen) for number, seen in boots.items()}
