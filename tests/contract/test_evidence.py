@@ -44,6 +44,7 @@ BASES: list[Box] = [
     TWICE.gpus(NARROW, h100(1)).paths({f"/sys/bus/pci/devices/{bus_id(0)}/max_link_width": "16"}),
     healthy(8),
     TWICE.paths({"/sys/class/infiniband/mlx5_0/ports/1/hw_counters/rnr_nak_retry_err": "1"}),
+    TWICE.paths({"/sys/fs/cgroup/cgroup.controllers": None, "/run/systemd/container": "systemd-nspawn"}),
 ]  # fmt: skip
 LOG = "[Nov 24 2026 09:00:00] [ERROR] [tid 1] detected NVSwitch fatal error 20034"
 OTHERS = [None, "", "banana", "0", "9", "999999", "DMA", "0000:15:00.0 0x1d", "8", "TOTAL_ERR_FATAL 4", LOG,
