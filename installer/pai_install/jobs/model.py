@@ -54,6 +54,8 @@ class Role:
     min_failed: instances that fail before the job has failed; None: none ends it.
     min_succeeded: instances that succeed before the job has succeeded; None: all of the role's.
     retries: of one instance, before it counts as failed.
+    pinned_cell: of HiveD, on which instances run; empty: none. affinity_group: instances of all roles with this name
+    start together with HiveD; empty: with the other roles without a name.
     """
 
     name: str
@@ -68,6 +70,8 @@ class Role:
     environment: Mapping[str, str] = field(default_factory=dict)
     login: PullLogin | None = None
     confidential: bool = False
+    pinned_cell: str = ""
+    affinity_group: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +79,8 @@ class Job:
     """A gang: all instances of all roles start, or none does (but where `gang` is False).
 
     name: as the user wrote it. virtual_cluster: None where the file names none. retries: of the whole job; None:
-    without end. priority: None for the virtual cluster's usual one.
+    without end. priority: None for the virtual cluster's usual one. lazy_preemption: HiveD makes it opportunistic
+    before it evicts it. gang_release: HiveD takes devices back when the last instance of a group has ended.
     """
 
     name: str
@@ -85,6 +90,8 @@ class Job:
     retries: int | None = 0
     gang: bool = True
     mounts: tuple[JobMount, ...] = ()
+    lazy_preemption: bool = False
+    gang_release: bool = False
 
     @property
     def instances(self) -> int:

@@ -12,7 +12,7 @@ from pai_install.documents.document import Document
 from pai_install.documents.problem import YamlPath
 from pai_install.documents.scalars import invalid
 from pai_install.documents.validate import did_you_mean, validate
-from pai_install.jobs.fields import Flag, Free, JobModel, MountPath, Scripts, Text255, Whole, one_of, refused
+from pai_install.jobs.fields import Flag, Free, JobModel, MountPath, Scripts, Text255, Whole, matching, one_of, refused
 from pai_install.jobs.model import JobMount
 from pai_install.scheduling.model import PRIORITIES, Priority
 from pai_install.site.services.section import ListOf
@@ -26,23 +26,27 @@ def _lower(value: object) -> object:
 
 
 FailurePolicy = Annotated[str, one_of("ignore", "fail"), BeforeValidator(_lower)]
+# stands in a line of an annotation
+CellName = Annotated[str, matching(r"[A-Za-z0-9][-A-Za-z0-9_.]*", 253, "letters, digits, '-', '_' and '.'")]
 Names = Annotated[tuple[Text255, ...], ListOf]
+
+
+def _no_other_nodes(value: object) -> object:
+    """ignoreK8sSuggestedNodes: only false."""
+    if str(value).strip().lower() == "true":
+        message = "cannot be true: HiveD would then bind instances to nodes that refuse them"
+        raise invalid("unsupported", message, "remove it, or write false")
+    return value
 
 
 class HivedRole(JobModel):
     """extras.hivedScheduler.taskRoles.ROLE."""
 
     sku_type: Text255 | None = None
-    affinity_group_name: Text255 | None = None
+    affinity_group_name: CellName | None = None
     sku_num: Whole | None = None
     sku_number: Whole | None = None
-    pinned_cell_id: Annotated[
-        None,
-        refused(
-            "is not read: machines pinned to a virtual cluster are its jobs' without being named",
-            "remove it; defaults.virtualCluster is enough",
-        ),
-    ] = None
+    pinned_cell_id: CellName | None = None
 
 
 class HivedExtras(JobModel):
@@ -50,13 +54,11 @@ class HivedExtras(JobModel):
 
     job_priority_class: Annotated[Priority, one_of(*PRIORITIES)] | None = None
     task_roles: dict[str, HivedRole] = Field(default_factory=dict)
-    gang_release_enable: Annotated[None, refused("is not read", "remove it: a gang ends as a whole")] = None
-    lazy_preemption_enable: Annotated[
-        None, refused("is not read", "remove it; jobPriorityClass: oppo makes a job preemptible")
-    ] = None
-    ignore_k8s_suggested_nodes: Annotated[
-        None, refused("is not read", "remove it: only machines that work are used")
-    ] = Field(default=None, alias="ignoreK8sSuggestedNodes")
+    gang_release_enable: Flag = False
+    lazy_preemption_enable: Flag = False
+    ignore_k8s_suggested_nodes: Annotated[Flag, BeforeValidator(_no_other_nodes)] = Field(
+        default=False, alias="ignoreK8sSuggestedNodes"
+    )
 
 
 class StorageMount(JobModel):
@@ -174,17 +176,28 @@ class ExtrasReading:
                 self._check_ssh(("extras", PLUGINS, number, "parameters"), plugin)
 
     def _check_affinity(self, hived: HivedExtras) -> None:
-        groups = {role: wish.affinity_group_name for role, wish in hived.task_roles.items() if wish.affinity_group_name}
-        if not groups:
-            return
-        first = next(iter(groups))
-        path: YamlPath = ("extras", "hivedScheduler", "taskRoles", first, "affinityGroupName")
-        if len(set(groups.values())) > 1 or set(groups) != set(self.roles):
-            message = "makes a gang of some roles; here all roles start together, or each when it can"
-            self.document.add(path, "site.unsupported", message, "remove affinityGroupName, or give all roles the same")
-        elif not self.extras.gang_allocation:
-            message = "makes a gang, and gangAllocation is false"
-            self.document.add(path, "site.contradiction", message, "remove one of them")
+        """Adds what differs between the roles of a group, which HiveD places together."""
+        first: dict[str, HivedRole] = {}
+        for role in self.roles:
+            wish = self.options(role)
+            group = wish.affinity_group_name or ""
+            if not group and not self.extras.gang_allocation:
+                continue
+            other = first.setdefault(group, wish)
+            for key, mine, theirs in (
+                ("pinnedCellId", wish.pinned_cell_id, other.pinned_cell_id),
+                ("skuType", wish.sku_type, other.sku_type),
+            ):
+                if mine != theirs and (key == "pinnedCellId" or (group and mine and theirs)):
+                    place = role if role in hived.task_roles else next(iter(hived.task_roles))
+                    path: YamlPath = ("extras", "hivedScheduler", "taskRoles", place, key)
+                    message = f"differs from {theirs or 'the roles without it'} of a role that starts together with it"
+                    remedy = "write the same, or give the roles different values of affinityGroupName"
+                    self.document.add(path, "site.contradiction", message, remedy)
+
+    def options(self, role: str) -> HivedRole:
+        """HiveD's options of a role."""
+        return self.extras.hived_scheduler.task_roles.get(role, HivedRole())
 
     def _check_ssh(self, path: YamlPath, plugin: PluginUse) -> None:
         if plugin.parameters is None:
@@ -265,8 +278,12 @@ class ExtrasReading:
         """Of what a site is asked about."""
         hived: YamlPath = ("extras", "hivedScheduler")
         found: dict[str, YamlPath] = {"priority": (*hived, "jobPriorityClass")}
+        found["lazy"] = (*hived, "lazyPreemptionEnable")
+        found["release"] = (*hived, "gangReleaseEnable")
         for role in self.extras.hived_scheduler.task_roles:
             found[f"sku:{role}"] = (*hived, "taskRoles", role, "skuType")
+            found[f"pin:{role}"] = (*hived, "taskRoles", role, "pinnedCellId")
+            found[f"affinity:{role}"] = (*hived, "taskRoles", role, "affinityGroupName")
         return found
 
 

@@ -26,7 +26,7 @@ from pai_install.jobs.fields import (
     refused,
 )
 from pai_install.jobs.model import Job, JobPort, Resources, Role
-from pai_install.jobs.openpai_extras import Extras, ExtrasReading
+from pai_install.jobs.openpai_extras import Extras, ExtrasReading, HivedRole
 from pai_install.jobs.rules import (
     check_endings,
     check_names,
@@ -138,8 +138,7 @@ def read_v1(document: Document, places: dict[str, YamlPath]) -> Job | None:
         around = [one for names, one in commands if names is None or role.name in names]
         _check_role(document, path, role, {other.name for other in file.task_roles[:number]})
         places |= {f"role:{role.name}": path, f"resources:{role.name}": path, f"sku:{role.name}": ("gpuType",)}
-        wish = file.extras.hived_scheduler.task_roles.get(role.name)
-        roles.append(_role(file, role, script([role.command], around), wish.sku_type if wish is not None else None))
+        roles.append(_role(file, role, script([role.command], around), extras.options(role.name)))
     mounts = list(extras.mounts())
     places |= {**extras.places(), "virtual-cluster": ("virtualCluster",)}
     places |= {f"mount:{mount.storage}": path for mount, path in mounts}
@@ -155,6 +154,8 @@ def read_v1(document: Document, places: dict[str, YamlPath]) -> Job | None:
         priority=file.extras.hived_scheduler.job_priority_class,
         retries=None if file.retry_count == -1 else file.retry_count,
         gang=file.extras.gang_allocation,
+        lazy_preemption=file.extras.hived_scheduler.lazy_preemption_enable,
+        gang_release=file.extras.hived_scheduler.gang_release_enable,
         mounts=tuple(mount for mount, _ in mounts),
     )
     check_variables(document, job, {role.name: ("taskRoles", n, "command") for n, role in enumerate(file.task_roles)})
@@ -188,7 +189,7 @@ def _check_role(document: Document, path: YamlPath, role: V1Role, before: set[st
             document.add((*below, "beginAt"), "site.port", message, "write 0 for any that are free")
 
 
-def _role(file: V1File, role: V1Role, command: str, sku: str | None) -> Role:
+def _role(file: V1File, role: V1Role, command: str, hived: HivedRole) -> Role:
     return Role(
         name=role.name,
         instances=role.task_number,
@@ -199,10 +200,12 @@ def _role(file: V1File, role: V1Role, command: str, sku: str | None) -> Role:
             memory_mb=role.memory_mb,
             gpus=role.gpu_number,
             shm_mb=role.shm_mb or 64,
-            sku=sku or (file.gpu_type if role.gpu_number else None),
+            sku=hived.sku_type or (file.gpu_type if role.gpu_number else None),
         ),
         ports=tuple(JobPort(port.label, port.port_number, port.begin_at or None) for port in role.port_list),
         min_failed=failed_ending(role.min_failed_task_count, role.task_number),
         min_succeeded=succeeded_ending(role.min_succeeded_task_count, role.task_number),
         environment=file.job_envs,
+        pinned_cell=hived.pinned_cell_id or "",
+        affinity_group=hived.affinity_group_name or "",
     )

@@ -71,6 +71,8 @@ class _Reading:
             priority=file.extras.hived_scheduler.job_priority_class,
             retries=file.job_retry_count,
             gang=file.extras.gang_allocation,
+            lazy_preemption=file.extras.hived_scheduler.lazy_preemption_enable,
+            gang_release=file.extras.hived_scheduler.gang_release_enable,
             mounts=tuple(mount for mount, _ in mounts),
         )
         check_variables(self.document, job, {role.name: ("taskRoles", role.name, "commands") for role in roles})
@@ -164,7 +166,7 @@ class _Reading:
         failed, succeeded = role.completion.min_failed_instances, role.completion.min_succeeded_instances
         check_endings(self.document, (*path, "completion"), role.instances, minFailedInstances=failed,
                       minSucceededInstances=succeeded)  # fmt: skip
-        wish = self.file.extras.hived_scheduler.task_roles.get(name)
+        wish = self._extras.options(name)
         return Role(
             name=name,
             instances=role.instances,
@@ -175,7 +177,7 @@ class _Reading:
                 memory_mb=asked.memory_mb,
                 gpus=asked.gpu,
                 shm_mb=options.shm_mb or min(_SHM_MB, asked.memory_mb),
-                sku=wish.sku_type if wish is not None else None,
+                sku=wish.sku_type,
             ),
             ports=tuple(JobPort(label, count) for label, count in asked.ports.items()),
             min_failed=None if failed == -1 else failed_ending(failed or 1, role.instances),
@@ -183,6 +185,8 @@ class _Reading:
             retries=role.task_retry_count,
             login=login,
             confidential=confidential,
+            pinned_cell=wish.pinned_cell_id or "",
+            affinity_group=wish.affinity_group_name or "",
         )
 
     def _image(self, path: YamlPath, role: V2Role) -> tuple[str, PullLogin | None]:

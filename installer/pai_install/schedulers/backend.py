@@ -11,7 +11,7 @@ from pai_install.jobs.kubernetes import NativeJob
 from pai_install.jobs.model import Job
 from pai_install.jobs.place import JobPlace
 from pai_install.kube.objects import JsonObject
-from pai_install.schedulers.job_fields import FieldProblem, JobField, SubmittedPod
+from pai_install.schedulers.job_fields import FieldMisfit, FieldProblem, JobField, SubmittedPod
 from pai_install.schedulers.job_inventory import KeptJob
 from pai_install.schedulers.self_test.driver import SelfTestDriver
 from pai_install.scheduling.model import Backend, Scheduling
@@ -21,6 +21,8 @@ from pai_install.scheduling.usage.model import Seen
 Object = dict[str, Any]
 # kind of objects, as kubectl names it -> the objects
 Answers = Mapping[str, Iterable[JsonObject]]
+
+_NO_EFFECT = "has no effect: the scheduler of this site is not HiveD"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,19 @@ class SchedulerBackend(ABC):
     @abstractmethod
     def job_objects(self, job: Job, place: JobPlace) -> Iterator[Object]:
         """A job's own object, then those that go with it. Raises PaiError for what the scheduler cannot do."""
+
+    def job_misfits(self, job: Job, place: JobPlace) -> Iterator[FieldMisfit]:
+        """Why the job can never start, beyond its amounts, and which of its options have no effect."""
+        del place
+        if job.lazy_preemption:
+            yield FieldMisfit("lazy", _NO_EFFECT, "remove it", "warning")
+        if job.gang_release:
+            yield FieldMisfit("release", _NO_EFFECT, "remove it", "warning")
+        for role in job.roles:
+            if role.pinned_cell:
+                yield FieldMisfit(f"pin:{role.name}", _NO_EFFECT, "remove it", "warning")
+            if role.affinity_group and len({one.affinity_group for one in job.roles}) > 1:
+                yield FieldMisfit(f"affinity:{role.name}", _NO_EFFECT, "remove it", "warning")
 
     @abstractmethod
     def queue_fields(self, job: NativeJob, place: JobPlace) -> Iterator[JobField]:

@@ -7,14 +7,16 @@ from dataclasses import dataclass
 
 from pai_install.documents.problem import Problem, Severity
 from pai_install.documents.validate import did_you_mean
+from pai_install.errors import PaiError
 from pai_install.jobs.capacity import Ask, Capacity
 from pai_install.jobs.kubernetes import Native, NativeJob
 from pai_install.jobs.model import Job
+from pai_install.jobs.place import JobOwner, JobPlace
 from pai_install.jobs.read import JobReading
 from pai_install.profile.model import ClusterProfile
 from pai_install.schedulers.registry import backend_of
 from pai_install.scheduling.admission import allowed
-from pai_install.scheduling.model import Scheduling, VirtualCluster
+from pai_install.scheduling.model import Priority, Scheduling, VirtualCluster
 from pai_install.scheduling.quota_rules import QuotaRules
 from pai_install.site.groups import DEFAULT, namespace_of
 
@@ -75,7 +77,7 @@ class _Checker:
             yield Refusal("priority", "priority", message, f"write {' or '.join(allowed(cluster))}")
         if wrong:
             return
-        priority = job.priority or (cluster.usual if cluster is not None else "test")
+        priority: Priority = job.priority or (cluster.usual if cluster is not None else "test")
         capacity = Capacity(self.profile, cluster, priority == "oppo", self._rules)
         wishes = [
             Ask(
@@ -88,7 +90,23 @@ class _Checker:
             )
             for role in job.roles
         ]
-        yield from _not_fitting(capacity, wishes, gang=job.gang)
+        misfits = tuple(_not_fitting(capacity, wishes, gang=job.gang and not self._has_groups(job)))
+        yield from misfits or (self._misfits(job, cluster, priority) if cluster is not None else ())
+
+    def _has_groups(self, job: Job) -> bool:
+        """Whether HiveD starts some roles apart from others."""
+        return self._rules.has_cells and any(role.affinity_group for role in job.roles)
+
+    def _misfits(self, job: Job, cluster: VirtualCluster, priority: Priority) -> Iterator[Refusal]:
+        """What the scheduler itself cannot do."""
+        scheduling = self.profile.require_scheduling()
+        place = JobPlace(scheduling, cluster, priority, JobOwner("", self.group or "", ""))
+        try:
+            for found in backend_of(scheduling.backend).job_misfits(job, place):
+                code = "too-large" if found.severity == "error" else "no-effect"
+                yield Refusal(found.at, code, found.message, found.remedy, found.severity)
+        except PaiError as error:  # a role does not say which machines
+            yield Refusal("virtual-cluster", error.code, error.message, error.remedy or "")
 
     def of_native(self, native: Native) -> Iterator[Refusal]:
         """What is wrong with objects of Kubernetes."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pai_install.documents.document import Text
-from pai_install.documents.problem import YamlPath
+from pai_install.documents.problem import Severity, YamlPath
 from pai_install.jobs.kubernetes import NativeJob
 from pai_install.jobs.place import JobPlace
 from pai_install.scheduling.job_kinds import POD, template_ways
@@ -43,6 +43,16 @@ class FieldProblem:
     path: YamlPath
     message: str
     remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class FieldMisfit:
+    """Why a job of OpenPAI's can never start, or an option that has no effect. at: a key of JobReading.places."""
+
+    at: str
+    message: str
+    remedy: str
+    severity: Severity = "error"
 
 
 def queue_field(path: YamlPath, place: JobPlace, prefix: str = "") -> JobField:

@@ -113,14 +113,13 @@ WRONG = {
     "v2: ending": (V2, "instances: 2", "completion: {minFailedInstances: 0}", "8:18", "write 1 or more, or -1"),
     "v2: deployment": (V2, "virtualCluster: default", "deployment: prod", "14:3", "no deployment"),
     "v2: pinned": (
-        V2, "submitFrom: web", "hivedScheduler: {taskRoles: {worker: {pinnedCellId: a}}}", "16:41", "remove it",
+        V2, "submitFrom: web", "hivedScheduler: {taskRoles: {worker: {pinnedCellId: 'a: b'}}}", "16:41", "not a name",
+    ),
+    "v2: nodes that refuse": (
+        V2, "submitFrom: web", "hivedScheduler: {ignoreK8sSuggestedNodes: true}", "16:20", "write false",
     ),
     "v2: priority": (V2, "submitFrom: web", "hivedScheduler: {jobPriorityClass: high}", "16:20", "crit, prod, test"),
     "v2: role of hived": (V2, "submitFrom: web", "hivedScheduler: {taskRoles: {wroker: {}}}", "16:32", "mean worker?"),
-    "v2: half a gang": (
-        V2, "submitFrom: web", "gangAllocation: false\n  hivedScheduler: {taskRoles: {worker: {affinityGroupName: g}}}",
-        "17:41", "gangAllocation is false",
-    ),
     "v2: gang": (V2, "submitFrom: web", "gangAllocation: maybe", "16:3", "neither true nor false"),
     "v2: all storages": (V2, "submitFrom: web", "storages: []", "16:3", "name each"),
     "v2: mounted at the top": (V2, "submitFrom: web", "storages: [{name: a, mountPath: /}]", "16:24", "absolute path"),

@@ -11,10 +11,10 @@ from pai_install.jobs.place import JobPlace
 from pai_install.schedulers.backend import Answers, Desired, SchedulerBackend
 from pai_install.schedulers.hived import inventory, usage
 from pai_install.schedulers.hived.compile import hived_objects, hived_remarks
-from pai_install.schedulers.hived.jobs import hived_fields, hived_problems
+from pai_install.schedulers.hived.jobs import hived_fields, hived_misfits, hived_problems
 from pai_install.schedulers.hived.jobs import hived_objects as hived_job_objects
 from pai_install.schedulers.hived.self_test import DRIVER
-from pai_install.schedulers.job_fields import FieldProblem, JobField, SubmittedPod
+from pai_install.schedulers.job_fields import FieldMisfit, FieldProblem, JobField, SubmittedPod
 from pai_install.schedulers.job_inventory import KeptJob
 from pai_install.scheduling.model import Scheduling
 from pai_install.scheduling.quota_rules import QuotaRules
@@ -38,6 +38,10 @@ class HiveDBackend(SchedulerBackend):
     def job_objects(self, job: Job, place: JobPlace) -> Iterator[dict[str, Any]]:
         """The job's own object, then its Secrets."""
         return hived_job_objects(job, place)
+
+    def job_misfits(self, job: Job, place: JobPlace) -> Iterator[FieldMisfit]:
+        """Groups of pods that no cells can hold."""
+        return hived_misfits(job, place)
 
     def queue_fields(self, job: NativeJob, place: JobPlace) -> Iterator[JobField]:
         """Queue and priority."""

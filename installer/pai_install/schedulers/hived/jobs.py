@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,7 +12,9 @@ from pai_install.jobs.kubernetes import NativeJob
 from pai_install.jobs.model import Job, Role
 from pai_install.jobs.place import JobPlace
 from pai_install.schedulers.hived.cells import leaf_types
+from pai_install.schedulers.hived.placement import PodGroup, refusal
 from pai_install.schedulers.job_fields import (
+    FieldMisfit,
     FieldProblem,
     JobField,
     SubmittedPod,
@@ -46,46 +49,80 @@ def _extras(gang: Outline, role: Role) -> PodExtras:
 
 
 def _annotation(gang: Outline, role: Role) -> str:
-    """Plain lines, as the API server wants them. A job that need not start whole is no group: each pod is its own."""
-    sku = _sku(gang, role)
+    """Plain lines, as the API server wants them. A role that starts with no other is no group: each pod is its own."""
+    job, place = gang.job, gang.place
+    sku = "" if role.pinned_cell else _sku(job, place, role)
     lines = [
-        f"virtualCluster: {gang.place.cluster.name}",
-        f"priority: {PRIORITIES[gang.place.priority]}",
-        *([f"leafCellType: {leaf_types(gang.place.scheduling.supply)[sku]}"] if sku else []),
-        f"leafCellNumber: {_cells(gang, role)}",
+        f"virtualCluster: {place.cluster.name}",
+        f"priority: {PRIORITIES[place.priority]}",
+        *([f"pinnedCellId: {role.pinned_cell}"] if role.pinned_cell else []),
+        *([f"leafCellType: {leaf_types(place.scheduling.supply)[sku]}"] if sku else []),
+        f"leafCellNumber: {_cells(job, place, role)}",
+        *(["gangReleaseEnable: true"] if job.gang_release else []),
+        *(["lazyPreemptionEnable: true"] if job.lazy_preemption else []),
         "ignoreK8sSuggestedNodes: false",
     ]
-    if gang.job.gang:
+    if _is_gang(job, role):
         members = [
             line
-            for one in gang.job.roles
-            for line in (f"  - podNumber: {one.instances}", f"    leafCellNumber: {_cells(gang, one)}")
+            for one in _together(job, role)
+            for line in (f"  - podNumber: {one.instances}", f"    leafCellNumber: {_cells(job, place, one)}")
         ]
-        group = f"{gang.place.owner.namespace}.{gang.names.job}"
-        lines += ["affinityGroup:", f"  name: {group}", "  members:", *members]
+        name = ".".join(filter(None, (place.owner.namespace, gang.names.job, role.affinity_group)))
+        lines += ["affinityGroup:", f"  name: {name}", "  members:", *members]
     return "\n".join(lines)
 
 
-def _sku(gang: Outline, role: Role) -> str:
+def _is_gang(job: Job, role: Role) -> bool:
+    """Whether pods of the role start together."""
+    return job.gang or bool(role.affinity_group)
+
+
+def _together(job: Job, role: Role) -> tuple[Role, ...]:
+    """The roles whose pods HiveD places together with those of a role."""
+    if not _is_gang(job, role):
+        return (role,)
+    return tuple(one for one in job.roles if one.affinity_group == role.affinity_group)
+
+
+def _sku(job: Job, place: JobPlace, role: Role) -> str:
     """The machine type that a pod names; empty: any. A group is on one, so where one role names it, all do.
 
     Machines without devices, or with those of another maker, are cells, too, and HiveD takes any: on a site that has
     such a job names the first type that has what it needs.
     """
-    together = gang.job.roles if gang.job.gang else (role,)
+    together = _together(job, role)
     named = role.resources.sku or next((it.resources.sku for it in together if it.resources.sku), None)
     if named:
         return named
-    several = len({it.resource for it in gang.place.scheduling.supply.values()}) > 1
-    return gang.place.supply(max(together, key=lambda it: it.resources.gpus)).sku if several else ""
+    several = len({it.resource for it in place.scheduling.supply.values()}) > 1
+    return place.supply(max(together, key=lambda it: it.resources.gpus)).sku if several else ""
 
 
-def _cells(gang: Outline, role: Role) -> int:
-    """What a pod of the role holds on machines of its type."""
-    own, sku, asked = gang.place.supply(role), _sku(gang, role), role.resources
-    supply = gang.place.scheduling.supply.get(sku, own)
+def _cells(job: Job, place: JobPlace, role: Role) -> int:
+    """The number of cells that a pod of the role holds on machines of its type."""
+    own, requested = place.supply(role), role.resources
+    supply = place.scheduling.supply.get(_sku(job, place, role), own)
     unit = supply.cpu_millis, supply.memory_bytes
-    return held_cells(asked.gpus, asked.cpu * 1000, asked.memory_mb * 2**20, unit)
+    return held_cells(requested.gpus, requested.cpu * 1000, requested.memory_mb * 2**20, unit)
+
+
+def hived_misfits(job: Job, place: JobPlace) -> Iterator[FieldMisfit]:
+    """Why HiveD can never start a job, at the places of its file."""
+    told: set[str] = set()
+    for role in job.roles:
+        together = _together(job, role)
+        if together[0].name in told:
+            continue
+        told.add(together[0].name)
+        pods = Counter[int]()
+        for one in together:
+            pods[_cells(job, place, one)] += one.instances if _is_gang(job, role) else 1
+        sku = (role.resources.sku or "") if role.pinned_cell else _sku(job, place, role)
+        group = PodGroup(pods, leaf_types(place.scheduling.supply).get(sku, sku), role.pinned_cell)
+        if why := refusal(place.scheduling, place.cluster.name, group, opportunistic=place.priority == "oppo"):
+            at = f"pin:{role.name}" if role.pinned_cell else "virtual-cluster"
+            yield FieldMisfit(at, why, "ask for less, or divide the roles by affinityGroupName and pinnedCellId")
 
 
 def hived_fields(job: NativeJob, place: JobPlace) -> Iterator[JobField]:
