@@ -32,7 +32,7 @@ class PodGroup:
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class CellPool:
     """Cells that one group may have. parts: of each machine, or of a smaller cell: size -> number."""
 
     name: str
@@ -70,19 +70,19 @@ def configuration(scheduling: Scheduling) -> HivedConfig:
     return HivedConfig.model_validate(dict(block))
 
 
-def pinned_cells(scheduling: Scheduling, cluster: str) -> dict[str, Room]:
+def pinned_cells(scheduling: Scheduling, cluster: str) -> dict[str, CellPool]:
     """Name of a pinned cell of a virtual cluster -> its room."""
     config = configuration(scheduling)
     pins, found = pins_of(config), config.virtual_clusters.get(cluster)
     cells = (pins.get(one.pinned_cell_id or "") for one in (found.pinned_cells if found is not None else ()))
     return {
-        name: Room(name, cell.chain.leaf, _parts(cell.chain, cell.depth, 1))
+        name: CellPool(name, cell.chain.leaf, _parts(cell.chain, cell.depth, 1))
         for cell in cells
         if cell is not None and (name := cell.spec.pinned_cell_id)
     }
 
 
-def rooms(scheduling: Scheduling, cluster: str, *, opportunistic: bool) -> Iterator[Room]:
+def rooms(scheduling: Scheduling, cluster: str, *, opportunistic: bool) -> Iterator[CellPool]:
     """One room for each chain, without pinned cells. Opportunistic pods may use all machines of a chain."""
     config = configuration(scheduling)
     chains, parts = chains_of(config), {name: Counter[int]() for name in chains_of(config)}
@@ -93,7 +93,7 @@ def rooms(scheduling: Scheduling, cluster: str, *, opportunistic: bool) -> Itera
             parts[way.chain.top] += _parts(way.chain, way.depth, one.cell_number or 0)
     for top in tops(config) if opportunistic else ():
         parts[top.chain.top] += Counter({top.chain.leaves(top.chain.node): sum(1 for _ in top.nodes())})
-    yield from (Room(name, chains[name].leaf, counted) for name, counted in parts.items() if counted.total())
+    yield from (CellPool(name, chains[name].leaf, counted) for name, counted in parts.items() if counted.total())
 
 
 def _parts(chain: Chain, depth: int, number: int) -> Counter[int]:

@@ -14,7 +14,7 @@ from pai_install.jobs.model import Job
 from pai_install.jobs.place import JobOwner, JobPlace
 from pai_install.jobs.read import JobReading, read_job_text
 from pai_install.profile.project import profile_of
-from pai_install.schedulers.hived.placement import PodGroup, Room, refusal
+from pai_install.schedulers.hived.placement import CellPool, PodGroup, refusal
 from pai_install.schedulers.job_check import check_job
 from pai_install.schedulers.jobs import objects_of
 from pai_install.scheduling.model import BACKENDS, Priority, Scheduling
@@ -159,7 +159,7 @@ def test_generated_cells_count_as_well() -> None:
      ({8: 1, 2: 1}, {2: 5}, True), ({8: 1, 2: 1}, {3: 2, 2: 2}, True), ({}, {1: 1}, False)],
 )  # fmt: skip
 def test_pods_fit_in_parts(parts: dict[int, int], pods: dict[int, int], *, fits: bool) -> None:
-    assert Room("room", "K80", Counter(parts)).holds(PodGroup(Counter(pods))) is fits
+    assert CellPool("room", "K80", Counter(parts)).holds(PodGroup(Counter(pods))) is fits
 
 
 @pytest.mark.parametrize("backend", [name for name in BACKENDS if name != "hived"])
