@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """What the process returns; documented in docs/reference/exit-codes.md."""
+    """The exit status of the process, documented in docs/reference/exit-codes.md."""
 
     OK = 0
     USAGE = 2
@@ -20,12 +20,12 @@ class ExitCode(IntEnum):
 
 
 class PaiError(Exception):
-    """Something the user can act on.
+    """An error that the user can resolve.
 
-    message: what went wrong, naming the thing and the value seen.
-    code: the name of the cause, which stays when the message is reworded; docs/reference/errors.md lists all.
-    details: evidence, for example the tool's own output; may span lines.
-    remedy: what to do next.
+    message: the failure, with the object and its value.
+    code: name of the cause, stable across changes of the message. docs/reference/errors.md lists all codes.
+    details: evidence, for example a tool's own output. It may have several lines.
+    remedy: the next step.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
-"""Ports that more than one part of the program, or what runs on machines, must agree on: one place for the numbers.
+"""Ports that several parts of the program, or programs on machines, share: the only definition.
 
-What runs on machines cannot import this module; tests/contract/test_ports.py holds its numbers to these.
+Programs on machines cannot import this module. tests/contract/test_ports.py compares their numbers with these.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ class Redactor:
         self._pattern = _pattern(self._values)
 
     def also(self, values: Iterable[str]) -> Redactor:
-        """One that masks these values, too; this one where it masks them already."""
+        """Returns a redactor that also masks these values, or this one if it masks them already."""
         more = self._values.union(values)
         return self if more == self._values else Redactor(more)
 
@@ -59,7 +59,9 @@ class Redactor:
 
 
 def secret_values(data: object) -> frozenset[str]:
-    """Every text value in nested `data` whose own key, or that of a mapping around it, names a secret."""
+    """Returns every text value in nested `data` with a secret's name as its own key or as the key of an
+    outer mapping.
+    """
     return frozenset(value for value in _secrets(data, inside=False) if value)
 
 

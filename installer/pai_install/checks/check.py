@@ -16,12 +16,12 @@ _Judge = TypeVar("_Judge", covariant=True)  # noqa: PLC0105 - the same, for thos
 
 
 class Words(TypedDict):
-    """What is declared of a check.
+    """The declaration of a check.
 
-    id: kebab-case, unique in its room. title: what must be so. reads: what it looks at, in words. rule: when it
-    FAILs, WARNs, SKIPs. limits: names of the thresholds that it compares with. source: whose rule it is
-    (abbreviations in docs/health.md). remedy: what to do unless the function says better. action: of a FAIL.
-    about: the kind of subject it is asked about, where a room has several: "machine", "gpu", "fleet".
+    id: kebab-case, unique in its package. title: the desired state. reads: its evidence. rule: conditions of FAIL,
+    WARN, SKIP. limits: names of its thresholds. source: origin of the rule (abbreviations in docs/health.md). remedy:
+    default remedy. action: of a FAIL. about: kind of its subject, if the package has several: "machine", "gpu",
+    "fleet".
     """
 
     id: str
@@ -37,7 +37,7 @@ class Words(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Check(Generic[_Judge]):
-    """A declared check and the function that judges; None where the check runs on a machine, in a module."""
+    """A declared check and its function. None if a module runs the check on a machine."""
 
     id: str
     title: str
@@ -53,9 +53,9 @@ class Check(Generic[_Judge]):
     def finding(
         self, subject: str, result: Result, *, device: str = "", source: str = "", evidence: str = ""
     ) -> Finding:
-        """The result as a finding about `subject`; what the result leaves open is the check's own.
+        """Returns the result as a finding about `subject`, with defaults from the check.
 
-        source: whose limits were compared with. evidence: what was read. Both only where it is known better.
+        source: origin of the thresholds. evidence: the values read. Both only if the caller knows better.
         """
         sick = result.verdict in (Verdict.FAIL, Verdict.WARN)
         action = self.action if result.action is None else result.action

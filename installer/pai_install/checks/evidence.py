@@ -1,7 +1,7 @@
-"""The law of evidence: a missing value is never good.
+"""The rule of evidence: a missing value is never good.
 
-A check reads through a view that records what it reads. What is missing is noted as a gap, or raises NotObservedError;
-a PASS that rests on a gap becomes UNKNOWN or SKIP, whatever the check's author thought of.
+A check reads through a view that records its reads. A missing value is recorded as a gap or raises NotObservedError. A
+PASS with a gap becomes UNKNOWN or SKIP, whatever the check's author intended.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Part = TypeVar("Part")
 
 
 class NotObservedError(Exception):
-    """Evidence that a check needs is missing; `verdict` is SKIP or UNKNOWN. value: what was found instead."""
+    """Evidence that a check needs is missing. `verdict` is SKIP or UNKNOWN. value: the value found instead."""
 
     def __init__(self, verdict: Verdict, reason: str, value: str = "") -> None:
         super().__init__(reason)
@@ -29,12 +29,12 @@ class NotObservedError(Exception):
 
     @property
     def result(self) -> Result:
-        """What the check concludes then."""
+        """Returns the conclusion of the check."""
         return Result(self.verdict, self.reason, self.value)
 
 
 class Record:
-    """What one check has read, and which of it was missing."""
+    """The values that one check has read, and the missing ones."""
 
     __slots__ = ("_gaps", "_read", "_sources")
 
@@ -44,7 +44,7 @@ class Record:
         self._sources: dict[str, str] = {}
 
     def begin(self) -> None:
-        """Forgets what the check before has read."""
+        """Clears the record of the previous check."""
         self._read.clear()
         if self._gaps:
             self._gaps.clear()
@@ -56,19 +56,19 @@ class Record:
         self._read[name] = None
 
     def gap(self, name: str, reason: str = "", *, verdict: Verdict = Verdict.UNKNOWN, value: str = "") -> None:
-        """Notes that a value was read and is missing; verdict: UNKNOWN, or SKIP where it cannot be there.
+        """Records a missing value. verdict: UNKNOWN, or SKIP if it cannot exist.
 
-        value: what was there instead of one.
+        value: the value found instead.
         """
         self._read[name] = None
         self._gaps.setdefault(name, NotObservedError(verdict, reason or f"no evidence of {name}", value))
 
     def limit(self, name: str, source: str) -> None:
-        """Notes that a threshold was compared with, and whose it is."""
+        """Records the use of a threshold and its origin."""
         self._sources[name] = source
 
     def settle(self, result: Result) -> Result:
-        """The result; for a PASS with missing evidence the gravest gap."""
+        """Returns the result, or for a PASS with missing evidence the worst gap."""
         if result.verdict is not Verdict.PASS or not self._gaps:
             return result
         gaps = list(self._gaps.values())
@@ -81,17 +81,17 @@ class Record:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What was read, in order."""
+        """Returns the names of the values read, in order."""
         return tuple(self._read)
 
     @property
     def evidence(self) -> str:
-        """The names of what was read, in a sentence."""
+        """Returns the names of the values read, as a sentence."""
         return ", ".join(self._read)
 
     @property
     def source(self) -> str:
-        """The sources of the thresholds used; empty without any."""
+        """Returns the origins of the used thresholds, or ""."""
         if not self._sources:
             return ""
         return "; ".join([f"{name}: {source}" for name, source in self._sources.items()])
@@ -117,7 +117,9 @@ class _View:
         return _wrapped(value, self._record, path)
 
     def _computed(self, kind: type[BaseModel], name: str) -> Any:  # noqa: ANN401
-        """A property reads through the view as a check does; anything else is the model's own."""
+        """Returns a property computed through the view, so that its reads are recorded, or else an attribute of the
+        model.
+        """
         found = getattr(kind, name)
         if isinstance(found, property) and found.fget is not None:
             return found.fget(self)
@@ -148,7 +150,7 @@ def viewed(model: Part, record: Record, path: str = "") -> Part:
 
 
 def peek(part: Part) -> Part:
-    """The model behind a view, read without a record: to choose what to read, never to judge."""
+    """Returns the model behind a view without recording. Use it to choose values, never for a verdict."""
     return cast("Part", part._model) if isinstance(part, _View) else part  # noqa: SLF001 - its own other half
 
 

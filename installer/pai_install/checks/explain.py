@@ -30,7 +30,7 @@ class Number:
 
 
 def explain(check: Check[Any], limits: Limits = NO_LIMITS) -> str:
-    """What a check reads, its rule, its limits on this site, whose they are, and what to do."""
+    """Describes a check: evidence, rule, limits on this site and their origins, remedy."""
     lines = [("reads", check.reads), ("rule", check.rule), ("whose rule", check.source)]
     lines += [("number", str(number)) for number in numbers(check, limits)]
     lines.append(("what to do", check.remedy))
@@ -40,7 +40,7 @@ def explain(check: Check[Any], limits: Limits = NO_LIMITS) -> str:
 
 
 def explain_data(check: Check[Any], limits: Limits = NO_LIMITS) -> dict[str, Any]:
-    """The published form of the same; a text that a check does not have is empty."""
+    """Returns the same as published data. Missing texts are empty."""
     return {
         **{name: getattr(check, name) for name in ("id", "title", "reads", "rule", "source", "remedy")},
         "numbers": [asdict(number) for number in numbers(check, limits)],
@@ -77,7 +77,7 @@ def list_checks(checks: Iterable[Check[Any]]) -> str:
 
 
 def find_check(name: str, checks: Mapping[str, Check[Any]], *, listing: str = "pai-install explain") -> Check[Any]:
-    """The check of that name. Raises PaiError, naming those that are spelled nearly so.
+    """Returns the check of that name. Raises PaiError with similar names.
 
     listing: the command that lists all checks.
     """

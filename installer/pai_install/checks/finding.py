@@ -15,9 +15,9 @@ _ALWAYS = ("id", "verdict", "subject", "message", "value", "expected", "remedy")
 class Finding(NamedTuple):  # a tuple: a thousand machines with eight GPUs make a third of a million
     """One verdict about one subject.
 
-    id: the check, kebab-case, e.g. "cluster-dns". subject: a machine, "cluster" or "dev box". device: a bus id, port
-    or disk of it. message: one sentence. value and expected: what was seen and what should be there, as text.
-    remedy: what to do; empty for PASS and SKIP. source: whose rule or limit it is. evidence: what was read.
+    id: the check, kebab-case, such as "cluster-dns". subject: a machine, "cluster", or "dev box". device: its bus id,
+    port, or disk. message: one sentence. value, expected: current and desired value as text. remedy: empty for PASS and
+    SKIP. source: origin of the rule or limit. evidence: the values read.
     """
 
     id: str
@@ -38,7 +38,7 @@ class Finding(NamedTuple):  # a tuple: a thousand machines with eight GPUs make 
         return f"{self.subject} {self.device}" if self.device else self.subject
 
     def as_json(self) -> dict[str, str]:
-        """The JSON form, every field as text; device, action, source and evidence only where they say something."""
+        """Returns the JSON form with every field as text. Empty device, action, source, and evidence are omitted."""
         fields = {name: str(value) for name, value in zip(self._fields, self, strict=True)}
         if self.action is Action.NONE:
             del fields["action"]
@@ -46,9 +46,9 @@ class Finding(NamedTuple):  # a tuple: a thousand machines with eight GPUs make 
 
 
 def parse_finding(raw: Mapping[str, Any], *, subject: str = "") -> Finding:
-    """Builds a Finding from a module's or a file's mapping; `subject` is used where it names none.
+    """Parses a finding from a module or a file. `subject` is the default.
 
-    A verdict that is missing or not a known word becomes UNKNOWN: it must never read as PASS.
+    A missing or unknown verdict becomes UNKNOWN, never PASS.
     """
     texts = {name: _text(raw.get(name)) for name in Finding._fields if name not in ("verdict", "action")}
     texts["id"] = texts["id"] or "unnamed"
@@ -75,12 +75,12 @@ def _text(value: object) -> str:
 
 
 def worst(findings: Iterable[Finding]) -> Verdict:
-    """The gravest verdict; SKIP where there are none."""
+    """Returns the worst verdict, or SKIP without findings."""
     return gravest(finding.verdict for finding in findings)
 
 
 def counts(findings: Iterable[Finding]) -> dict[str, int]:
-    """Verdict -> how many, the gravest first; all five are always there."""
+    """Returns verdict -> number of findings, worst first, for all five verdicts."""
     found = Counter(finding.verdict for finding in findings)
     return {verdict.value: found[verdict] for verdict in GRAVITY}
 

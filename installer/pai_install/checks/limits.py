@@ -1,4 +1,4 @@
-"""Thresholds: numbers with the one whose rule they are, per product and overridden per SKU or for a whole site."""
+"""Thresholds: numbers with their origins, per product, with overrides per SKU or site."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Limit:
 
 @dataclass(frozen=True)
 class Limits:
-    """The thresholds of one run; look-ups prefer SKU, then site, then product, then default."""
+    """The thresholds of one run. The order of precedence is SKU, site, product, default."""
 
     defaults: Mapping[str, Limit]
     products: tuple[tuple[re.Pattern[str], Mapping[str, Limit]], ...] = ()

@@ -25,7 +25,7 @@ class Result(NamedTuple):  # a tuple, as Finding
 
 
 def passed(value: object = "", expected: object = "", *, device: str = "", message: str = "") -> Result:
-    """A PASS; becomes UNKNOWN or SKIP when anything the check has read was missing."""
+    """Returns a PASS. It becomes UNKNOWN or SKIP if any value that the check has read was missing."""
     return Result(Verdict.PASS, message, str(value), str(expected), device)
 
 

@@ -1,4 +1,4 @@
-"""Runs checks under the law of evidence, and applies --force-check; pure."""
+"""Runs checks under the rule of evidence, and applies --force-check. Pure."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ Answer = Result | Iterable[Result] | None
 def run_checks(
     checks: Iterable[Check[Callable[[Subject], Answer]]], subject: Subject, name: str, record: Record
 ) -> Iterator[Finding]:
-    """What every check says of one subject; none where a check gives None, as its question does not arise.
+    """Yields the findings of all checks on one subject. A check that does not apply returns None.
 
-    name: the subject's, for the findings. record: what the subject's views write into.
+    name: of the subject in findings. record: the record of the subject's views.
     """
     for item in checks:
         record.begin()
@@ -35,9 +35,9 @@ def run_checks(
 
 
 def results(judge: Callable[..., Answer], *subjects: Any) -> tuple[Result, ...]:  # noqa: ANN401 - the judge's own
-    """What a check's function says, as a tuple; a gap that it ran into is its answer, after what it found before.
+    """Returns the results of a check's function as a tuple. A gap ends the tuple as its last result.
 
-    So are words of the machine that nothing can be made of: they must not end the judgement of the others.
+    Unparsable evidence does too: it must not end the other checks.
     """
     found: list[Result] = []
     try:
@@ -56,7 +56,7 @@ def results(judge: Callable[..., Answer], *subjects: Any) -> tuple[Result, ...]:
 
 
 def broken(error: Exception) -> Result:
-    """The answer of a check that could make nothing of what the machine says."""
+    """Returns the result of a check with unparsable evidence."""
     detail = one_line(f"{type(error).__name__}: {error}")[:200]
     return Result(Verdict.UNKNOWN, "what the machine says cannot be judged", detail)
 

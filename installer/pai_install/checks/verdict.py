@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Verdict(StrEnum):
-    """What a check concluded. A missing value is UNKNOWN, never PASS."""
+    """The conclusion of a check. A missing value is UNKNOWN, never PASS."""
 
     PASS = "PASS"  # noqa: S105 - a verdict, not a password
     WARN = "WARN"
@@ -25,12 +25,12 @@ _RANK = {verdict: rank for rank, verdict in enumerate(GRAVITY)}
 
 
 def gravest(verdicts: Iterable[Verdict]) -> Verdict:
-    """The first of GRAVITY among the verdicts; SKIP for none at all, as nothing was judged."""
+    """Returns the first of GRAVITY among the verdicts, or SKIP without verdicts, because nothing was checked."""
     return min(verdicts, key=_RANK.__getitem__, default=Verdict.SKIP)
 
 
 class Action(StrEnum):
-    """What an administrator should do; the cheapest first."""
+    """The action for an administrator, cheapest first."""
 
     NONE = "none"
     CONFIG = "config"
@@ -49,5 +49,5 @@ _COST = {action: rank for rank, action in enumerate(Action)}
 
 
 def costliest(actions: Iterable[Action]) -> Action:
-    """The last of Action among the actions; NONE for none at all."""
+    """Returns the last of Action among the actions, or NONE without actions."""
     return max(actions, key=_COST.__getitem__, default=Action.NONE)

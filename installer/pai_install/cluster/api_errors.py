@@ -40,7 +40,7 @@ _REMEDIES = {
 
 
 def reason_of(stderr: str) -> str:
-    """The API server's reason code; "" without one."""
+    """Returns the API server's reason code, or ""."""
     match = _REASON.search(stderr)
     if _STARTS.search(stderr):
         return NO_ANSWER

@@ -58,7 +58,9 @@ def dry_run(objects: Sequence[JsonObject], identity: Impersonation | None) -> Ca
 
 
 def patch(change: Patch) -> Call:
-    """A change of one object; the change itself stands in no argument, which others on the machine could read."""
+    """Returns the change of one object. Its content is in no argument, because others on the machine can
+    read arguments.
+    """
     ref = change.ref
     part = (f"--subresource={change.part}",) if change.part else ()
     how = (f"--type={change.kind}", "--patch-file=/dev/stdin", f"--field-manager={FIELD_MANAGER}", *part)
@@ -73,7 +75,7 @@ def delete(refs: Sequence[Ref], wait_s: float) -> Call:
 
 
 def delete_selected(select: Select, wait_s: float) -> Call:
-    """Deletes a selection. Raises ValueError for one that would be everything."""
+    """Returns the deletion of a selection. Raises ValueError for an unlimited selection."""
     if not (select.labels or select.fields):
         raise ValueError("delete_selected needs labels or fields")
     return _delete((",".join(select.kinds), *_where(select), "--cascade=foreground"), wait_s)
@@ -85,7 +87,7 @@ def _delete(words: Sequence[str], wait_s: float) -> Call:
 
 
 def wait_for(what: Select | Sequence[Ref], condition: str, timeout_s: float) -> Call:
-    """Waits for a condition of all objects; refs are of one kind and namespace."""
+    """Returns a wait for a condition of all objects. All refs have the same kind and namespace."""
     if isinstance(what, Select):
         every = [] if what.labels or what.fields else ["--all"]
         words = [",".join(what.kinds), *_where(what), *every]
@@ -120,7 +122,7 @@ def follow(pod: Ref, container: str, tail: int) -> Call:
 
 
 def evict(pod: Ref, grace_s: int | None) -> Call:
-    """A request for an eviction. kubectl has no verb for it: its drain would decide for itself what to evict."""
+    """Returns an eviction request. kubectl has no verb for it: its drain would choose the pods."""
     body: dict[str, object] = {
         "apiVersion": "policy/v1",
         "kind": "Eviction",
@@ -133,7 +135,7 @@ def evict(pod: Ref, grace_s: int | None) -> Call:
 
 
 def request_token(account: Ref, lasting_s: int, bound: JsonObject) -> Call:
-    """A token of a service account; it ends with the object that it is bound to."""
+    """Returns the request of a service account token, which ends with its bound object."""
     metadata = bound["metadata"]
     names = {"apiVersion": bound["apiVersion"], "kind": bound["kind"], "name": metadata["name"], "uid": metadata["uid"]}
     body = {

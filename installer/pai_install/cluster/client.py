@@ -72,7 +72,7 @@ class EvictionOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Eviction:
-    """The result of a request to evict a pod. message: what the API server said, where it refused."""
+    """The result of an eviction request. message: reason of a refusal by the API server."""
 
     pod: Ref
     outcome: EvictionOutcome
@@ -100,7 +100,7 @@ NO_ANSWER = "NoAnswer"
 
 
 class ApiError(PaiError):
-    """The API server refused. reason: its reason code, e.g. "Conflict", "Forbidden"; "" where it gave none."""
+    """The API server refused. reason: its reason code, such as "Conflict", "Forbidden", or ""."""
 
     def __init__(self, message: str, *, reason: str = "", details: str = "", remedy: str = "") -> None:
         super().__init__(message, code="api-request-refused", details=details, remedy=remedy)
@@ -122,13 +122,13 @@ class NoClusterError(PaiError):
 
 
 class ClusterClient(Protocol):
-    """Asks and changes a cluster. What takes several things needs one round trip for all of them.
+    """Reads and changes a cluster. A method with several objects needs one round trip for all of them.
 
-    Every method raises NoClusterError when no control plane answers, and ApiError when the API server refuses.
+    Every method raises NoClusterError if no control-plane node responds, and ApiError if the API server refuses.
     """
 
     def get(self, refs: Sequence[Ref]) -> tuple[JsonObject | None, ...]:
-        """The objects in the order of `refs`; None for one that does not exist."""
+        """Returns the objects in the order of `refs`, with None for missing ones."""
         ...
 
     def list(self, *selects: Select) -> tuple[tuple[JsonObject, ...], ...]:
@@ -136,25 +136,25 @@ class ClusterClient(Protocol):
         ...
 
     def raw(self, path: str) -> str:
-        """What the API server itself says at a path, e.g. "/metrics"."""
+        """Returns the API server's response for a path, such as "/metrics"."""
         ...
 
     def watch(self, select: Select) -> Iterator[WatchEvent]:
-        """What is there, as ADDED, then each change as it happens. Ends when the API server ends it; close it to stop.
+        """Yields the existing objects as ADDED, then each change. Ends when the API server ends it. Close it to stop.
 
-        Of one kind only.
+        All objects have one kind.
         """
         ...
 
     def apply(self, objects: Sequence[JsonObject], *, force: bool = False) -> tuple[JsonObject, ...]:
-        """Server-side apply as FIELD_MANAGER; gives the objects as they are then.
+        """Applies objects server-side as FIELD_MANAGER and returns their new state.
 
-        force: take over fields that another manager owns; without it such a field is an ApiError "Conflict".
+        force: take over fields of other managers. Without it, such a field raises ApiError "Conflict".
         """
         ...
 
     def create(self, objects: Sequence[JsonObject]) -> tuple[JsonObject, ...]:
-        """Makes new objects; one that exists is an ApiError "AlreadyExists"."""
+        """Creates objects. An existing one raises ApiError "AlreadyExists"."""
         ...
 
     def dry_run(self, objects: Sequence[JsonObject], identity: Impersonation | None = None) -> None:
@@ -162,15 +162,15 @@ class ClusterClient(Protocol):
         ...
 
     def patch(self, patches: Sequence[Patch]) -> tuple[JsonObject, ...]:
-        """Changes objects in order, stopping at the first that is refused; gives them as they are then."""
+        """Changes objects in order and returns their new state. Stops at the first refusal."""
         ...
 
     def delete(self, refs: Sequence[Ref], *, wait_s: float = 0) -> None:
-        """Deletes objects, those that do not exist included; waits until they are gone where wait_s is above 0."""
+        """Deletes objects and ignores missing ones. Waits for the end of the deletion if wait_s is above 0."""
         ...
 
     def delete_selected(self, select: Select, *, wait_s: float = 0) -> None:
-        """Deletes all objects of a selection, with what they own."""
+        """Deletes all objects of a selection with their dependents."""
         ...
 
     def wait(self, select: Select | Sequence[Ref], condition: str, timeout_s: float) -> bool:
@@ -187,15 +187,17 @@ class ClusterClient(Protocol):
         ...
 
     def logs(self, pod: Ref, *, container: str = "", tail: int = -1, previous: bool = False) -> str:
-        """A container's log; the last `tail` lines, all for -1."""
+        """Returns the last `tail` lines of a container's log, or all lines for -1."""
         ...
 
     def logs_of(self, select: Select, *, tail: int = -1) -> Mapping[str, str]:
-        """Pod -> log of its containers, of the pods in a selection (at most 2,000); pods without a log are left out."""
+        """Returns pod -> log of its containers, for a selection of at most 2,000 pods. Pods without a log
+        are omitted.
+        """
         ...
 
     def follow(self, pod: Ref, *, container: str = "", tail: int = -1) -> Iterator[str]:
-        """A container's log line by line as it grows, until the container ends; close it to stop."""
+        """Yields new lines of a container's log until the container ends. Close it to stop."""
         ...
 
     def evict(self, pods: Sequence[Ref], *, grace_s: int | None = None) -> tuple[Eviction, ...]:
@@ -203,5 +205,7 @@ class ClusterClient(Protocol):
         ...
 
     def request_token(self, account: Ref, lasting_s: int, bound: JsonObject) -> Token:
-        """A token of a service account. bound: an object as the cluster gave it; when it is deleted, the token ends."""
+        """Returns a service account token. bound: an object as returned by the cluster, whose deletion ends
+        the token.
+        """
         ...

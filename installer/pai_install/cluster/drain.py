@@ -1,4 +1,4 @@
-"""What draining a node means for its pods. Pure."""
+"""Consequences of draining a node for its pods. Pure."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def moves(pod: Pod) -> bool:
 
 
 def jobs_among(pods: Iterable[Pod]) -> tuple[Pod, ...]:
-    """Those of the pods to evict whose work would be lost."""
+    """Returns the pods that lose work on eviction."""
     return tuple(pod for pod in pods if not moves(pod))
 
 
 def blocking(pod: Pod, budgets: Sequence[PodDisruptionBudget]) -> tuple[PodDisruptionBudget, ...]:
-    """The budgets that do not let the pod go now; one that does not say how many may go is taken for none."""
+    """Returns the budgets that block an eviction of the pod now. A budget without a number allows none."""
     return tuple(one for one in budgets if one.covers(pod.namespace, pod.labels) and not one.allowed)

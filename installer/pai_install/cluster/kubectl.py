@@ -1,4 +1,4 @@
-"""The client of the Kubernetes API by calls of kubectl; what carries them is a Transport."""
+"""A client of the Kubernetes API by calls of kubectl, which a Transport executes."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ _NONE_SELECTED = "no matching resources found"
 
 
 class KubectlClient:
-    """See ClusterClient for what each method gives and raises."""
+    """See ClusterClient for results and errors of each method."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
     def get(self, refs: Sequence[Ref]) -> tuple[JsonObject | None, ...]:
-        """The objects; None for one that does not exist."""
+        """Returns the objects, with None for missing ones."""
         reply = self._run([calls.get(ref) for ref in refs])
         return tuple(next(iter(_objects(reply.host, answer)), None) for answer in reply.answers)
 
@@ -115,7 +115,7 @@ class KubectlClient:
         return self._run([calls.logs(pod, container, tail, previous=previous)]).answers[0].stdout
 
     def logs_of(self, select: Select, *, tail: int = -1) -> Mapping[str, str]:
-        """Pod -> log. What kubectl could read counts also where another pod has no log yet."""
+        """Returns pod -> log. Readable logs are returned even if another pod has no log yet."""
         found: dict[str, list[str]] = {}
         for line in self._run([calls.logs_of(select, tail)]).answers[0].stdout.splitlines():
             if match := _LOG_LINE.match(line):
@@ -162,7 +162,7 @@ class KubectlClient:
 
 
 def _groups(refs: Sequence[Ref]) -> Iterator[tuple[Ref, ...]]:
-    """The refs by namespace and kind, as one call of kubectl takes them; their order does not matter."""
+    """Yields the refs by namespace and kind, for one call of kubectl each, in any order."""
 
     def key(ref: Ref) -> tuple[str, str]:
         return ref.namespace, ref.kind

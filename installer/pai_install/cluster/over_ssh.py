@@ -36,16 +36,16 @@ _ASKPASS = '#!/bin/sh\nprintf "%s\\n" "$PAI_INSTALL_SSH_PASSWORD"\n'
 
 @contextmanager
 def open_cluster(site: Site, known_hosts: Path, *, accept_new: bool = False) -> Iterator[ClusterClient]:
-    """A client of the site's cluster; nothing is connected before the first request.
+    """Yields a client of the site's cluster, which connects on the first request.
 
-    known_hosts: ssh's list of the site's host keys. accept_new: take keys that it does not have.
+    known_hosts: ssh's list of the site's host keys. accept_new: accept unknown keys.
     """
     with ExitStack() as stack:
         yield KubectlClient(SshTransport(site.control_planes, known_hosts, stack, accept_new=accept_new))
 
 
 def attached_kubectl(site: Site, known_hosts: Path, words: Sequence[str], *, terminal: bool) -> int:
-    """Runs kubectl on a control plane of the site as if it ran here; see SshTransport.attach."""
+    """Runs kubectl on a control-plane node of the site as if it ran here. See SshTransport.attach."""
     with ExitStack() as stack:
         return SshTransport(site.control_planes, known_hosts, stack).attach(words, terminal=terminal)
 
@@ -63,7 +63,7 @@ class SshTransport:
         self._folder: Path | None = None
 
     def run(self, calls: Sequence[Call]) -> Reply:
-        """Makes the calls on the first control plane that takes them; see Transport.run."""
+        """Executes the calls on the first available control-plane node. See Transport.run."""
         down: dict[str, str] = {}
         for machine in tuple(self._machines):
             done = self._ssh(machine, calls)
@@ -78,7 +78,7 @@ class SshTransport:
         raise NoClusterError(down)
 
     def lines(self, call: Call) -> Generator[str]:
-        """Yields the lines of a reading call; see Transport.lines."""
+        """Yields the lines of a reading call. See Transport.lines."""
         down: dict[str, str] = {}
         for machine in tuple(self._machines):
             argv, env, prefix = self._command(machine)
@@ -99,9 +99,9 @@ class SshTransport:
         raise NoClusterError(down)
 
     def attach(self, words: Sequence[str], *, terminal: bool) -> int:
-        """Runs kubectl on a control plane with this process's input and output; returns its exit status.
+        """Runs kubectl on a control-plane node with this process's input and output, and returns its exit status.
 
-        terminal: give it a terminal there; then sudo may ask for its password itself. Raises NoClusterError.
+        terminal: allocate a terminal there, on which sudo may ask for its password. Raises NoClusterError.
         """
         host = self.run([Call(("get", "--raw=/readyz"), reads=True, timeout_s=10)]).host
         machine = next(machine for machine in self._machines if machine.hostname == host)
@@ -123,7 +123,7 @@ class SshTransport:
             return proc.Completed(tuple(argv), _SSH_FAILED, error.stdout, f"no answer within {limit:g} s")
 
     def _command(self, machine: Machine) -> tuple[list[str], dict[str, str], str]:
-        """ssh with the program to run there, its environment, and what its input begins with."""
+        """Returns the ssh command with the remote program, its environment, and the prefix of its input."""
         # -I: it starts in the login user's home, where Python would look for modules first
         program = shlex.join(["python3", "-I", "-c", Path(remote.__file__).read_text()])
         sudo, prefix = sudo_words(machine)
@@ -135,7 +135,7 @@ class SshTransport:
         return ssh_options(machine, (*sharing_options(1), f'ControlPath="{self.folder / "%C"}"', *self._host_keys()))
 
     def environment(self, machine: Machine) -> dict[str, str]:
-        """ssh's environment; a password is asked of a program of ours, so it stands in no argument."""
+        """Returns ssh's environment. A program of ours provides the password, so that no argument contains it."""
         return ssh_environment(machine, self.folder / "askpass")
 
     def _host_keys(self) -> tuple[str, ...]:
@@ -143,7 +143,7 @@ class SshTransport:
 
     @property
     def folder(self) -> Path:
-        """A private folder for sockets; in /tmp, because a socket's path is limited to 108 bytes."""
+        """Returns a private folder for sockets, in /tmp because of the limit of 108 bytes for socket paths."""
         if self._folder is None:
             self._folder = Path(tempfile.mkdtemp(prefix="pai-cluster-", dir="/tmp"))
             self._stack.callback(shutil.rmtree, self._folder, ignore_errors=True)
@@ -188,7 +188,7 @@ def ssh_environment(machine: Machine, askpass: Path) -> dict[str, str]:
 
 
 def sudo_words(machine: Machine) -> tuple[list[str], str]:
-    """What makes a command there root's, and what its input must begin with (the password, where there is one)."""
+    """Returns the prefix that runs a command as root, and the prefix of its input (the password, if any)."""
     if not machine.become or machine.ssh.user == "root":
         return [], ""
     if machine.ssh.password is None:
@@ -225,7 +225,7 @@ def _answers(host: str, done: proc.Completed, calls: Sequence[Call]) -> tuple[An
 
 
 def _unpacked(packed: str, wanted: int) -> tuple[Answer, ...]:
-    """As many answers as calls; raises ValueError and its like for anything else."""
+    """Returns one answer per call. Raises ValueError and similar errors for any other data."""
     inflating = zlib.decompressobj()
     raw = json.loads(inflating.decompress(base64.b64decode(packed), _LONGEST_ANSWER))
     if not (inflating.eof and isinstance(raw, list) and len(raw) <= wanted):

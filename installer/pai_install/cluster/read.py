@@ -74,9 +74,10 @@ class Mounts:
 
 
 def mounts(client: ClusterClient, namespaces: Collection[str], labels: str) -> Mounts:
-    """The volumes with those labels, the claims and pods of those namespaces, and where else a claim has the labels.
+    """Returns volumes with these labels, claims and pods of these namespaces, and other namespaces with a labelled
+    claim.
 
-    Two round trips; no Secret is read.
+    It needs two round trips and reads no Secret.
     """
     asked = (Select(("persistentvolumes",), labels=labels), Select(("persistentvolumeclaims",), labels=labels))
     here = tuple(dict.fromkeys(namespaces))

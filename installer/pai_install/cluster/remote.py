@@ -1,8 +1,8 @@
-"""Runs kubectl on a control plane. over_ssh.py sends this file there; it stands alone and needs Python 3.9.
+"""Runs kubectl on a control-plane node. over_ssh.py sends this self-contained file there. It needs Python 3.9.
 
-Its input is a line BEGIN (what comes before is sudo's or noise), then one line of JSON:
-{"calls": [{"argv", "stdin", "may_fail", "timeout_s"}], "stream": bool}. For calls it prints BEGIN when it starts and
-their answers behind END, packed. A stream is kubectl's own output, until kubectl or this program's input ends.
+Its input is a line BEGIN (earlier lines are noise of sudo), then one line of JSON: {"calls": [{"argv", "stdin",
+"may_fail", "timeout_s"}], "stream": bool}. For calls it prints BEGIN at its start, and the packed answers after END. A
+stream is kubectl's own output, until kubectl or this program's input ends.
 """
 
 import base64
@@ -56,7 +56,7 @@ def answers(calls: "list[dict[str, Any]]") -> "list[dict[str, Any]]":
 
 
 def stream(call: "dict[str, Any]") -> int:
-    """Lets kubectl write to our output; ends kubectl when our input ends, because the reader is gone."""
+    """Passes kubectl's output through. Ends kubectl at the end of our input, because the reader has closed it."""
     child = subprocess.Popen(KUBECTL + call["argv"], stdin=subprocess.DEVNULL)
     threading.Thread(target=end_with_input, args=(child,), daemon=True).start()
     return child.wait()
@@ -106,7 +106,7 @@ def say(line: str) -> None:
 
 
 def main() -> int:
-    """Does what the request asks."""
+    """Executes the request."""
     request = read_request()
     if request["stream"]:
         return stream(request["calls"][0])

@@ -31,7 +31,7 @@ class Answer:
 
     @property
     def ok(self) -> bool:
-        """Whether it did what it was asked."""
+        """Returns whether the call succeeded."""
         return self.returncode == 0
 
 
@@ -51,8 +51,8 @@ class Transport(Protocol):
         ...
 
     def lines(self, call: Call) -> Generator[str]:
-        """Yields the output of one reading call line by line, as it comes; closing the generator ends the call.
+        """Yields the output of one reading call line by line. Closing the generator ends the call.
 
-        Raises NoClusterError when no control plane answers, ApiError when the call fails.
+        Raises NoClusterError if no control-plane node responds, and ApiError if the call fails.
         """
         ...

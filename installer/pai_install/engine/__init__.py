@@ -1,1 +1,1 @@
-"""Running playbooks: `runner` alone imports ansible_runner; `replay` feeds recorded events to tests."""
+"""Running playbooks. Only `runner` imports ansible_runner. `replay` returns recorded events in tests."""

@@ -25,13 +25,12 @@ class EventKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One thing that happened; `host` is empty for TASK_START and DONE.
+    """One event. `host` is empty for TASK_START and DONE.
 
     task: "role : name of the task". task_path: file:line of the task.
-    result: the module's own result, censored for no_log tasks; it may hold secrets of other tasks, so
-    whoever writes or shows it masks them. On DONE it is Ansible's own count per host,
-    {"failures": {HOST: N}, "dark": {...}, "rescued": {...}}, empty when it got none.
-    action: the module that ran. returncode: set on DONE only: Ansible's exit status.
+    result: the module's own result, censored for no_log tasks. Other results may contain secrets, which every writer
+    masks. For DONE it is Ansible's count per host, {"failures": {HOST: N}, "dark": {...}, "rescued": {...}}, or empty.
+    action: name of the module. returncode: Ansible's exit status, for DONE only.
     """
 
     kind: EventKind
@@ -46,11 +45,10 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """One playbook run. `playbook` is a name below playbooks/; `limit` names hosts (empty: all).
+    """One playbook run. `playbook` is a name below playbooks/. `limit` lists hosts (empty: all).
 
-    forks: how many at a time; 0: as many as the dev box carries (width.py).
-    secrets: values to mask in the log, besides those that the inventory and extra_vars hold under a
-    secret's name.
+    forks: number of parallel hosts. 0: the capacity of the controller host (width.py).
+    secrets: values to mask in the log, in addition to the inventory's and extra_vars' values with a secret's name.
     """
 
     playbook: str
@@ -66,8 +64,8 @@ class Engine(Protocol):
     """Runs one playbook at a time."""
 
     def run(self, request: RunRequest) -> Generator[Event]:
-        """Yields events as they happen, DONE last; closing the generator stops the run cleanly.
+        """Yields events as they occur, DONE last. Closing the generator stops the run cleanly.
 
-        Raises PaiError when the engine itself cannot start.
+        Raises PaiError if the engine cannot start.
         """
         ...

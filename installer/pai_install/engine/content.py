@@ -53,7 +53,7 @@ def _part_digest(part: Part, role: str, addons: Path, agents: Mapping[str, bytes
 
 
 def _shared(texts: Iterable[str], addons: Path) -> dict[str, bytes]:
-    """The shared templates that texts name, and those that these name."""
+    """Returns the shared templates in texts, including indirect ones."""
     templates = {f"{SHARED}/{path.name}": path.read_bytes() for path in (addons / SHARED).glob("*")}
     found: dict[str, bytes] = {}
     waiting = list(texts)

@@ -1,4 +1,4 @@
-"""Turns ansible-runner's event dictionaries into Events; pure."""
+"""Converts ansible-runner's event dictionaries to Events. Pure."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _STATS = ("failures", "dark", "rescued")
 
 
 def read_stream(raw_events: Iterable[RawEvent]) -> Iterator[Event]:
-    """Yields an Event for each raw one that matters, as it comes, and DONE last.
+    """Yields an Event for each relevant raw one, and DONE last.
 
-    A stream that ends without an exit line (it was truncated) yields no DONE.
+    A truncated stream without an exit line yields no DONE.
     """
     stats: dict[str, Any] = {}
     for raw in raw_events:

@@ -1,8 +1,8 @@
-"""Finds and ends the processes of a run, also those of a run whose own process was killed.
+"""Finds and ends the processes of a run, including runs with a killed owner.
 
-Ansible's workers leave the process group of ansible-playbook, so killing the group is not enough. Every
-process of a run carries its owner in the environment, and ssh's connection masters (which overwrite their
-environment) carry the socket folder in their command line.
+Ansible's workers leave the process group of ansible-playbook, so killing the group is not enough. Every process of a
+run has its owner in the environment. ssh's connection masters overwrite their environment, but have the socket folder
+in their command line.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _PROC = Path("/proc")
 
 @dataclass(frozen=True, slots=True)
 class OwnerProcess:
-    """A process that runs Ansible: its id, its start time, since ids are used again, and its namespace of ids.
+    """A process that runs Ansible: its id, its start time (ids are reused), and its PID namespace.
 
-    namespace: inode of /proc/PID/ns/pid. Containers on one box may share folders and see each other's processes;
+    namespace: inode of /proc/PID/ns/pid. Containers on one host may share folders and see each other's processes, but
     an id of one means another process, or none, in the other.
     """
 
@@ -36,11 +36,11 @@ class OwnerProcess:
 
     @property
     def here(self) -> bool:
-        """Whether its id means the same process here; else nothing can be said of it."""
+        """Returns whether its id means the same process here. Otherwise its state is unknown."""
         return self.namespace == _namespace()
 
     def alive(self) -> bool:
-        """Whether that very process still runs (a zombie does not); True where that cannot be seen from here."""
+        """Returns whether the process still runs (zombies do not), or True if this cannot be determined here."""
         return not self.here or (_running(self.pid) and _start_time(self.pid) == self.started)
 
     @classmethod
@@ -50,7 +50,7 @@ class OwnerProcess:
 
     @classmethod
     def parse(cls, text: str) -> OwnerProcess | None:
-        """Reads "PID.START.NAMESPACE", ignoring what follows a dash; None when it is not that."""
+        """Parses "PID.START.NAMESPACE" and ignores text after a dash. Returns None for other text."""
         numbers = text.partition("-")[0].split(".")
         if len(numbers) != len(fields(cls)) or not all(number.isdigit() for number in numbers):
             return None
@@ -58,13 +58,13 @@ class OwnerProcess:
 
 
 def owned_by(owner: OwnerProcess) -> frozenset[int]:
-    """The process ids whose environment names `owner`, except the owner's own."""
+    """Returns the ids of processes with `owner` in their environment, without the owner."""
     mark = f"{OWNER_VARIABLE}={owner}".encode()
     return frozenset(pid for pid in _pids() if pid != owner.pid and mark in _words(pid, "environ"))
 
 
 def orphans() -> frozenset[int]:
-    """Processes of runs whose owner is gone (it was killed); a run of another container is not judged."""
+    """Returns processes of runs with a killed owner, except runs of other containers."""
     found = set()
     for pid in _pids():
         for word in _words(pid, "environ"):
@@ -76,7 +76,7 @@ def orphans() -> frozenset[int]:
 
 
 def with_sockets_in(folder: Path) -> frozenset[int]:
-    """The ssh processes whose command line names something in that very folder."""
+    """Returns the ssh processes with a path directly in that folder in their command line."""
     return frozenset(
         pid
         for pid in _pids()
@@ -85,7 +85,7 @@ def with_sockets_in(folder: Path) -> frozenset[int]:
 
 
 def end(pids: Iterable[int], *, timeout_s: float = 3.0) -> None:
-    """Asks the processes to end, waits, then kills those that are left."""
+    """Terminates the processes, waits, then kills the remaining ones."""
     left = _signal(pids, signal.SIGTERM)
     deadline = time.monotonic() + timeout_s
     while left and time.monotonic() < deadline:

@@ -14,16 +14,16 @@ from pai_install.errors import PaiError
 
 @dataclass
 class ReplayEngine:
-    """Answers each playbook with its recorded events, narrowed to the hosts that were asked for.
+    """Returns the recorded events of each playbook, filtered by the requested hosts.
 
-    streams: playbook name -> events. requests: what was asked, in order.
+    streams: playbook name -> events. requests: all requests, in order.
     """
 
     streams: Mapping[str, tuple[Event, ...]]
     requests: list[RunRequest] = field(default_factory=list)
 
     def run(self, request: RunRequest) -> Generator[Event]:
-        """Yields the recorded events of the playbook; raises PaiError when there are none."""
+        """Yields the recorded events of the playbook. Raises PaiError if there are none."""
         self.requests.append(request)
         if request.playbook not in self.streams:
             raise PaiError(f"no recorded events for playbook {request.playbook}", code="recording-missing")

@@ -17,9 +17,9 @@ _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class RunLog:
-    """Appends text to a file (0600) with secrets masked, and remembers the last lines; a context manager.
+    """Appends text to a file (0600) with secrets masked, and keeps the last lines. A context manager.
 
-    path: None keeps the tail only.
+    path: None keeps only the last lines.
     """
 
     def __init__(self, path: Path | None, redactor: Redactor) -> None:
@@ -42,7 +42,7 @@ class RunLog:
             self._file = None
 
     def write(self, text: str) -> None:
-        """Adds `text`, a line or several; empty text adds nothing."""
+        """Appends `text`, which may have several lines. Empty text has no effect."""
         if not text.strip():
             return
         clean = self._redactor.text(plain_text(_COLOURS.sub("", text))).rstrip("\n")

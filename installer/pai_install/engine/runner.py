@@ -1,4 +1,4 @@
-"""The Engine on ansible-runner; the only module that knows it."""
+"""The Engine on ansible-runner, and its only importer."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _Queue = queue.SimpleQueue[RawEvent | BaseException]
 
 
 class RunnerEngine:
-    """Runs the playbooks of `content` (a folder with playbooks/, roles/ and ansible.cfg); a context manager.
+    """Runs the playbooks of `content` (a folder with playbooks/, roles/, and ansible.cfg). A context manager.
 
-    work_dir: kept between runs, holds cached facts. known_hosts: ssh's list of the site's host keys.
-    log: file that Ansible's own output is appended to, secrets masked.
-    Leaving the context ends every process that the engine started, ssh's connection masters included.
+    work_dir: kept between runs for cached facts. known_hosts: ssh's list of the site's host keys. log: file for
+    Ansible's own output with secrets masked. At the end of the context, all processes of the engine end, including
+    ssh's connection masters.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class RunnerEngine:
         self._sockets = None
 
     def run(self, request: RunRequest) -> Generator[Event]:
-        """Yields the run's events; see Engine.run. Raises PaiError when Ansible cannot run the playbook."""
+        """Yields the run's events. See Engine.run. Raises PaiError if Ansible cannot run the playbook."""
         if not (self._content / "playbooks" / request.playbook).is_file():
             raise PaiError(
                 f"there is no playbook {request.playbook} in {self._content / 'playbooks'}", code="playbook-missing"
@@ -132,7 +132,7 @@ class RunnerEngine:
                 self._cancel(stop, thread)
 
     def _cancel(self, stop: threading.Event, thread: threading.Thread) -> None:
-        """Ends Ansible and its workers; politely first, so that it removes its temporary files."""
+        """Ends Ansible and its workers, first by a signal that lets it remove its temporary files."""
         processes.end(processes.owned_by(self._owner) - self._masters())
         stop.set()
         thread.join(timeout=10)
@@ -156,7 +156,7 @@ def _options(files: workdir.RunFiles, request: RunRequest) -> str:
 
 
 def _drive(config: ansible_runner.RunnerConfig, received: _Queue, stop: threading.Event) -> None:
-    """Runs Ansible in a thread of its own; its events go into the queue."""
+    """Runs Ansible in a separate thread and puts its events into the queue."""
 
     def handle(raw: dict[str, Any]) -> bool:
         received.put(raw)

@@ -1,6 +1,6 @@
-"""Very large sites in several runs of Ansible, one after the other: what it keeps for each machine is bounded.
+"""Splits very large sites into several runs of Ansible, because it keeps data for each machine.
 
-Machines that serve others come into the first run: what a later one needs of them is there.
+Machines that serve others are in the first run, so that later runs can use them.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class ShardedEngine:
 
 
 def shards(request: RunRequest, largest: int) -> tuple[tuple[str, ...], ...]:
-    """The machines of each run, in their order but for those that serve others; no more than `largest` each."""
+    """Returns the machines of each run, at most `largest`, in their order but with serving machines first."""
     hosts = request.limit or tuple(request.inventory.host_vars)
     groups = request.inventory.groups
     serving = {host for name, members in groups.items() if name not in _PLAIN_GROUPS for host in members}

@@ -1,4 +1,4 @@
-"""Which files a role runs with: its own, and of playbooks/ what its tasks use, directly or by imports. Pure."""
+"""The files that a role uses: its own, and files of playbooks/ that its tasks use, directly or by imports. Pure."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ Files = Mapping[str, str]
 
 @dataclass(frozen=True)
 class Plugins:
-    """What the four plugin folders of playbooks/ hold.
+    """The content of the four plugin folders of playbooks/.
 
-    modules: name -> files of the module and of its action; filters: name -> file; imports: file -> what it imports of
+    modules: name -> files of the module and of its action. filters: name -> file. imports: file -> its imports of
     module_utils.
     """
 
@@ -40,7 +40,7 @@ class Plugins:
     imports: Mapping[str, frozenset[str]]
 
     def with_imports(self, paths: Iterable[str]) -> frozenset[str]:
-        """The files, and what they import directly or not."""
+        """Returns the files and all their direct and indirect imports."""
         found: set[str] = set()
         waiting = set(paths)
         while waiting:
@@ -51,7 +51,7 @@ class Plugins:
 
 
 def read_plugins(files: Files) -> Plugins:
-    """files: of all four folders; others are passed over."""
+    """Parses the files of all four folders and skips other files."""
     python = {folder: _python_files(files, folder) for folder in (LIBRARY, ACTIONS, FILTERS, UTILS)}
     utils = python[UTILS]
     words = {path: _imported_words(files[path]) for paths in python.values() for path in paths.values()}

@@ -36,7 +36,7 @@ def forks_for(hosts: int, address: str = "") -> int:
 
 
 def free_memory(meminfo: Path = Path("/proc/meminfo")) -> int:
-    """Bytes that programs can get; where the kernel does not say, as much as FEWEST forks need."""
+    """Returns the bytes available to programs, or the need of FEWEST forks if the kernel does not report them."""
     try:
         for line in meminfo.read_text().splitlines():
             if line.startswith("MemAvailable:"):

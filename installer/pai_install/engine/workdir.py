@@ -45,7 +45,7 @@ class RunFiles:
 
 @contextmanager
 def run_files(work_dir: Path, owner: OwnerProcess, request: RunRequest) -> Iterator[RunFiles]:
-    """Writes the request's files (0600); at the end removes them and whatever the run left beside them."""
+    """Writes the request's files (0600), and removes them at the end with the remains of the run."""
     folder = Path(tempfile.mkdtemp(prefix=f"{_RUN_PREFIX}{owner}-", dir=work_dir))  # mkdtemp makes it 0700
     try:
         yield _write(folder, request)
@@ -78,10 +78,10 @@ def control_dir(owner: OwnerProcess) -> Iterator[Path]:
 
 
 def left_overs(work_dir: Path) -> tuple[Path, ...]:
-    """The folders of runs whose process is gone: inventories with passwords, and ssh's sockets.
+    """Returns the folders of ended runs: inventories with passwords, and ssh's sockets.
 
-    Whether a process of another container still runs cannot be seen; a day is more than any run takes. Folders of
-    other users are none of ours, whatever they are called.
+    A process of another container cannot be checked, so its folder counts as ended after a day, which is longer than
+    any run. Folders of other users are ignored.
     """
     return tuple(
         folder

@@ -1,4 +1,4 @@
-"""What the Kubernetes API says, as frozen values; a missing value is None (unknown), never a good one. Pure.
+"""Objects of the Kubernetes API as frozen values. A missing value is None (unknown), never a good one. Pure.
 
 Each class has one parser, `parse`, which takes the object's JSON.
 """
@@ -27,7 +27,9 @@ MIRROR = "kubernetes.io/config.mirror"
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """Names one object. kind: as kubectl takes it, e.g. "node", "deployments.apps"; namespace "" for cluster scope."""
+    """The reference of one object. kind: in kubectl's form, such as "node", "deployments.apps". namespace: "" for
+    cluster scope.
+    """
 
     kind: str
     name: str
@@ -51,11 +53,11 @@ class Taint:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node. ready, cordoned: None where the API does not say. version without "v", runtime as "NAME VERSION".
+    """A node. ready, cordoned: None if the API does not report them. version without "v", runtime as "NAME VERSION".
 
-    pressure: conditions besides Ready that hold, e.g. "DiskPressure". why: what the node says of its being Ready.
-    sku: the machine type by which a scheduler knows it, "" where none does.
-    capacity, allocatable: resource -> amount in bytes, cores or devices. address: the first InternalIP.
+    pressure: true conditions other than Ready, such as "DiskPressure". why: reason of its Ready condition. sku: its
+    machine type for a scheduler, or "". capacity, allocatable: resource -> amount in bytes, cores, or devices. address:
+    the first InternalIP.
     """
 
     name: str
@@ -186,7 +188,7 @@ class Pod:
 
 
 def controller(metadata: JsonObject) -> Owner | None:
-    """The owner that controls an object; None where there is none."""
+    """Returns the owner that controls an object, or None."""
     owners = [row for row in rows(metadata.get("ownerReferences")) if row.get("controller")]
     return Owner(text(owners[0].get("kind")), text(owners[0].get("name"))) if owners else None
 
@@ -211,7 +213,7 @@ def _said(row: JsonObject) -> str:
 
 
 def _requests(spec: JsonObject) -> dict[str, float]:
-    """What the containers ask for together; a limit stands for a request that is not given."""
+    """Returns the sum of the containers' requests. A limit replaces a missing request."""
     total: dict[str, float] = {}
     for container in rows(spec.get("containers")):
         resources = child(container, "resources")

@@ -1,4 +1,4 @@
-"""Reading Kubernetes JSON without trusting it: what is missing is None, never a good value."""
+"""Defensive parsing of Kubernetes JSON: a missing value is None, never a good value."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Condition:
 
 
 def number(value: object) -> int | None:
-    """A whole number; None for anything else."""
+    """Returns an integer, or None for any other value."""
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
@@ -58,12 +58,12 @@ def holding(found: Iterable[Condition], kind: str) -> Condition | None:
 
 
 def state_of(found: Sequence[Condition], kind: str) -> bool | None:
-    """Whether the condition holds; None where it is missing. "Unknown" does not hold."""
+    """Returns whether the condition is "True", or None if it is missing. "Unknown" is False."""
     return next((entry.status == "True" for entry in found if entry.type == kind), None)
 
 
 def quantity(value: object) -> float | None:
-    """A Kubernetes quantity in its base unit (bytes, cores, devices); None when it is none."""
+    """Returns a Kubernetes quantity in its base unit (bytes, cores, devices), or None if it is invalid."""
     match = _QUANTITY.match(str(value))
     if not match:
         return None
@@ -73,6 +73,6 @@ def quantity(value: object) -> float | None:
 
 
 def quantities(value: object) -> dict[str, float]:
-    """Resource -> amount; what is no quantity is left out."""
+    """Returns resource -> amount. Invalid quantities are omitted."""
     amounts = {str(name): quantity(amount) for name, amount in child(value).items()}
     return {name: amount for name, amount in amounts.items() if amount is not None}

@@ -1,4 +1,4 @@
-"""PersistentVolumes and their claims as frozen values; a missing value is "" or None (unknown). Pure."""
+"""PersistentVolumes and their claims as frozen values. A missing value is "" or None (unknown). Pure."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from pai_install.kube.objects import JsonObject, child, text, words
 
 @dataclass(frozen=True, slots=True)
 class Volume:
-    """A PersistentVolume. claim: what it is for, None where it is for none. size: as the API says it.
+    """A PersistentVolume. claim: its claimRef, or None. size: in the API's form.
 
-    phase: Available, Bound, Released or Failed. why: what the API says of it. leaving: deleted, and still there.
+    phase: Available, Bound, Released, or Failed. why: the API's reason. leaving: under deletion.
     """
 
     name: str
@@ -43,9 +43,9 @@ class Volume:
 
 @dataclass(frozen=True, slots=True)
 class VolumeClaim:
-    """A PersistentVolumeClaim. volume: the one that it names, "" for none. asked: as the API says it.
+    """A PersistentVolumeClaim. volume: its volumeName, or "". asked: requested size in the API's form.
 
-    phase: Pending, Bound or Lost. leaving: deleted, and still there.
+    phase: Pending, Bound, or Lost. leaving: under deletion.
     """
 
     name: str

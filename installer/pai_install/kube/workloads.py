@@ -1,4 +1,4 @@
-"""Workloads and disruption budgets as frozen values; a missing value is None (unknown), never a good one. Pure."""
+"""Workloads and disruption budgets as frozen values. A missing value is None (unknown), never a good one. Pure."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Expression:
     values: tuple[str, ...] = ()
 
     def holds(self, labels: Mapping[str, str]) -> bool | None:
-        """Whether labels satisfy it; None for an operator that is not known."""
+        """Returns whether the labels match, or None for an unknown operator."""
         outcome = {
             "In": labels.get(self.key) in self.values,
             "NotIn": labels.get(self.key) not in self.values,
@@ -58,17 +58,19 @@ class Selector:
         return cls(words(selector.get("matchLabels")), expressions)
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether it selects; a rule that is not understood selects, so that nothing is taken for unprotected."""
+        """Returns whether it selects the labels. An unknown rule selects them, so that no pod counts as unprotected by
+        mistake.
+        """
         equal = all(labels.get(key) == value for key, value in self.labels.items())
         return equal and all(rule.holds(labels) is not False for rule in self.expressions)
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """A Deployment, DaemonSet, StatefulSet or Job.
+    """A Deployment, DaemonSet, StatefulSet, or Job.
 
-    wanted, ready, updated: numbers of pods, of a Job those that must succeed and have; None where not known.
-    observed: whether the controller has seen the newest specification.
+    wanted, ready, updated: numbers of pods, for a Job of required and successful ones. None if unknown. observed: the
+    controller has processed the newest specification.
     """
 
     kind: str
@@ -84,7 +86,7 @@ class Workload:
 
     @classmethod
     def parse(cls, workload: JsonObject) -> Self:
-        """Reads a workload of one of the four kinds; of another kind all numbers are None."""
+        """Parses a workload of one of the four kinds. For other kinds, all numbers are None."""
         metadata, status = child(workload, "metadata"), child(workload, "status")
         kind = text(workload.get("kind"))
         counts = _COUNTS.get(kind, ())
@@ -109,7 +111,7 @@ class Workload:
 
     @property
     def complete(self) -> bool | None:
-        """Whether all its pods are there in their newest form, or the job has ended well; None where not known."""
+        """Returns whether all its pods are ready and up to date, or the job has succeeded. None if unknown."""
         if self.kind == "Job":
             done = state_of(self.conditions, "Complete")
             return bool(done) if self.conditions or self.wanted is not None else None
@@ -142,7 +144,9 @@ def _observed(kind: str, metadata: JsonObject, status: JsonObject) -> bool | Non
 
 @dataclass(frozen=True, slots=True)
 class PodDisruptionBudget:
-    """How many of the selected pods may go. allowed: None where the API does not say; healthy, wanted: pods."""
+    """The budget of disruptions for selected pods. allowed: None if the API does not report it. healthy,
+    wanted: pods.
+    """
 
     name: str
     namespace: str

@@ -1,7 +1,7 @@
-"""The account of an old site: what became of every key, entry and file of it.
+"""The account of an old site: the outcome of every key, entry, and file.
 
-A book holds every leaf of a file from the moment the file is read. Readers take leaves out and say what became of each;
-what none of them took is dropped by name. So the sum always is the whole input.
+A book contains every leaf of a file from its opening. Readers take leaves and record an outcome for each. The remaining
+leaves are dropped by name. So the sum is always the whole input.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pai_install.documents.problem import YamlPath, dotted, printable
 
 
 class Fate(StrEnum):
-    """What became of something."""
+    """The outcome of an input."""
 
     KEPT = "carried over"
     REPLACED = "replaced"
@@ -27,9 +27,9 @@ class Fate(StrEnum):
 class AccountLine:
     """One line of the account.
 
-    file, line, path: where it stood; line 0 and path "" for a file as a whole.
-    text: where it is now, what stands for it, or why there is nothing.
-    kind: the path with numbers and names of machine types left out, to count entries of one kind.
+    file, line, path: original place, or line 0 and path "" for a whole file.
+    text: its new place, its replacement, or the reason for its removal.
+    kind: the path without numbers and names of machine types, to count similar entries.
     """
 
     file: str
@@ -62,7 +62,7 @@ class Book:
     entries: list[AccountLine] = field(default_factory=list)
 
     def open(self, document: Document) -> None:
-        """Takes in every leaf of a file; one whose key is given again is closed at once."""
+        """Adds every leaf of a file. A duplicate key is closed at once."""
         for path, mark, by in document.overruled:
             why = f"the key is given again in line {by.line}, and OpenPAI took the last"
             self._close(path, mark.line, Fate.DROPPED, why)
@@ -82,7 +82,7 @@ class Book:
         self._take(path, Fate.DROPPED, why)
 
     def whole(self, outcome: Fate, text: str) -> None:
-        """What became of the file itself."""
+        """Records the outcome of the file itself."""
         self.entries.append(AccountLine(self.file, 0, "", outcome, text, ""))
 
     def _take(self, path: YamlPath, outcome: Fate, text: str) -> None:
@@ -95,7 +95,9 @@ class Book:
         self.entries.append(AccountLine(self.file, line, dotted(path), outcome, printable(text), _kind(path)))
 
     def close(self) -> list[AccountLine]:
-        """The finished account of the file, in the order of its lines: what is left is dropped by name."""
+        """Returns the complete account of the file in the order of its lines. The remaining leaves are
+        dropped by name.
+        """
         for path in list(self.waiting):
             self.drop(path, "pai-install knows nothing of this name")
         return sorted(self.entries, key=lambda entry: entry.line)
@@ -115,14 +117,16 @@ def leaves(value: object, document: Document, path: YamlPath = ()) -> Iterator[t
 
 
 def _kind(path: YamlPath) -> str:
-    """("machine-sku", "A", "os") -> "machine-sku.*.os"; ("machine-list", 3, "zkid") -> "machine-list[].zkid"."""
+    """Normalises ("machine-sku", "A", "os") to "machine-sku.*.os" and ("machine-list", 3, "zkid") to
+    "machine-list[].zkid".
+    """
     many = path[:1] == ("machine-sku",)
     named = ["*" if many and index == 1 else part for index, part in enumerate(path)]
     return dotted(tuple(0 if isinstance(part, int) else part for part in named)).replace("[0]", "[]")
 
 
 def summary(entries: Iterable[AccountLine]) -> Iterator[tuple[str, str]]:
-    """Yields what was replaced or dropped and how, entries of one kind counted together."""
+    """Yields replaced and dropped entries with their outcome, grouped by kind with a count."""
     counted: dict[tuple[str, str, str], int] = {}
     for entry in entries:
         if entry.outcome is not Fate.KEPT:

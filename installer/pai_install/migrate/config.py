@@ -1,4 +1,4 @@
-"""config.yaml of the new site: the old file of settings as it was written, and what other old files say."""
+"""config.yaml of the new site: the old settings file as written, with settings from other old files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _RUNTIME = "worker_default_docker_runtime"
 
 
 class NewConfig:
-    """Settings in the making. What an old file of settings says, rules over what others say."""
+    """New settings under construction. An old settings file overrides other files."""
 
     def __init__(self, file: OldFile | None = None) -> None:
         self.file = file
@@ -33,7 +33,7 @@ class NewConfig:
         return self.file is not None and self.file.document.content.get(key) not in (None, "")
 
     def value(self, key: str) -> str:
-        """What the new config.yaml says, as text; "" for what is not there or not text."""
+        """Returns a value of the new config.yaml as text, or "" if it is missing or no text."""
         if self.file is not None and self.has(key):
             value = self.file.document.content[key]
             return str(value).strip() if isinstance(value, Text) else ""
@@ -71,7 +71,9 @@ class NewConfig:
         book.whole(Fate.KEPT, f"{CONFIG}, with its comments")
 
     def text(self) -> str:
-        """The file: the old text with dropped entries as comments; where that would mean something else, a new text."""
+        """Returns the file: the old text with dropped entries as comments, or a new text if that would change its
+        meaning.
+        """
         added = [line for setting in self.added.values() for line in _lines(setting)]
         if self.file is None:
             return "\n".join(added) + "\n"
@@ -93,7 +95,7 @@ def _lines(setting: Setting) -> list[str]:
 
 
 def read_config(folder: OldFolder) -> NewConfig:
-    """The newest file of settings in the folder; older ones beside it are accounted for."""
+    """Returns the newest settings file in the folder, and accounts for older ones."""
     names = [name for name in CONFIG_NAMES if (folder.path / name).is_file()]
     for name in names[1:]:
         folder.overrule(name, names[0])

@@ -96,7 +96,9 @@ def _cells(line: str) -> list[str]:
 
 
 class _Machines:
-    """The machines of both lists, each name and address once; one that is in both is a control plane that works."""
+    """The machines of both lists without duplicate names and addresses. A machine in both is a control-plane node and
+    worker.
+    """
 
     def __init__(self, folder: OldFolder, masters: list[MachineRow], workers: list[MachineRow]) -> None:
         self.folder = folder

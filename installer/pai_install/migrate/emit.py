@@ -24,7 +24,7 @@ def scalar(text: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    """In double quotes; what YAML would take for the end of a line, or refuse, as an escape."""
+    """Returns a double-quoted text. Line ends of YAML and invalid characters are escaped."""
     return _ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(text, ensure_ascii=False))
 
 
@@ -47,7 +47,7 @@ def comment(text: str, indent: int = 0) -> str:
 
 
 def layout_text(machines: NewMachines, notes: Iterable[tuple[str, str]]) -> str:
-    """layout.yaml: a head with what was replaced or dropped, machine types, machines."""
+    """Returns layout.yaml: a head with replaced and dropped entries, machine types, machines."""
     lines = [comment(f"Migrated from {machines.origin} by pai-install migrate; migrated.txt accounts for everything.")]
     said = [comment(f"- {what}: {why}") for what, why in notes]
     lines += ["#", comment("Dropped or changed:"), *said] if said else []

@@ -39,7 +39,7 @@ class OldFile:
 
 
 class OldFolder:
-    """Every file of an old site's folder; those that a reader asks for are read, the others are told by name."""
+    """Every file of an old site's folder. Requested files are read, and the others are listed by name."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -47,7 +47,7 @@ class OldFolder:
         self.problems: list[Problem] = []
 
     def has(self, name: str) -> bool:
-        """Whether there is anything with this name, also what is not a file."""
+        """Returns whether any entry has this name, file or not."""
         path = self.path / name
         return path.is_symlink() or path.exists()
 
@@ -56,7 +56,7 @@ class OldFolder:
         return self.books.setdefault(name, Book(printable(name)))
 
     def read(self, name: str) -> OldFile:
-        """A YAML file with every leaf in its book; what is wrong with it is added to `problems`."""
+        """Returns a YAML file with every leaf in its book. Its errors are added to `problems`."""
         document = read_document(self.path / name, last_wins=True)
         self.problems += document.problems
         book = self.book(name)
@@ -77,7 +77,7 @@ class OldFolder:
         book.whole(Fate.DROPPED, f"{by} is there, too, and rules")
 
     def account(self) -> list[AccountLine]:
-        """What became of every file and all in it. Nothing can be taken after this."""
+        """Returns the outcome of every file and its content. No leaf can be taken afterwards."""
         for path in sorted(self.path.iterdir()):
             if path.name not in self.books:
                 self.book(path.name).whole(Fate.DROPPED, _why_not(path))

@@ -83,13 +83,15 @@ def read_old_layout(file: OldFile, config: NewConfig) -> NewMachines:
 
 
 def _defaults(layout: Document) -> dict[str, Text]:
-    """The properties of all machines; quick-start.yaml had its login at the top, and so have layouts made of it."""
+    """Returns the properties of all machines. quick-start.yaml and layouts made from it have their credentials at the
+    top.
+    """
     top = {key: value for key, value in texts(layout.content).items() if key in _LOGINS}
     return top | texts(layout.content.get("default-machine-properties"))
 
 
 def _drop_lost(layout: Document, book: Book) -> None:
-    """Names each item of machine-list that is no mapping, such as a machine whose first key is missing."""
+    """Reports each item of machine-list that is no mapping, such as a machine without its first key."""
     listed = layout.content.get("machine-list")
     for index, item in enumerate(listed if isinstance(listed, Items) else ()):
         if not isinstance(item, Entries):
@@ -124,7 +126,7 @@ class _Machines:
         self.notes: list[Note] = []
 
     def _is_master(self, entry: dict[str, Text]) -> bool:
-        """By Kubernetes' role; where no machine has one, by OpenPAI's."""
+        """Returns the role from Kubernetes' key, or from OpenPAI's key if no machine has Kubernetes' key."""
         return entry.get("k8s-role") == "master" if self.by_role else _flag(entry, "pai-master")
 
     def read(self, index: int) -> NewMachine:
@@ -187,7 +189,7 @@ class _Machines:
             self.book.drop(role.path, "every machine finds the control planes without a proxy of its own")
 
     def _tell_odd(self, entry: Entries) -> None:
-        """What is under a name that is known, but is empty or no text."""
+        """Reports known keys with an empty value or no text."""
         known = {"hostname", "hostip", "machine-type", "machinetype", "k8s-role", "pai-master", "pai-worker"}
         for key in entry.keys() & (known | {"pai-storage"} | _V0 | _DROPPED.keys()):
             if not isinstance(entry[key], Text) or not entry[key].strip():

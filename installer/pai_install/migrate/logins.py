@@ -1,4 +1,4 @@
-"""How machines of an old layout were logged in to -> one account for all, and what differs on each machine."""
+"""Converts the SSH credentials of an old layout's machines to one account for all, with differences per machine."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _RULES = "rules: it names the account of all machines, and this is another one"
 
 
 class Named(NamedTuple):
-    """A value that a machine has, and the key that it stands below; both "" for none."""
+    """A value of a machine and its key, or "" for both."""
 
     value: str = ""
     key: str = ""
 
 
 def named(texts: dict[str, Text], kind: str) -> Named:
-    """What an entry says of one kind, under the first of its names."""
+    """Returns an entry's value of one kind, under the first of its names."""
     return next((Named(str(texts[key]).strip(), key) for key in OLD_NAMES[kind] if key in texts), Named())
 
 
@@ -44,14 +44,16 @@ def _most(values: Iterable[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class WrittenLogin:
-    """What differs on one machine: the keys below its `ssh`, and the variable of its password, or ""."""
+    """The differences of one machine: the keys below its `ssh`, and the variable of its password, or ""."""
 
     ssh: dict[str, str]
     variable: str
 
 
 class Logins:
-    """The logins of all machines of a layout. entries: what each machine says; defaults: for those that say nothing."""
+    """The credentials of all machines of a layout. entries: values per machine. defaults: for machines
+    without values.
+    """
 
     def __init__(self, config: NewConfig, entries: list[dict[str, Text]], defaults: dict[str, Text]) -> None:
         self.config, self.defaults = config, defaults
@@ -61,7 +63,7 @@ class Logins:
         self._share(entries)
 
     def _says(self, entry: dict[str, Text], kind: str) -> str:
-        """What holds for a machine: its own value, else the default."""
+        """Returns the value for a machine: its own, or the default."""
         return (named(entry, kind) if named(entry, kind).key else named(self.defaults, kind)).value
 
     def _share(self, entries: list[dict[str, Text]]) -> None:
@@ -85,7 +87,9 @@ class Logins:
             self.config.add(KEY, keys.pop())
 
     def of_machine(self, entry: dict[str, Text], name: str, book: Book, place: str) -> WrittenLogin:
-        """What differs on a machine, with its keys accounted for. place: of the machine in the new layout.yaml."""
+        """Returns the differences of one machine, and accounts for its keys. place: of the machine in the new
+        layout.yaml.
+        """
         ssh: dict[str, str] = {}
         for kind, key in ((USER, "user"), (PORT, "port"), (KEY, "key-file")):
             value, usual = self._says(entry, kind), "22" if kind == PORT else self.config.value(kind)

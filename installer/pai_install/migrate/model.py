@@ -1,4 +1,4 @@
-"""What is taken from an old site, before it is written in the current form."""
+"""The data of an old site before its conversion to the current form."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ UNKNOWN_HARDWARE = "CHECK: the old site did not say what these machines have; pr
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Something that was dropped or changed. what: where and which; why: a sentence without full stop."""
+    """A dropped or changed entry. what: name and place. why: a sentence without a full stop."""
 
     what: str
     why: str
@@ -28,7 +28,7 @@ class NewDevice:
 
 @dataclass(frozen=True, slots=True)
 class NewSku:
-    """An entry of machine-sku. comment: what the reader has to check, or ""."""
+    """An entry of machine-sku. comment: points for the reader to check, or ""."""
 
     name: str
     mem: str
@@ -39,7 +39,7 @@ class NewSku:
 
 @dataclass(frozen=True, slots=True)
 class NewMachine:
-    """An entry of machine-list. ssh: its own keys below `ssh`; comment as in NewSku."""
+    """An entry of machine-list. ssh: its own keys below `ssh`. comment as in NewSku."""
 
     hostname: str
     hostip: str
@@ -54,7 +54,7 @@ class NewMachine:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A setting of config.yaml that comes from another file. comment: what the reader should know, or ""."""
+    """A setting of config.yaml that comes from another file. comment: information for the reader, or ""."""
 
     key: str
     value: str
@@ -63,9 +63,9 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class NewMachines:
-    """What the files about machines say. origin: what they were, in words.
+    """The machines in old files. origin: description of the files.
 
-    layout: the text of a layout.yaml that has the current form already; then skus and machines are empty.
+    layout: text of a layout.yaml in the current form. Then skus and machines are empty.
     """
 
     origin: str

@@ -31,9 +31,9 @@ _BELOW = ("config", "cluster-cfg", "cluster-configuration", "quick-start-config"
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """What was done. files: those written; account: what became of everything in the old folder.
+    """The result. files: written files. account: outcome of everything in the old folder.
 
-    notes: what was dropped or changed, things of one kind together; reading: the check of the result.
+    notes: dropped and changed entries, grouped by kind. reading: validation of the result.
     """
 
     origin: str
@@ -44,16 +44,16 @@ class Migration:
 
     @property
     def counts(self) -> dict[Fate, int]:
-        """How many keys and entries of the old files became what; the files themselves do not count."""
+        """Returns outcome -> number of keys and entries of the old files, without the files themselves."""
         found = Counter(entry.outcome for entry in self.account if entry.path)
         return {outcome: found[outcome] for outcome in Fate}
 
 
 def migrate(source: Path, target: Path) -> Migration:
-    """Turns the old site in `source` into a current one in `target`.
+    """Converts the old site in `source` to a current one in `target`.
 
-    Raises PaiError when nothing old is found or a file in `target` would be overwritten, SiteInvalid when the old
-    files cannot be read. A result that is not valid yet is written all the same: `reading` says what is left.
+    Raises PaiError if there is no old site or a file in `target` exists, and SiteInvalid if the old files are
+    unreadable. An invalid result is written too, and `reading` lists its problems.
     """
     folder = OldFolder(source)
     config = read_config(folder) if any(folder.has(name) for name in CONFIG_NAMES) else NewConfig()
@@ -72,7 +72,7 @@ def migrate(source: Path, target: Path) -> Migration:
 
 
 def _machines(folder: OldFolder, config: NewConfig) -> NewMachines:
-    """What the newest file about machines says; those that it replaces are accounted for."""
+    """Returns the machines of the newest file, and accounts for the replaced files."""
     layouts = [name for name in LAYOUT_NAMES if folder.has(name)]
     quick = [name for name in QUICK_START_NAMES if folder.has(name)]
     lists = [name for name in (MASTERS, WORKERS) if folder.has(name)]

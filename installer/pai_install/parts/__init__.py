@@ -1,1 +1,1 @@
-"""What can be installed: one file per part says everything about it; everything else is derived from the parts."""
+"""All installable parts: one file per part contains all its facts, and everything else is derived from the parts."""

@@ -126,7 +126,7 @@ class Manifest(_Data):
 
 
 class Addon(_Data):
-    """One add-on as the role is given it. values: what its templates are filled with."""
+    """One add-on as an argument of the role. values: of its templates."""
 
     name: str
     phase: str
@@ -138,7 +138,7 @@ class Addon(_Data):
 
 
 class AddonVariables(RoleVariables):
-    """The add-ons that the cluster is to have; each part gives its own, and the inventory unites them."""
+    """The desired add-ons of the cluster. Each part provides its own, and the inventory merges them."""
 
     role = "cluster_addons"
     wanted: tuple[Addon, ...]
@@ -214,11 +214,13 @@ class AddonPart(Part):
         }
 
     def components(self, site: Site) -> frozenset[str]:
-        """What its images and manifests come from."""
+        """Returns the components of its images and manifests."""
         return frozenset(self.definition.components) if self.wanted(site) else frozenset()
 
     def images(self, site: Site, machine: Machine) -> tuple[str, ...]:
-        """All of them where its pods may run; where the add-on is for devices, on machines that have them."""
+        """Returns all images on machines that may run its pods. For a device add-on, these are machines
+        with its devices.
+        """
         there = self.listens(site, machine) and _is_device(site, machine, self.definition.when.device)
         wanted = there and self.wanted(site)
         return tuple(self.definition.images.values()) if wanted else ()
@@ -246,5 +248,5 @@ def _has_device(site: Site, prefix: str) -> bool:
 
 
 def _is_device(site: Site, machine: Machine, prefix: str) -> bool:
-    """Whether the machine's devices are of the type; an empty one is every machine's."""
+    """Returns whether the machine's devices have the type. Every machine has the empty type."""
     return not prefix or site.sku_of(machine).has_resource(prefix)

@@ -11,7 +11,7 @@ from pai_install.site import Machine, Site
 
 
 class ApiProxyVariables(RoleVariables):
-    """servers: name -> address of each control plane. check_s: seconds between two looks at one that is well."""
+    """servers: name -> address of each control-plane node. check_s: seconds between checks of a healthy one."""
 
     role = "api_proxy"
     servers: dict[str, str]

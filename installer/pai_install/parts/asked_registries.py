@@ -11,9 +11,9 @@ from pai_install.site.services.registries import DOCKER_HUB, DOCKER_HUB_URL
 
 
 class AskedRegistry(BaseModel):
-    """name: what the site calls it. ca: PEM, or "". must_answer: whether it is an error that it does not answer.
+    """name: name in the site. ca: PEM, or "". must_answer: a missing response is an error.
 
-    insecure: whether any certificate will do, and no TLS, too.
+    insecure: any certificate is accepted, and plain HTTP too.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
@@ -27,9 +27,9 @@ class AskedRegistry(BaseModel):
 
 
 def asked_registries(registries: Registries, insecure: Collection[str] = ()) -> Iterator[AskedRegistry]:
-    """Yields upstreams of the cache, caches of the site's own, private registries.
+    """Yields upstreams of the cache, caches of the site, and private registries.
 
-    insecure: those that Docker and containerd ask without a certificate that they know.
+    insecure: registries that Docker and containerd use without a known certificate.
     """
     yield from map(_upstream, registries.cache.upstreams if registries.cache else ())
     yield from (_mirror(upstream) for upstream in registries.upstreams if upstream.mirror)

@@ -60,7 +60,7 @@ class Base(Part):
         return machine.hostname if site.settings.hosts_entries else (machine.node, machine.worker)
 
     def kernel_modules(self, site: Site) -> tuple[str, ...]:
-        """What containers and Services need."""
+        """Returns the modules that containers and Services need."""
         del site
         return ("overlay", "br_netfilter", "nf_conntrack", "nf_tables")
 
@@ -71,7 +71,7 @@ class Base(Part):
 
 
 def _sysctl(site: Site, machine: Machine) -> dict[str, int | str]:
-    """The site's values win; `validate` refuses those that Kubernetes cannot do without."""
+    """Returns the kernel parameters. The site overrides them, and `validate` refuses values that break Kubernetes."""
     parameters = {**(_SYSCTL if machine.node else {}), **site.settings.kernel_parameters}
     if not machine.worker:
         return parameters

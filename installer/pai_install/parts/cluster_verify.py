@@ -32,7 +32,7 @@ class ClusterVerify(Part):
     after = ("control_plane",)
 
     def variables(self, context: Context, machine: Machine) -> ClusterVerifyVariables:
-        """What must be true in the end."""
+        """Returns the desired conditions after an installation."""
         site = context.site
         return ClusterVerifyVariables(
             version=context.components.kubernetes_version,

@@ -43,9 +43,9 @@ class LocalProgram(BaseModel):
 
 
 class ComponentStoreVariables(RoleVariables):
-    """What the store serves, and the registry program that serves it.
+    """The content of the store, and its registry program.
 
-    private_key: with the certificate before it. ca: PEM of the authorities by which it is asked after what it has.
+    private_key: with the certificate before it. ca: PEM of the authorities for requests to the store.
     """
 
     role = "component_store"

@@ -22,7 +22,7 @@ _NVIDIA_PROGRAMS = (*_PROGRAMS, ("nvidia-container-toolkit", "/usr/local"))
 
 
 class ContainerRuntimeVariables(RoleVariables):
-    """containerd, Docker on it, the NVIDIA runtime; store: HOST:PORT that images named after store_host come from."""
+    """containerd, optionally Docker, the NVIDIA runtime. store: HOST:PORT for images named after store_host."""
 
     role = "container_runtime"
     artifacts: tuple[Artifact, ...]

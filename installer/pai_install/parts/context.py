@@ -38,10 +38,10 @@ class Artifact(BaseModel):
 
 @dataclass(frozen=True)
 class Context:
-    """A site, everything it is made of, and its state folder on the dev box.
+    """A site with its derived data and its state folder on the controller host.
 
-    kernel_modules, namespaces, images (those of a machine's pods): of all parts. identity: what store and cache are
-    known by; None where no variables are asked for. registry.make_context gives one.
+    kernel_modules, namespaces, images (of a machine's pods): of all parts. identity: of store and cache, None if no
+    variables are needed. registry.make_context creates a context.
     """
 
     site: Site
@@ -60,12 +60,12 @@ class Context:
 
     @cached_property
     def scheduling(self) -> Scheduling | None:
-        """How the site divides its workers; None where it says nothing of it."""
+        """Returns the division of the site's workers, or None."""
         return scheduling_of(self.site)
 
     @cached_property
     def scheduling_labels(self) -> Mapping[str, Mapping[str, str]]:
-        """Worker -> node labels by which its scheduler knows it; present workers alone."""
+        """Returns worker -> node labels of its scheduler, for present workers."""
         return labels_of(self.scheduling) if self.scheduling is not None else {}
 
     @property
@@ -86,7 +86,7 @@ class Context:
 
     @property
     def authorities(self) -> str:
-        """PEM of the authorities by which machines know store and cache; empty without an identity."""
+        """Returns PEM of the authorities of store and cache, or "" without an identity."""
         return self.identity.bundle if self.identity else ""
 
     @property
@@ -96,7 +96,9 @@ class Context:
         return f"{host}:{API_PROXY_PORT}"
 
     def image(self, repository: str) -> str:
-        """How objects of ours name an image: NAME:TAG@DIGEST. Raises KeyError for one that was not fetched."""
+        """Returns the reference of an image in our objects: NAME:TAG@DIGEST. Raises KeyError for an image that was not
+        fetched.
+        """
         return f"{self.tagged(repository)}@{self.digest(repository)}"
 
     def tagged(self, repository: str) -> str:

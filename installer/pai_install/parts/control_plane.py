@@ -90,7 +90,7 @@ class ControlPlane(Part):
         )
 
     def components(self, site: Site) -> frozenset[str]:
-        """What kubeadm asks for."""
+        """Returns the components that kubeadm requires."""
         del site
         return frozenset({"kubernetes", "etcd", "coredns", "pause"})
 

@@ -9,7 +9,7 @@ from pai_install.site import Site
 
 
 def has_drivers(site: Site) -> bool:
-    """Whether any storage of the site is mounted by a driver of ours; `when` of each add-on says which."""
+    """Returns whether any storage of the site uses a driver of ours. `when` of each add-on selects the driver."""
     return bool(site.driven_storages)
 
 

@@ -1,4 +1,4 @@
-"""The Docker cache's configuration, on the first control plane; the add-on of the same name runs the cache itself."""
+"""The Docker cache's configuration on the first control-plane node. The add-on of the same name runs the cache."""
 
 from __future__ import annotations
 
@@ -61,11 +61,11 @@ class MachineAccount(_Value):
 
 
 class DockerCacheVariables(RoleVariables):
-    """What the pod reads.
+    """Configuration of the pod.
 
-    azure: account, access_key, container, endpoint; empty for the folder. private_key: with the certificate chain
-    before it. places: setting of the site -> FILE:LINE:COLUMN. move: while the content goes to another place: source,
-    target, keep_hours.
+    azure: account, access_key, container, endpoint, empty for the folder. private_key: with the certificate chain
+    before it. places: setting of the site -> FILE:LINE:COLUMN. move: source, target, and keep_hours while the content
+    is copied.
     """
 
     role = "docker_cache"
@@ -99,7 +99,7 @@ class CacheConfiguration(Part):
         return is_leader(site, machine)
 
     def variables(self, context: Context, machine: Machine) -> DockerCacheVariables | None:
-        """All of it, secrets included; without a cache what is asked alone, and None where that is nothing."""
+        """Returns all variables with secrets. Without a cache, it returns only the used registries, or None."""
         del machine
         insecure = context.site.settings.openpai_docker_insecure_registries
         asked, proxy = tuple(asked_registries(context.registries, insecure)), proxy_of(context.site)
@@ -110,11 +110,11 @@ class CacheConfiguration(Part):
         return DockerCacheVariables(asked=asked, proxy=proxy) if asked else None
 
     def components(self, site: Site) -> frozenset[str]:
-        """What the add-on's pod is made of."""
+        """Returns the components of the add-on's pod."""
         return frozenset({"registry", "haproxy", "busybox"}) if wants_cache(site) else frozenset()
 
     def ports(self, site: Site, machine: Machine) -> tuple[Port, ...]:
-        """Where machines ask; the kernel answers for the Service."""
+        """Returns the ports for requests of machines. The kernel responds for the Service."""
         del machine
         cache = registries_of(site).cache
         return (Port(cache.port, "Docker cache", clients="machines"),) if cache else ()
@@ -127,7 +127,7 @@ class CacheConfiguration(Part):
 
 
 def _space(size_limit: int) -> Space:
-    """What the content needs; no more than it may have."""
+    """Returns the space for the content, within its limit."""
     most = size_limit // 2**30 or _ENOUGH_GIB
     return Space(min(_LEAST_GIB, most), min(_ENOUGH_GIB, most))
 
@@ -154,7 +154,7 @@ def _cache_variables(
 
 
 def _move(site: Site, identity: Identity) -> dict[str, Any]:
-    """What is copied where, while the content goes to the place that the site's files name; else nothing."""
+    """Returns source and target while the content is copied to the place in the site's files, or {}."""
     source, cache = identity.content or identity.left, registries_of(site).cache
     if source is None or cache is None:
         return {}
@@ -163,9 +163,9 @@ def _move(site: Site, identity: Identity) -> dict[str, Any]:
 
 
 def cache_values(context: Context) -> dict[str, Any]:
-    """For the add-on's templates: no secret among them.
+    """Returns the values of the add-on's templates, without secrets.
 
-    containers: name, file and upstream of each registry. digest: of what the registries read when they start.
+    containers: name, file, and upstream of each registry. digest: of the files that registries read at their start.
     """
     cache, identity = context.registries.cache, context.identity
     if cache is None:
@@ -183,9 +183,9 @@ def cache_values(context: Context) -> dict[str, Any]:
 
 
 def _digest(cache: Cache, upstreams: list[CachedRegistry], proxy: dict[str, str], salt: str) -> str:
-    """Of what a registry reads when it starts; whoever reads pods cannot guess a secret by it.
+    """Returns a digest of the files that a registry reads at its start. A reader of pods cannot guess a secret by it.
 
-    Logins at upstreams are not of it: a registry asks for them when it needs them.
+    It excludes credentials for upstreams, because a registry reads them on demand.
     """
     read = {
         "form": FORM,
@@ -224,6 +224,6 @@ def _user(line: str) -> CacheUser:
 
 
 def _container(upstream: CachedRegistry) -> str:
-    """A name that Kubernetes takes, by the registry's; the port makes it the only one."""
+    """Returns a valid container name from the registry's name. The port makes it unique."""
     word = re.sub(r"[^a-z0-9]+", "-", upstream.name.lower()).strip("-")
     return f"{word[:50]}-{upstream.port}"

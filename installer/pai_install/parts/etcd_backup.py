@@ -32,7 +32,7 @@ class EtcdBackup(Part):
         return machine.control_plane
 
     def variables(self, context: Context, machine: Machine) -> EtcdBackupVariables | None:
-        """The same on all of them; None where the site asks for none."""
+        """Returns the same variables for all nodes, or None without backups in the site."""
         del machine
         wanted = context.site.settings.etcd_backup
         return EtcdBackupVariables(schedule=wanted.schedule, keep=wanted.keep) if wanted else None
@@ -42,6 +42,6 @@ class EtcdBackup(Part):
         return everywhere(site, machine)
 
     def space(self, site: Site, machine: Machine) -> Mapping[str, Space]:
-        """What is kept, where etcd is as small as most are."""
+        """Returns the space of the kept backups for a typical small etcd."""
         del machine
         return {"/var/lib/pai-install": Space(2, 10)} if site.settings.etcd_backup else {}

@@ -1,4 +1,4 @@
-"""What measures how busy the GPUs of jobs are: a service on the machines that have them."""
+"""Records the GPU utilization of jobs: a service on machines with GPUs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class GpuUse(Part):
     removable = True
 
     def variables(self, context: Context, machine: Machine) -> GpuUseVariables | None:
-        """None where there are no GPUs whose use a program can ask for, or no jobs that could have them."""
+        """Returns None without GPUs with measurable utilization, or without jobs that could use them."""
         site = context.site
         if not (machine.worker and site.sku_of(machine).has_nvidia and has_jobs(site)):
             return None
@@ -34,5 +34,5 @@ class GpuUse(Part):
 
 
 def has_jobs(site: Site) -> bool:
-    """Whether there are groups whose jobs a scheduler runs."""
+    """Returns whether the site has groups with jobs of a batch scheduler."""
     return bool(groups_of(site.services) and scheduler_of(site))

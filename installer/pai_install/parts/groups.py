@@ -1,4 +1,4 @@
-"""Values of the add-ons groups and storages: namespaces of groups, and what they may do and use there. Pure."""
+"""Values of the add-ons groups and storages: namespaces of groups, and their rights and storages. Pure."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from pai_install.users.rights import roles, submitter_bindings
 
 
 def has_groups(site: Site) -> bool:
-    """Whether any group is to have a namespace, or something in the one that every cluster has."""
+    """Returns whether any group has a namespace, or objects in the default one."""
     return bool(groups_of(site.services))
 
 
 def group_values(context: Context) -> dict[str, Any]:
-    """namespaces: of all groups but the one that every cluster has. credentials: their logins at registries.
+    """Returns namespaces (of all groups without the default one) and credentials (of their registries).
 
-    rights: what users may do in these namespaces, what keeps them to it, and which people of a directory are users.
-    quotas: of objects, one for each namespace.
+    rights: permissions of users in these namespaces, admission policies, and users of an identity provider. quotas: of
+    objects, one per namespace.
     """
     scheduler, groups = scheduler_of(context.site), groups_of(context.site.services)
     records = context.site.services.job_records.keep_per_group
@@ -57,7 +57,9 @@ def has_grants(site: Site) -> bool:
 
 
 def storage_values(context: Context) -> dict[str, Any]:
-    """credentials: what mounts are made with. volumes: PVs, PVCs, and what keeps new pods from claims for a while."""
+    """Returns credentials of mounts, and volumes: PVs, PVCs, and admission policies that temporarily close claims to
+    new pods.
+    """
     grants = grants_of(context.site)
     closed = closings(closed_claims(context.site))
     return {"credentials": list(secrets(grants)), "volumes": [*volumes(grants), *closed]}

@@ -19,9 +19,9 @@ def has_hived(site: Site) -> bool:
 
 
 def hived_values(context: Context) -> dict[str, Any]:
-    """objects: what the virtual clusters compile to. configuration_digest: of the configurations among them.
+    """Returns objects (compiled from the virtual clusters) and configuration_digest (of their configurations).
 
-    api_port: the API server's, all that the pod reaches. The other ports are the pod's own.
+    api_port: of the API server, the only port that the pod connects to. The other ports are the pod's own.
     """
     objects = scheduling_objects(context)
     return {

@@ -1,4 +1,4 @@
-"""What keeps what became of jobs: a service on the control planes, and an add-on with what it may do in the cluster."""
+"""Records the history of jobs: a service on the control-plane nodes, and an add-on with its rights in the cluster."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pai_install.users.recorder import recorded_kinds, recorder_objects
 class JobRecorderVariables(RoleVariables):
     """server: URL of the API. namespaces: of groups. kinds: of jobs, GROUP/RESOURCE. log_bytes: of each pod.
 
-    limits: by virtual cluster; none where jobs are only listed.
+    limits: by virtual cluster, empty if jobs are only listed.
     """
 
     role = "job_recorder"
@@ -47,7 +47,7 @@ class JobRecorder(Part):
         return machine.control_plane
 
     def variables(self, context: Context, machine: Machine) -> JobRecorderVariables | None:
-        """The same on all of them; None where there are no groups, no scheduler of jobs, or nothing is to be kept."""
+        """Returns the same variables for all nodes, or None without groups, batch scheduler, or records."""
         del machine
         site = context.site
         if not has_recorder(site):
@@ -69,7 +69,7 @@ class JobRecorder(Part):
 
 
 def has_recorder(site: Site) -> bool:
-    """Whether there are groups whose jobs a scheduler runs, and records of them are to be kept."""
+    """Returns whether the site has groups with jobs of a batch scheduler, and keeps records of them."""
     return has_jobs(site) and bool(site.services.job_records.keep_days)
 
 

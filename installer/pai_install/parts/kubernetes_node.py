@@ -37,7 +37,9 @@ class KubernetesNode(Part):
     restarts = ("kubelet.service",)
 
     def variables(self, context: Context, machine: Machine) -> KubernetesNodeVariables:
-        """The kubelet takes the address of the layout, also where a machine has several; the site's resolver file."""
+        """Returns the variables. The kubelet uses the layout's address, even on a machine with several, and the site's
+        resolver file.
+        """
         settings = context.site.settings
         resolver = settings.kubelet_config.get("resolvConf")
         flags = {"node-ip": machine.hostip} | ({"resolv-conf": resolver} if isinstance(resolver, str) else {})
@@ -45,7 +47,7 @@ class KubernetesNode(Part):
         return KubernetesNodeVariables(artifacts=context.artifacts(_PROGRAMS), kubelet_args=arguments)
 
     def components(self, site: Site) -> frozenset[str]:
-        """Kubernetes, its network plugins, and what looks past it at the container runtime."""
+        """Returns Kubernetes, its network plugins, and the tool for direct access to the container runtime."""
         del site
         return frozenset({"kubernetes", "cni-plugins", "cri-tools"})
 
@@ -65,6 +67,6 @@ class KubernetesNode(Part):
         )
 
     def space(self, site: Site, machine: Machine) -> Mapping[str, Space]:
-        """Volumes and logs of pods; programs."""
+        """Returns the space for volumes and logs of pods, and for programs."""
         del site, machine
         return {"/var/lib/kubelet": Space(1, 20), "/usr/local/bin": Space(1, 2)}

@@ -1,4 +1,4 @@
-"""What takes all parts off a machine again: no part itself."""
+"""Removes all parts from a machine. It is no part itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Labels and taints of nodes: the layout's, and those that say where NVIDIA GPUs are and which SKU a worker is."""
+"""Labels and taints of nodes: of the layout, of NVIDIA GPUs, and of a worker's SKU."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class NodeLabelsVariables(RoleVariables):
 
 
 class NodeLabels(Part):
-    """The machines that have any; a machine that no longer has any loses those that were set."""
+    """Machines with labels or taints. A machine loses labels that are no longer desired."""
 
     name = "node_labels"
     phase = "labels"
@@ -30,7 +30,7 @@ class NodeLabels(Part):
     removable = True
 
     def variables(self, context: Context, machine: Machine) -> NodeLabelsVariables | None:
-        """What the layout says of this node, whether it offers GPUs, and what its scheduler knows it by."""
+        """Returns the labels of the layout, of GPUs, and of this node's scheduler."""
         labels = {**_labels(context.site, machine), **context.scheduling_labels.get(machine.hostname, {})}
         if not (labels or machine.taints):
             return None

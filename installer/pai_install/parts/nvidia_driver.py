@@ -32,7 +32,7 @@ class NvidiaDriver(Part):
     restarts = ("nvidia-persistenced.service", "nvidia-fabricmanager.service")
 
     def applies(self, site: Site, machine: Machine) -> bool:
-        """Nodes whose SKU has NVIDIA devices."""
+        """Returns whether the node's SKU has NVIDIA devices."""
         return machine.node and site.sku_of(machine).has_nvidia
 
     def variables(self, context: Context, machine: Machine) -> NvidiaDriverVariables | None:

@@ -16,7 +16,7 @@ Clients = Literal["machines", "control planes", "itself", "pods"]
 
 @dataclass(frozen=True, slots=True)
 class Restarts:
-    """On a role's variable: the units that restart when it changes; none where the change applies live."""
+    """Annotation of a role's variable: the units that restart on its change. Empty if the change needs no restart."""
 
     units: tuple[str, ...]
 
@@ -38,7 +38,7 @@ class RoleVariables(BaseModel):
 
     @classmethod
     def restarting(cls) -> dict[str, tuple[str, ...]]:
-        """Variable, by its full name -> the units that restart with it; those that declare nothing are left out."""
+        """Returns full variable name -> the units that restart on its change. Variables without units are omitted."""
         return {
             f"{cls.role}_{name}": marker.units
             for name, info in cls.model_fields.items()
@@ -47,7 +47,7 @@ class RoleVariables(BaseModel):
         }
 
     def settings(self) -> dict[str, Any]:
-        """The settings whose change runs the role again: names and values as in `variables`."""
+        """Returns the settings that run the role again on a change: names and values as in `variables`."""
         return self.variables()
 
 
@@ -77,22 +77,22 @@ class Port:
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """Disk space in GiB: what an installation cannot do without, and what is enough for work."""
+    """Disk space in GiB: the minimum for an installation, and enough for work."""
 
     least: int
     enough: int
 
 
 class Part:
-    """One installed thing. A subclass says what applies to it; what it does not override is "nothing of the kind".
+    """One installable part. A subclass declares its properties. The defaults mean "none".
 
     name: of its record on a machine, and in plans. phase: a name of plan.phases.TITLES.
     model: its role's variables. after: parts that must have succeeded before, on any machine that has them.
-    restarts, stops: units that the role restarts, or stops permanently, on a machine where they run already.
-    namespaces: where its pods run.
-    not_settings: role variables that say nothing about the machine. given_to_others: settings that machines without
-    the part take from one with it, so that a change comes there first, also with --limit. removable: whether the role
-    takes away what it made where the part is no longer wanted: it is then run with the role's defaults.
+    restarts, stops: running units that the role restarts, or stops permanently, on a machine.
+    namespaces: of its pods.
+    not_settings: role variables that do not describe the machine. given_to_others: settings that machines without the
+    part read from a machine with it, so that a change goes there first, even with --limit. removable: the role, run
+    with its defaults, removes the part from machines that no longer need it.
     """
 
     name: str
@@ -130,7 +130,7 @@ class Part:
         return self.applies(site, machine)
 
     def variables(self, context: Context, machine: Machine) -> RoleVariables | None:
-        """Its role's variables on one of its machines; None where the machine does not want it."""
+        """Returns its role's variables on one of its machines, or None if the machine does not need it."""
         raise NotImplementedError
 
     def alike(self, site: Site, machine: Machine) -> Hashable:
@@ -139,7 +139,7 @@ class Part:
         return machine.hostname
 
     def components(self, site: Site) -> frozenset[str]:
-        """What it needs from the catalogue."""
+        """Returns the components in the catalogue that it needs."""
         del site
         return frozenset()
 

@@ -1,4 +1,4 @@
-"""Packets of pods pass the firewalls of others on every machine; tunnel and storage servers are for machines alone."""
+"""Firewall exceptions for pod packets on every machine. Only machines may use the tunnel and storage servers."""
 
 from __future__ import annotations
 

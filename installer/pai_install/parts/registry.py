@@ -37,9 +37,9 @@ from pai_install.system.content import content_dir
 
 
 def addon_parts(folder: Path) -> tuple[AddonPart, ...]:
-    """The add-ons of a folder, each after those that it names in `after`; else by name.
+    """Returns the add-ons of a folder, in the order of `after` and then by name.
 
-    Raises ValueError where two of them wait for each other (a bug: they are ours).
+    Raises ValueError for a cycle, which is a bug in pai-install.
     """
     waiting = {path.parent.name: AddonPart(path.parent) for path in sorted(folder.glob("*/addon.yml"))}
     ordered: list[AddonPart] = []
@@ -100,12 +100,12 @@ def parts_of(site: Site, machine: Machine) -> Iterator[Part]:
 
 
 def needed_components(site: Site) -> frozenset[str]:
-    """What the site needs from the catalogue."""
+    """Returns the components in the catalogue that the site needs."""
     return frozenset(name for part in PARTS for name in part.components(site))
 
 
 def ports(site: Site, machine: Machine) -> tuple[Port, ...]:
-    """Every port that must be free on a machine, or be held by what we put there."""
+    """Returns every port that must be free on a machine, or used by our programs."""
     return tuple(port for part in PARTS if part.listens(site, machine) for port in part.ports(site, machine))
 
 
@@ -125,12 +125,12 @@ def images(site: Site, machine: Machine) -> tuple[str, ...]:
 
 
 def system_namespaces() -> tuple[str, ...]:
-    """Namespaces whose pods belong to the cluster itself."""
+    """Returns the namespaces of system pods."""
     return tuple(dict.fromkeys(name for part in PARTS for name in part.namespaces))
 
 
 def make_context(site: Site, components: ComponentSet, state_dir: Path, identity: Identity | None = None) -> Context:
-    """What the parts make their variables from."""
+    """Returns the input of the parts' variables."""
     pods = partial(images, site)
     return Context(site, components, state_dir, kernel_modules(site), system_namespaces(), pods, identity)
 

@@ -1,4 +1,4 @@
-"""Where containerd, the kubelet and Docker pull images from; all of it is changed without any restart."""
+"""Sources of images for containerd, the kubelet, and Docker. Changes need no restart."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from pai_install.site.services.registries import DOCKER_HUB, DOCKER_HUB_URL
 
 
 class Endpoint(BaseModel):
-    """What is asked in a registry's place. ca: PEM, "bundle" for that of the cache, or empty.
+    """A replacement of a registry. ca: PEM, "bundle" for the cache's, or empty.
 
-    auth_token: base64 of NAME:PASSWORD; a name that says it is a secret, to all who leave such out.
+    auth_token: base64 of NAME:PASSWORD. Its name marks it as a secret for redaction.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -29,9 +29,9 @@ class Endpoint(BaseModel):
 
 
 class ClientUpstream(BaseModel):
-    """A registry as images name it; fallback: whether its server is asked when no endpoint answers. ca: PEM.
+    """A registry in image names. fallback: use its server if no endpoint responds. ca: PEM.
 
-    insecure: whether any certificate of the server will do.
+    insecure: accept any certificate of the server.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -52,7 +52,7 @@ class ClientLogin(BaseModel):
 
 
 class RegistryClientVariables(RoleVariables):
-    """containerd reads its files for every pull, the kubelet its logins; Docker is reloaded. cache: HOST:PORT."""
+    """containerd reads its files on every pull, the kubelet its credentials. Docker is reloaded. cache: HOST:PORT."""
 
     role = "registry_client"
     upstreams: Annotated[tuple[ClientUpstream, ...], restarts()]
@@ -64,7 +64,7 @@ class RegistryClientVariables(RoleVariables):
 
 
 class RegistryClient(Part):
-    """Every machine of a site that says anything of registries; a site that says nothing pays nothing."""
+    """All machines of a site with registry settings. A site without them has no such part."""
 
     name = "registry_client"
     phase = "registries"
@@ -74,7 +74,9 @@ class RegistryClient(Part):
     removable = True
 
     def variables(self, context: Context, machine: Machine) -> RegistryClientVariables | None:
-        """The same on all machines; None where images come from the registries that they name, without a login."""
+        """Returns the same variables for all machines, or None if images come from their own registries without
+        credentials.
+        """
         del machine
         upstreams, logins = _upstreams(context), tuple(map(_login, context.registries.of_machines))
         if not (upstreams or logins):
@@ -95,7 +97,7 @@ class RegistryClient(Part):
 
 
 def _upstreams(context: Context) -> tuple[ClientUpstream, ...]:
-    """Those of the section registry, docker.io where it has mirrors, registries without TLS; each once."""
+    """Returns the upstreams of the section registry, docker.io with mirrors, and registries without TLS, each once."""
     settings = context.site.settings
     found = {upstream.name: _upstream(context, upstream) for upstream in context.registries.upstreams}
     if settings.openpai_docker_registry_mirrors and DOCKER_HUB not in found:
@@ -138,9 +140,10 @@ def _cache(context: Context, upstream: Upstream) -> Iterator[Endpoint]:
 
 
 def _docker_mirrors(context: Context) -> tuple[str, ...]:
-    """Those that ask for no login: Docker sends a mirror none, and does not start with one in a mirror's address.
+    """Returns mirrors without credentials. Docker sends a mirror none, and does not start with credentials in its
+    address.
 
-    Docker names no upstream when it asks a mirror: the cluster's cache takes its first one then.
+    Docker sends a mirror no upstream name, so the cluster's cache uses its first one.
     """
     cache = context.registries.cache
     first = cache.upstreams[0].name if cache and not cache.authenticated else ""

@@ -44,12 +44,12 @@ def kueue_values(context: Context) -> dict[str, Any]:
 
 
 def training_operator_values(context: Context) -> dict[str, Any]:
-    """Those of its controller; volcano: whether that places gangs."""
+    """Returns the values of its controller. volcano: Volcano places the gangs."""
     return {**controller_values(context), "volcano": has_volcano(context.site)}
 
 
 def volcano_values(context: Context) -> dict[str, Any]:
-    """Those of its controllers, what it packs tightly, and what its admission is known by, as PEM.
+    """Returns the values of its controllers, the packed resources, and the PEM identity of its admission webhook.
 
     certificate, authorities: empty before the site has an identity.
     """

@@ -31,7 +31,7 @@ def choose_components(site: Site, installed: Mapping[str, str] | None = None) ->
 
 
 def mirror_of(site: Site) -> Mirror:
-    """The mirror of a site, with its login and authorities; without a url where it has none."""
+    """Returns the mirror of a site with its credentials and authorities, with an empty url if there is none."""
     settings = site.settings
     password = settings.component_mirror_password
     return Mirror(

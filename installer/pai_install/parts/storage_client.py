@@ -1,4 +1,4 @@
-"""What a worker needs to mount the storages of the site, and those of its storage server."""
+"""Packages of a worker for mounts of the site's storages and of its storage server."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class StorageClientVariables(RoleVariables):
 
 
 class StorageClient(Part):
-    """Workers of a site whose storages need a program to be mounted."""
+    """Workers of a site with storages that need packages."""
 
     name = "storage_client"
     phase = "storage"
@@ -69,7 +69,7 @@ class StorageClient(Part):
         return machine.worker
 
     def variables(self, context: Context, machine: Machine) -> StorageClientVariables | None:
-        """The same on all workers; None where no storage needs a package."""
+        """Returns the same variables for all workers, or None if no storage needs a package."""
         del machine
         site = context.site
         packages = _needed(site, _PACKAGES)
@@ -78,7 +78,7 @@ class StorageClient(Part):
         return StorageClientVariables(packages=packages, exports=exports, places=places) if packages else None
 
     def components(self, site: Site) -> frozenset[str]:
-        """What copies a storage to another place."""
+        """Returns the components that copy a storage to another place."""
         return frozenset({"rsync"}) if site.services.storages else frozenset()
 
     def alike(self, site: Site, machine: Machine) -> Hashable:
@@ -91,6 +91,8 @@ class StorageClient(Part):
 
 
 def _needed(site: Site, by_type: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
-    """What the storages of a site need, each once; whoever has a storage server mounts it, also by objects of his."""
+    """Returns the packages for the storages of a site, without duplicates. Workers mount a storage server even by
+    foreign objects.
+    """
     types = [*(storage.type for storage in site.services.storages or ()), *("nfs" for _server in site.storage_servers)]
     return tuple(dict.fromkeys(name for kind in types for name in by_type.get(kind, ())))

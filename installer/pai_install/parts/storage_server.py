@@ -14,9 +14,9 @@ from pai_install.site import Machine, Site
 
 
 class StorageServerVariables(RoleVariables):
-    """path: the folder above those that are served. clients: addresses that may mount; the server reads them live.
+    """path: parent of the exported folders. clients: addresses that may mount, which the server reads without restart.
 
-    data_quota, user_quota: in bytes, of data and of each folder in users; 0: none.
+    data_quota, user_quota: bytes, of data and of each folder in users. 0: unlimited.
     """
 
     role = "storage_server"
@@ -60,7 +60,7 @@ class StorageServer(Part):
         return everywhere(site, machine)
 
     def ports(self, site: Site, machine: Machine) -> tuple[Port, ...]:
-        """NFS version 4 has one; the kernel's own server is no program."""
+        """Returns the port of NFS version 4. The kernel's server is no program."""
         del site, machine
         return (Port(NFS_PORT, "NFS", ("ganesha.nfsd",), clients="machines"),)
 

@@ -23,7 +23,7 @@ class Image(BaseModel):
 
 
 class SystemImagesVariables(RoleVariables):
-    """What the machine's pods are started from."""
+    """The images of the machine's pods."""
 
     role = "system_images"
     images: tuple[Image, ...]
@@ -38,7 +38,7 @@ class SystemImages(Part):
     after = ("component_store", "container_runtime")
 
     def variables(self, context: Context, machine: Machine) -> SystemImagesVariables:
-        """The images of all parts and add-ons whose pods may run there."""
+        """Returns the images of all parts and add-ons with pods on this machine."""
         names = sorted(context.images(machine))
         return SystemImagesVariables(
             images=tuple(Image(name=context.tagged(name), digest=context.digest(name)) for name in names)

@@ -53,7 +53,7 @@ class TimeSync(Part):
         return by_kind(site, machine)
 
     def ports(self, site: Site, machine: Machine) -> tuple[Port, ...]:
-        """The time service; another one may run there before."""
+        """Returns the port of the time service. Another service may have used it before."""
         del site
         served = Port(123, "time", ("chronyd",), "udp", _TIME_PROGRAMS, "machines")
         return (served,) if machine.control_plane else ()

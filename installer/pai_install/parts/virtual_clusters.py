@@ -13,7 +13,7 @@ from pai_install.site.schedulers import scheduler_of
 
 
 def has_virtual_clusters(site: Site) -> bool:
-    """Whether the site's sections divide its workers; HiveD's objects go with its pod, in an add-on of their own."""
+    """Returns whether the site divides its workers. HiveD's objects belong to its pod, in an add-on of their own."""
     return scheduler_of(site) not in (None, "hived")
 
 
@@ -25,5 +25,5 @@ def scheduling_objects(context: Context) -> list[dict[str, Any]]:
 
 
 def virtual_cluster_values(context: Context) -> dict[str, Any]:
-    """objects: all of them, those that others name before them, and the profile of the site."""
+    """Returns objects: the virtual clusters, their dependencies, and the profile of the site."""
     return {"objects": scheduling_objects(context)}

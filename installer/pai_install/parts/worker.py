@@ -24,7 +24,7 @@ class WorkerVariables(RoleVariables):
     kubelet_config: Annotated[dict[str, Any], restarts("kubelet.service")] = Field(exclude=True)
 
     def settings(self) -> dict[str, Any]:
-        """With what the role reads from the cluster."""
+        """Returns the settings, including values that the role reads from the cluster."""
         return {**self.variables(), f"{self.role}_kubelet_config": self.kubelet_config}
 
 
@@ -37,12 +37,12 @@ class Worker(Part):
     after = ("control_plane",)
 
     def applies(self, site: Site, machine: Machine) -> bool:
-        """Those that join as workers."""
+        """Returns whether the machine joins as a worker."""
         del site
         return machine.worker and not machine.control_plane
 
     def variables(self, context: Context, machine: Machine) -> WorkerVariables:
-        """What a join needs."""
+        """Returns the variables of a join."""
         return WorkerVariables(
             node_name=machine.hostname,
             endpoint=context.endpoint,

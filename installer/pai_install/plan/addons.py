@@ -31,7 +31,7 @@ def addons_before(names: Collection[str]) -> frozenset[str]:
 
 
 def steps_of_addons(steps: Sequence[Step], names: Collection[str], work: Mapping[str, Sequence[str]]) -> Iterator[Step]:
-    """The step of the add-ons' phase, for these alone; none where they have no work. work: add-on -> why."""
+    """Yields the step of the add-ons' phase, limited to these add-ons with work. work: add-on -> reasons."""
     reasons = tuple(dict.fromkeys(reason for name in names for reason in work.get(name, ())))
     for step in steps if reasons else ():
         if step.name == PHASE:

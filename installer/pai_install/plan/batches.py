@@ -13,9 +13,9 @@ _NUMBER = re.compile(r"([1-9][0-9]{0,5})(%?)")
 
 
 def width(text: str, total: int) -> int:
-    """How many of `total` machines may be out of service at a time: "2", or "10%" rounded down; one at least.
+    """Returns how many of `total` machines may be out of service at a time: "2", or "10%" rounded down, at least one.
 
-    Raises PaiError (usage) for a text that is neither a positive number nor a percentage up to 100.
+    Raises PaiError (usage) unless the text is a positive number or a percentage up to 100.
     """
     found = _NUMBER.fullmatch(text.strip())
     if found is None or (found[2] and int(found[1]) > 100):
@@ -30,7 +30,7 @@ def width(text: str, total: int) -> int:
 
 
 def batches(names: Sequence[str], size: int) -> tuple[tuple[str, ...], ...]:
-    """The names in order, `size` at a time; each name once."""
+    """Returns batches of `size` names in order, without duplicates."""
     once = tuple(dict.fromkeys(names))
     return tuple(once[start : start + size] for start in range(0, len(once), size))
 

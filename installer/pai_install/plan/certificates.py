@@ -1,4 +1,4 @@
-"""The certificates that a cluster lives by: what each is for, until when it is valid, who renews it. Pure."""
+"""The certificates of a cluster: purpose, expiry, and renewal. Pure."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ _KINDS: Mapping[str, tuple[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class CertificateRow:
-    """One certificate. subject: a machine, or the dev box. purpose: whose it is, in a few words.
+    """One certificate. subject: a machine, or the dev box. purpose: its use, in a few words.
 
-    expires: seconds since 1970, None where it cannot be read; days: whole days left then, negative once it has ended.
-    unread: whether the program that reads it has not read it yet.
+    expires: seconds since 1970, None if unreadable. days: whole days left, negative after expiry. unread: its program
+    has not loaded it yet.
     """
 
     subject: str
@@ -71,7 +71,7 @@ class CertificateRow:
 
     @property
     def date(self) -> str:
-        """The day on which it ends, in UTC; empty where that is not known."""
+        """Returns the day of expiry in UTC, or ""."""
         return "" if self.expires is None else datetime.fromtimestamp(self.expires, UTC).date().isoformat()
 
     @property
@@ -97,7 +97,7 @@ def certificate_rows(
 
 
 def certificate_findings(rows: Sequence[CertificateRow]) -> tuple[Finding, ...]:
-    """Of each machine and the dev box, what cannot be read and the certificate that ends first."""
+    """Returns findings per machine and for the controller host: unreadable certificates and the first expiry."""
     return tuple(finding for subject in dict.fromkeys(row.subject for row in rows) for finding in _of(subject, rows))
 
 

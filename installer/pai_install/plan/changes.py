@@ -25,9 +25,9 @@ _ROLE = "control_plane"
 
 @dataclass(frozen=True, slots=True)
 class RefusedChange:
-    """A setting that differs from the running one and that apply cannot change.
+    """A setting with a different current value that apply cannot change.
 
-    file, path: where the site says it. machine: whose setting it is; empty for the cluster's.
+    file, path: place in the site. machine: its machine, empty for the cluster.
     """
 
     file: str
@@ -40,7 +40,7 @@ class RefusedChange:
 
     @property
     def message(self) -> str:
-        """What differs, as a sentence without a full stop."""
+        """Returns the difference as a sentence without a full stop."""
         who = self.machine or "the cluster"
         return f"{self.name}: {who} runs with {self.runs}, the site says {self.wanted}"
 
@@ -53,13 +53,13 @@ class RefusedChange:
 def refused_changes(
     site: Site, version: str, endpoint: str, observed: Mapping[str, Observed], renamed: Mapping[str, str]
 ) -> tuple[RefusedChange, ...]:
-    """Every such change, in the order of the site's files; empty where no control plane runs yet.
+    """Returns all such changes in the order of the site's files, or () without a running control plane.
 
-    version: the Kubernetes version that the site asks for, exact or a minor one; empty where any will do.
+    version: desired Kubernetes version, exact or minor, empty for any.
     endpoint: NAME:PORT of its API.
-    renamed: machine -> the other name under which it is in the cluster.
-    A setting that the control plane's role last ran with is no change: a file that differs from it was changed by
-    hand, and apply puts it back.
+    renamed: machine -> its different name in the cluster.
+    A setting of the control-plane role's last run is no change: if a file differs from it, a person changed the file,
+    and apply restores it.
     """
     looked_at = [observed[machine.hostname] for machine in site.control_planes if machine.hostname in observed]
     found = [
@@ -70,7 +70,7 @@ def refused_changes(
 
 
 def refusal(changes: Iterable[RefusedChange], sources: Mapping[str, Document]) -> PaiError:
-    """The error that names each change with the place in the site's files, what runs, and what to do instead."""
+    """Returns the error with each change, its place in the site's files, the current value, and the remedy."""
     lines = [line for change in changes for line in (f"{_place(change, sources)}: {change.message}", change.remedy)]
     return PaiError(
         "the site changes settings that are fixed in a running cluster",
@@ -101,7 +101,7 @@ def _settings(site: Site, version: str, endpoint: str, seen: Observed) -> Iterat
 
 
 def _same(runs: str, wanted: object) -> bool:
-    """Whether two spellings mean one value; a network may be written with any address in it."""
+    """Returns whether two spellings have the same value. A network may be written with any of its addresses."""
     if "/" in runs:
         return IPv4Network(runs, strict=False) == IPv4Network(str(wanted), strict=False)
     return runs == str(wanted)

@@ -43,7 +43,7 @@ def _of_role(role: str, wanted: Mapping[str, str], seen: Observed) -> Iterator[s
 def impact(
     roles: tuple[str, ...], found: tuple[str, ...], variables: Mapping[str, Any], seen: Observed
 ) -> tuple[str, ...]:
-    """What that means for what is in use on the machine; found: the effects, variables: those of the roles there."""
+    """Returns the consequences for running programs on the machine. found: the effects. variables: of its roles."""
     return (
         *_on_containers(found, variables, seen),
         *_on_packages(roles, variables, seen),
@@ -73,7 +73,7 @@ def _on_containers(found: tuple[str, ...], variables: Mapping[str, Any], seen: O
 
 
 def _on_packages(roles: tuple[str, ...], variables: Mapping[str, Any], seen: Observed) -> Iterator[str]:
-    """Said when it begins; docs/upgrade.md says how to upgrade one."""
+    """Yields a warning at the start of an upgrade. docs/upgrade.md describes the upgrade of one machine."""
     if "container_runtime" not in roles or "container_runtime" in seen.roles:
         return
     if variables.get("container_runtime_docker", "none") != "none":
@@ -124,7 +124,7 @@ def _on_pulls(roles: tuple[str, ...], seen: Observed) -> Iterator[str]:
 
 
 def _on_cache(roles: tuple[str, ...], variables: Mapping[str, Any], seen: Observed) -> Iterator[str]:
-    """A cache that gets another place begins without content; a rotation would bring it along."""
+    """Yields a warning: a cache at a new place starts empty, but a rotation would copy the content."""
     record = seen.roles.get("docker_cache")
     used = read_note(record.notes.get("content", "")) if record else None
     moves = variables.get("docker_cache_move")  # a rotation brings it along

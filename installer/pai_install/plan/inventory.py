@@ -22,10 +22,10 @@ SYSTEM_NAMESPACES = "pai_system_namespaces"
 
 
 def build_inventory(context: Context, digests: Mapping[str, str]) -> Inventory:
-    """The inventory of all present machines.
+    """Returns the inventory of all present machines.
 
-    digests: part -> digest of what runs for it; another version of it counts as another setting.
-    Variables that are the same on every machine are given once.
+    digests: part -> digest of its files. A different digest is a changed setting. Variables with the same value on all
+    machines appear once.
     """
     site = context.site
     makers = [_Maker(part, context, digests.get(part.name, "")) for part in PARTS]
@@ -35,9 +35,10 @@ def build_inventory(context: Context, digests: Mapping[str, str]) -> Inventory:
 
 
 def combined(main: Inventory, others: Mapping[str, Inventory]) -> Inventory:
-    """An inventory in which some machines have the variables of another one. others: machine -> whose it has.
+    """Returns an inventory in which some machines have the variables of another one. others: machine -> its other
+    inventory.
 
-    What these share is said for each of them, since it may differ from what the others share.
+    Their common variables are repeated for each machine, because others may differ.
     """
     own = {host: other.variables_of(host) for host, other in others.items()}
     for host, variables in own.items():
@@ -60,7 +61,7 @@ class _Maker:
         self._made: dict[Hashable, tuple[dict[str, Any], dict[str, str]] | None] = {}
 
     def make(self, machine: Machine) -> tuple[dict[str, Any], dict[str, str]] | None:
-        """Variables and digests; None where the part does not apply or the machine does not want it."""
+        """Returns variables and digests, or None if the part does not apply or the machine does not need it."""
         if not self.part.applies(self._context.site, machine):
             return None
         key = self.part.alike(self._context.site, machine)
@@ -84,7 +85,7 @@ def _host_vars(machine: Machine, makers: list[_Maker]) -> dict[str, Any]:
 
 
 def groups(site: Site) -> dict[str, tuple[str, ...]]:
-    """Group -> host names; a machine is in every group that applies."""
+    """Returns group -> host names. A machine is in every matching group."""
     nvidia = [machine for machine in site.present_machines if site.sku_of(machine).has_nvidia]
     members = {
         "control_plane": site.control_planes,
@@ -119,7 +120,7 @@ def connection(machine: Machine) -> dict[str, Any]:
 
 
 def with_guests(inventory: Inventory, machines: Iterable[Machine]) -> Inventory:
-    """The inventory with connections to machines that are in none of its groups; those that it has stay as they are."""
+    """Returns the inventory with connections to machines outside its groups. Existing machines stay unchanged."""
     others = {machine.hostname: connection(machine) for machine in machines}
     return replace(inventory, host_vars={**others, **inventory.host_vars}) if others else inventory
 
@@ -148,7 +149,7 @@ def digest(value: object) -> str:
 
 
 def _take_common(host_vars: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """Moves variables that all hosts share out of `host_vars`; returns them."""
+    """Removes variables that all hosts share from `host_vars` and returns them."""
     hosts = list(host_vars.values())
     if len(hosts) < 2:
         return {}

@@ -16,10 +16,10 @@ LEADER_VARIABLES = frozenset(name for part in PARTS for name in part.leader_vari
 
 
 def leader_of(site: Site, observed: Mapping[str, Observed]) -> str:
-    """The host name of the first control plane that answered and is in a cluster; without one, the site's first.
+    """Returns the host name of the first responding control-plane node with a cluster, by default the site's first one.
 
-    So a cluster is joined through whoever is there, and a first control plane that was reinstalled joins the
-    cluster that it once made.
+    So nodes join through any available one, and a reinstalled first control-plane node joins the cluster that it once
+    created.
     """
     for machine in site.control_planes:
         seen = observed.get(machine.hostname)

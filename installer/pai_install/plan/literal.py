@@ -1,4 +1,4 @@
-"""Values for Ansible that are what they are: text of a site is never a template. Pure."""
+"""Literal values for Ansible: text of a site is never a template. Pure."""
 
 from __future__ import annotations
 

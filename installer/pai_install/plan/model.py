@@ -17,9 +17,9 @@ Vars = Mapping[str, Any]
 class HostStep:
     """One host of a step, with the reasons for the step there.
 
-    reasons: sentences without a full stop, e.g. "never installed", "/etc/hosts was changed by hand".
-    effects: what it does to what runs there, e.g. "restarts docker.service". impact: what that means for others.
-    roles: those of the step's playbook that have work there; empty for all.
+    reasons: sentences without a full stop, such as "never installed", "/etc/hosts was changed by hand". effects:
+    restarts and stops, such as "restarts docker.service". impact: consequences for others. roles: roles of the step's
+    playbook with work there, empty for all.
     """
 
     host: str
@@ -31,7 +31,7 @@ class HostStep:
 
 @dataclass(frozen=True, slots=True)
 class Playbook:
-    """Ansible runs a playbook on the step's hosts. playbook: a name below playbooks/; variables: extra variables."""
+    """Ansible runs a playbook on the step's hosts. playbook: a name below playbooks/. variables: extra variables."""
 
     playbook: str
     variables: Vars = field(default_factory=dict)
@@ -41,7 +41,7 @@ class Playbook:
 class ClusterCall:
     """One request to the Kubernetes API on behalf of one host of the step.
 
-    title: what it does, e.g. "Cordon the node". verb: one of run/cluster_calls.py; arguments: what that takes.
+    title: its effect, such as "Cordon the node". verb: one of run/cluster_calls.py. arguments: of the verb.
     """
 
     host: str
@@ -52,14 +52,16 @@ class ClusterCall:
 
 @dataclass(frozen=True, slots=True)
 class ClusterCalls:
-    """Calls to the Kubernetes API, in order; a failed one ends its host's turn, never that of the others."""
+    """Calls to the Kubernetes API, in order. A failed call ends the work of its host only."""
 
     calls: tuple[ClusterCall, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class LocalWork:
-    """Work on the dev box. name: one that the run's environment knows; it is given the step's hosts, gives findings."""
+    """Work on the controller host. name: a function of the run's environment, which takes the step's hosts and returns
+    findings.
+    """
 
     name: str
     arguments: Vars = field(default_factory=dict)
@@ -70,14 +72,13 @@ Action = Playbook | ClusterCalls | LocalWork
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step of an operation, such as a phase of an installation; `hosts`, on which it has work, is never empty.
+    """One step of an operation, such as a phase of an installation. `hosts` (with work) is never empty.
 
-    needs: names of earlier steps that must have succeeded on at least one of the machines that they have work on; a
-    step that is not in the plan is already done. after_all: names of earlier steps that must have succeeded on all of
-    the machines that they have work on. undo: what takes it back; undo_verb: the verb of this program that
-    does so on the machines named after it, e.g. "node uncordon". proves: it changes nothing that lasts, it shows that
-    what the other steps made works; there is nothing to show in check mode. looks: it changes nothing and says nothing
-    of whether the machine as a whole works.
+    needs: names of earlier steps that must have succeeded on at least one of their machines. A step outside the plan is
+    already done. after_all: names of earlier steps that must have succeeded on all of their machines. undo: description
+    of the revert. undo_verb: command that reverts it on the machines given as arguments, such as "node uncordon".
+    proves: it makes no lasting change and verifies the results of the other steps, and does not run in check mode.
+    looks: it changes nothing, and its success does not mean that the machine works.
     """
 
     name: str
@@ -97,12 +98,12 @@ class Step:
         return tuple(step.host for step in self.hosts)
 
     def undo_command(self, hosts: Sequence[str]) -> str:
-        """The command that takes the step back on these of its hosts; empty where there is none."""
+        """Returns the command that reverts the step on these hosts, or ""."""
         return f"pai-install {self.undo_verb} {' '.join(hosts)}" if self.undo_verb and hosts else ""
 
     @property
     def previewed(self) -> bool:
-        """Whether check mode can show what it would change."""
+        """Returns whether check mode can preview its changes."""
         return isinstance(self.action, Playbook) and not (self.proves or self.looks)
 
 
@@ -125,17 +126,17 @@ class Inventory:
         }
 
     def variables_of(self, host: str) -> dict[str, Any]:
-        """All variables of a host: those that all share, and its own over them."""
+        """Returns all variables of a host: the common ones, overridden by its own."""
         return {**self.shared_vars, **self.host_vars[host]}
 
     def settings_of(self, host: str) -> Mapping[str, Any]:
-        """Role -> its settings on a host: its own, or those that all share."""
+        """Returns role -> its settings on a host: its own or the common ones."""
         own = self.host_vars[host].get("pai_settings")
         return dict(own if own is not None else self.shared_vars.get("pai_settings", {}))
 
     @cached_property
     def redactor(self) -> Redactor:
-        """Masks every secret of the inventory; made once, since it is asked for at every task."""
+        """Returns a filter for every secret of the inventory. It is cached, because every task uses it."""
         return Redactor(secret_values(self.as_ansible()))
 
 
@@ -143,10 +144,10 @@ class Inventory:
 class Plan:
     """Ordered steps with work, and the hosts that could not be observed.
 
-    unreachable: host -> why; nothing is planned for these. leader: the control plane that the others join through.
-    nothing: why there is nothing to do, for a plan without steps. silent: no machine answered. operation: which one
-    this is the plan of, with its arguments as plain data. findings: what the operation says of the observation
-    before anything ran. jobs: what the plan means for running jobs, as a sentence; empty where the steps tell it.
+    unreachable: host -> cause. Nothing is planned for these. leader: the control-plane node that the others join
+    through. nothing: why the plan has no steps. silent: no machine responded. operation: its name, with its arguments
+    as plain data. findings: of the operation about the observation, before any change. jobs: consequences for running
+    jobs, as a sentence, empty if the steps describe them.
     """
 
     steps: tuple[Step, ...]

@@ -1,4 +1,4 @@
-"""--limit: the steps of the named machines, and what these need on others. Pure."""
+"""--limit: the steps of the named machines, and their dependencies on others. Pure."""
 
 from __future__ import annotations
 
@@ -16,15 +16,14 @@ _SHOWN = 3
 def narrowed(
     steps: Sequence[Step], limit: Collection[str], *, applies: Question, ready: Question, gives: Question
 ) -> tuple[Step, ...]:
-    """The steps with the hosts in `limit`, and with the hosts that these depend on.
+    """Returns the steps with the hosts in `limit` and the hosts that they depend on.
 
-    A step needs others. One that a machine does not go through itself, such as the component store for a worker, is
-    needed on the machines that do. What is ready there is left alone, whatever else is planned for it; what is not
-    comes into the plan, and so do the steps before it on that machine.
+    A step needs others. If a machine does not take part in a needed step, such as the component store for a worker, the
+    step is needed on its own machines. A ready step stays unchanged there, whatever its plan. Otherwise the plan
+    includes it and the earlier steps of that machine.
 
-    applies(step, host): whether the host goes through the step. ready(step, host): whether what the step makes there
-    can be used as it is. gives(step, host): whether others that go through the step take changed settings from there.
-    All take the step's name.
+    applies(step, host): the host takes part in the step. ready(step, host): the result of the step there is usable.
+    gives(step, host): other hosts of the step read changed settings from there. All take the step's name.
     """
     order = {step.name: number for number, step in enumerate(steps)}
     planned = {step.name: dict.fromkeys(step.names) for step in steps}

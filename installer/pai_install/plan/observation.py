@@ -32,12 +32,11 @@ class ApiUse:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """machines: those that answered, as module pai_facts saw them. unreachable: host -> why it could not be observed.
+    """machines: responding machines with their facts from module pai_facts. unreachable: host -> cause.
 
-    at: when, in seconds since 1970. unproven: machine -> why it is not known to work, as earlier runs left it.
-    answers: the Kubernetes objects that each of the operation's queries gave. deprecated: APIs in use that go away,
-    where the operation asks for them. box: the certificates that the dev box keeps of this site; None where it was not
-    looked at.
+    at: seconds since 1970. unproven: machine -> why earlier runs did not verify it. answers: the Kubernetes objects
+    from each of the operation's queries. deprecated: APIs in use that will be removed, if the operation requests them.
+    box: certificates of this site on the controller host, None if not read.
     """
 
     inventory: Inventory

@@ -1,4 +1,4 @@
-"""The facts of a machine: the one type of what pai_facts returns. Pure."""
+"""The facts of a machine: the type of pai_facts' result. Pure."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ Count = Annotated[int, Field(ge=0, lt=1 << 31)]
 
 
 class RoleRecord(BaseModel):
-    """The record of a role on a machine. settings: variable -> digest; drift: one sentence each. notes: word -> text.
+    """The record of a role on a machine. settings: variable -> digest. drift: one sentence each. notes: name -> text.
 
-    readers: units that restart when the role changes a file of theirs; restarts: those whose files have drifted.
+    readers: units that restart when the role changes one of their files. restarts: units with drifted files.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -34,11 +34,10 @@ class RoleRecord(BaseModel):
 
 
 class Membership(BaseModel):
-    """Whether the machine is a control plane, and a node. joined: an init or join came to its end here.
+    """Memberships as control plane and node. joined: an init or join has completed here.
 
-    node_name: the name that it joined under, from its kubelet's certificate; empty when it has none.
-    settings: what a control plane runs with: pod_cidr, service_cidr, node_prefix, address, version, etcd,
-    endpoint; those that could be read.
+    node_name: its name in its kubelet's certificate, or "". settings: current settings of a control-plane node:
+    pod_cidr, service_cidr, node_prefix, address, version, etcd, endpoint, if readable.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -50,9 +49,9 @@ class Membership(BaseModel):
 
 
 class Certificate(BaseModel):
-    """A certificate file. expires: seconds since 1970; None where it could not be read, `problem` says why.
+    """A certificate file. expires: seconds since 1970, None if unreadable (`problem`: cause).
 
-    unread: whether the program that reads it started before it was written.
+    unread: its program started before the file was written.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -88,7 +87,7 @@ class Distribution(BaseModel):
 
 
 class Virtualization(BaseModel):
-    """kind: what systemd-detect-virt says; container: whether the machine shares the kernel of another one."""
+    """kind: output of systemd-detect-virt. container: the machine shares the kernel of another one."""
 
     model_config = ConfigDict(frozen=True)
     kind: Text = "none"
@@ -96,7 +95,7 @@ class Virtualization(BaseModel):
 
 
 class NodeFacts(BaseModel):
-    """A node; the fields have the names of cluster.model.Node."""
+    """A node. The fields have the names of cluster.model.Node."""
 
     model_config = ConfigDict(frozen=True)
     name: Name
@@ -112,7 +111,7 @@ class NodeFacts(BaseModel):
 
 
 class PodFacts(BaseModel):
-    """A pod; the fields have the names of cluster.model.Pod."""
+    """A pod. The fields have the names of cluster.model.Pod."""
 
     model_config = ConfigDict(frozen=True)
     name: Name
@@ -134,10 +133,10 @@ class ClusterFacts(BaseModel):
 
 
 class InUse(BaseModel):
-    """What an installation could disturb.
+    """Uses that an installation could disturb.
 
-    gpu_containers: containers of Docker that have an NVIDIA device open. dropped_forwarding: chains that drop what is
-    forwarded. cni_files: configurations of pod networks in /etc/cni/net.d.
+    gpu_containers: Docker containers with an open NVIDIA device. dropped_forwarding: chains that drop forwarded
+    packets. cni_files: configurations of pod networks in /etc/cni/net.d.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -157,14 +156,14 @@ class NvidiaFacts(BaseModel):
 
 
 class Observed(BaseModel):
-    """One machine, as module pai_facts saw it. Plans read it here, roles and filters as `ansible_facts.pai`.
+    """One machine as observed by module pai_facts. Plans read it here, roles and filters as `ansible_facts.pai`.
 
-    cgroup_driver: systemd or cgroupfs, for the kubelet, containerd and Docker. sys_resource: whether root has that
-    capability. bridge_netfilter: whether the kernel filters bridged packets. nfsd: whether it can serve NFS for this
-    machine. mtu: bytes, of the default route.
-    mtus: IPv4 address -> MTU of the interface that has it.
-    services: those that run, of the ones that an installation may restart or stop. resolved: whether systemd-resolved
-    runs. programs, images: name -> version or tag of what we put there. cluster: on a control plane only.
+    cgroup_driver: systemd or cgroupfs, for the kubelet, containerd, and Docker. sys_resource: root has that capability.
+    bridge_netfilter: the kernel filters bridged packets. nfsd: it can serve NFS for this machine. mtu: bytes, of the
+    default route.
+    mtus: IPv4 address -> MTU of its interface.
+    services: running services that an installation may restart or stop. resolved: systemd-resolved runs. programs,
+    images: name -> installed version or tag of our components. cluster: on a control-plane node only.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -195,9 +194,9 @@ class Observed(BaseModel):
 
 
 def parse_observed(result: Mapping[str, Any], *, control_plane: bool = True) -> Observed:
-    """The facts in a module result. Raises ValueError, in words for people, when they cannot be used.
+    """Parses the facts in a module result. Raises ValueError with a readable text for invalid facts.
 
-    control_plane: whether the site says that the machine is one; of the cluster only those are asked.
+    control_plane: the machine is one in the site. Only these read the cluster.
     """
     held = result.get("ansible_facts")
     facts = held.get("pai") if isinstance(held, Mapping) else None
@@ -214,7 +213,9 @@ def parse_observed(result: Mapping[str, Any], *, control_plane: bool = True) -> 
 def parse_machines(
     results: Mapping[str, Mapping[str, Any]], control_planes: Collection[str]
 ) -> tuple[dict[str, Observed], dict[str, str]]:
-    """Machine -> its facts, and machine -> why they cannot be used: what one says stops none of the others."""
+    """Returns machine -> facts, and machine -> why they are invalid. Invalid facts of one machine do not
+    affect others.
+    """
     machines: dict[str, Observed] = {}
     unusable: dict[str, str] = {}
     for host, result in results.items():

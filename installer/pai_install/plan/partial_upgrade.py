@@ -15,7 +15,7 @@ CHECK = "upgrade-left"
 
 
 def upgrade_findings(site: Site, observed: Mapping[str, Observed]) -> tuple[Finding, ...]:
-    """A finding with what is left, while nodes have other versions than the newest among them; else nothing."""
+    """Returns a finding with the pending machines of a partial upgrade, or ()."""
     seen = [it for machine in site.present_machines if (it := observed.get(machine.hostname)) and it.kubernetes.node]
     had = {it.hostname: _versions(it) for it in seen}
     target = {name: newest(found.get(name, "") for found in map(installed, seen)) for name in UNDER_PODS}
@@ -33,7 +33,7 @@ def upgrade_findings(site: Site, observed: Mapping[str, Observed]) -> tuple[Find
 
 
 def _versions(seen: Observed) -> dict[str, str]:
-    """Those of its programs: a control plane whose kubelet is older than its static pods has that left."""
+    """Returns the versions of its programs. A control plane with an older kubelet than its static pods is pending."""
     kubelet = seen.programs.get("kubelet")
     return {**installed(seen), **({KUBERNETES: kubelet} if kubelet else {})}
 

@@ -51,7 +51,7 @@ class Phase:
         return tuple(dict.fromkeys(part.role for part in self.parts))
 
     def roles_after(self, changed: Collection[str]) -> tuple[str, ...]:
-        """The roles of some of its records, and those that build on them, in the order in which they run."""
+        """Returns the roles of these records and their dependents, in execution order."""
         run = {part.name for part in self.parts if part.name in changed}
         for _part in self.parts:  # as many rounds as a chain can have links
             run |= {part.name for part in self.parts if run.intersection(part.after)}
@@ -64,9 +64,9 @@ class Phase:
         )
 
     def records(self, seen: Collection[str]) -> tuple[str, ...]:
-        """Names of the records that say whether there is work; seen: the records that a machine has.
+        """Returns the names of records that determine the work. seen: the records of a machine.
 
-        Among them those of add-ons that this version no longer knows.
+        It includes records of add-ons that this version no longer has.
         """
         own = [part.name for part in self.parts]
         if self.name != "addons":

@@ -1,4 +1,4 @@
-"""The planner: what has to run, where, and why. Pure: all input comes as values."""
+"""The planner: steps, machines, and reasons. Pure: all input is passed as values."""
 
 from __future__ import annotations
 
@@ -27,11 +27,10 @@ def make_plan(
     phases: Collection[str] = (),
     limit: Collection[str] = (),
 ) -> Plan:
-    """The phases with work, in order, each with its hosts and reasons.
+    """Returns the phases with work in order, with hosts and reasons.
 
-    observed: the machines that answered. phases, limit: only these, where given; a phase that was asked for
-    by name runs on its machines even when there seems to be nothing to do. What the machines in `limit` need on
-    others, and is not there, comes with them.
+    observed: responding machines. phases, limit: filters. A phase selected by name runs on its machines even without
+    work. Missing dependencies of the `limit` machines on others are included.
     """
     planned = tuple(
         step
@@ -76,9 +75,9 @@ def _narrowed(
 
 
 def _ready(phase: Phase, wanted: Mapping[str, Mapping[str, str]], seen: Observed) -> bool:
-    """Whether other machines can rely on the phase there: all is installed and without drift.
+    """Returns whether other machines can rely on the phase there: everything is installed and has no drift.
 
-    Changed settings can wait, but for what others take from there: all of the store's, and those that a part gives.
+    Changed settings can wait, except settings that others read: all of the store's, and those declared by a part.
     """
     records = [seen.roles.get(name) for name in phase.records(seen.roles) if name in wanted]
     if phase.name == STORE:
@@ -138,7 +137,7 @@ def _reasons(work: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
 
 
 def work_of(phase: Phase, wanted: Mapping[str, Mapping[str, str]], seen: Observed) -> dict[str, list[str]]:
-    """Record -> why its role has work on a machine; those without work are left out."""
+    """Returns record -> reasons for its role's work on a machine. Roles without work are omitted."""
     names = [name for name in phase.records(seen.roles) if not _left_to_another(name, wanted)]
     every = {name: _record_reasons(name, wanted, seen.roles.get(name)) for name in names}
     found = {name: why for name, why in every.items() if why}
@@ -165,7 +164,7 @@ def _record_reasons(name: str, wanted: Mapping[str, Mapping[str, str]], record: 
 
 
 def changed_settings(wanted: Mapping[str, str], ran_with: Mapping[str, str], addon: str = "") -> list[str]:
-    """The differences between a role's settings and those of its last run. addon: whose they are, if an add-on's."""
+    """Returns the differences between a role's settings and its last run. addon: owner of the settings, if any."""
     names = [name for name in sorted(wanted) if wanted[name] != ran_with.get(name)]
     found = [name for name in names if name != "role"]
     if found:

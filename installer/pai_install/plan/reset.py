@@ -1,4 +1,4 @@
-"""How machines are cleaned: one playbook, for one that leaves and for a whole cluster alike. Pure."""
+"""The reset of machines: one playbook for a single machine and a whole cluster. Pure."""
 
 from __future__ import annotations
 
@@ -7,5 +7,7 @@ from pai_install.plan.model import Playbook
 
 
 def reset(*, data: bool = False) -> Playbook:
-    """What takes everything of pai-install off a step's machines. data: images and other data as well."""
+    """Returns the playbook that removes pai-install's changes from a step's machines. data: images and
+    other data too.
+    """
     return Playbook(PLAYBOOK, MachineResetVariables(data=data).variables())

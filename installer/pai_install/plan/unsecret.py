@@ -26,7 +26,7 @@ LEFT_OUT = "{{ undef(hint='left out as a secret: pai-install inventory --show-se
 
 
 def without_secrets(value: Any) -> Any:  # noqa: ANN401 - any plain value, as `literal` makes it
-    """The value without passwords; a text that holds a login becomes one that Ansible refuses with a hint."""
+    """Returns the value without passwords. A text with credentials becomes a text that Ansible refuses with a hint."""
     match value:
         case str():
             return LEFT_OUT if any(without_login(word) != word for word in value.split()) else value

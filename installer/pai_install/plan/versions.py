@@ -23,7 +23,7 @@ UNDER_PODS = (KUBERNETES, "containerd", "runc", "nvidia-container-toolkit")
 
 
 def installed(seen: Observed, catalogue: Catalogue | None = None) -> dict[str, str]:
-    """Component -> version, as its programs, images and static pods on the machine say; unknown ones are left out."""
+    """Returns component -> version, from programs, images, and static pods on the machine. Unknown ones are omitted."""
     known = catalogue or load_catalogue()
     found = {name: version for name, component in known.components.items() if (version := _seen(name, component, seen))}
     running = seen.kubernetes.settings
@@ -54,7 +54,7 @@ def _of_images(component: Component, images: Mapping[str, str]) -> Iterator[str]
 
 @cache
 def _pattern(tag: str) -> re.Pattern[str]:
-    """The catalogue's form of a tag ("v{version}") as what reads the version out of one."""
+    """Returns a pattern that extracts the version from a tag of the catalogue's form ("v{version}")."""
     return re.compile(re.escape(tag).replace(re.escape("{version}"), r"(?P<version>[0-9][0-9a-z.]*)"))
 
 
@@ -68,9 +68,9 @@ def promised(variables: Mapping[str, Any], catalogue: Catalogue | None = None) -
 
 
 def kept(site: Site, observed: Mapping[str, Observed]) -> dict[str, dict[str, str]]:
-    """Machine -> the versions that it keeps: its own, then those of the cluster; nothing where there is no cluster.
+    """Returns machine -> versions to keep: its own, then the cluster's, or {} without a cluster.
 
-    A machine that upgrades had not reached yet stays behind the control planes; a new one gets what these have.
+    A machine with a pending upgrade stays older than the control plane. A new one gets the control plane's versions.
     """
     base = of_cluster(site, observed)
     if not base:
@@ -82,7 +82,7 @@ def kept(site: Site, observed: Mapping[str, Observed]) -> dict[str, dict[str, st
 
 
 def of_cluster(site: Site, observed: Mapping[str, Observed]) -> dict[str, str]:
-    """The versions of the first control plane that is in a cluster; empty where none is, or none says."""
+    """Returns the versions of the first control-plane node in a cluster, or {}."""
     for machine in site.control_planes:
         seen = observed.get(machine.hostname)
         if seen is not None and seen.kubernetes.joined and seen.kubernetes.settings.get("version"):
@@ -91,7 +91,7 @@ def of_cluster(site: Site, observed: Mapping[str, Observed]) -> dict[str, str]:
 
 
 def wish(site: Site) -> str:
-    """The Kubernetes version that config.yaml asks for, exact or a minor one; empty where it says nothing."""
+    """Returns the desired Kubernetes version in config.yaml, exact or minor, or ""."""
     settings = site.settings
     return settings.kubernetes_version if "kubernetes_version" in settings.model_fields_set else ""
 
@@ -108,12 +108,12 @@ def require_available(site: Site, version: str) -> None:
 
 
 def fits(version: str, wanted: str) -> bool:
-    """Whether an exact version is what "1.36.3" or "1.36" asks for; nothing asks for nothing."""
+    """Returns whether an exact version matches "1.36.3" or "1.36". An empty text matches nothing."""
     return not wanted or version == wanted or version.startswith(f"{wanted}.")
 
 
 def numbers(version: str) -> tuple[int, ...]:
-    """The version as what can be compared; what comes behind a hyphen does not count."""
+    """Returns the version as comparable numbers, without the suffix after a hyphen."""
     return tuple(int(part) for part in version.partition("-")[0].split(".") if part.isdigit())
 
 
@@ -123,10 +123,10 @@ def minor(version: str) -> tuple[int, ...]:
 
 
 def newest(versions: Iterable[str]) -> str:
-    """The newest; empty for none."""
+    """Returns the newest version, or ""."""
     return max(versions, key=numbers, default="")
 
 
 def differences(had: Versions, wanted: Versions) -> dict[str, tuple[str, str]]:
-    """Component -> its version now and then, of those that are there and change."""
+    """Returns component -> (old, new) version, for existing components with a change."""
     return {name: (had[name], new) for name, new in wanted.items() if name in had and had[name] != new}

@@ -1,1 +1,1 @@
-"""Preflight: finds, before any change, what would make an installation fail."""
+"""Preflight: finds reasons why an installation would fail, before any change."""

@@ -1,4 +1,4 @@
-"""Machines that returned no evidence: which check says so, and why; pure."""
+"""Machines without evidence: the check that reports them, and the cause. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Evidence of a machine before its installation, as plain values; a part may be missing. Pure."""
+"""Evidence of a machine before its installation, as plain values. Any part may be missing. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class _Part(BaseModel):
 
 
 class MachineIdentity(_Part):
-    """Names and ids. container: its kind, empty on a machine of its own. user: who looked; root: with which right."""
+    """Names and ids. container: its kind, empty outside containers. user: login user. root: its privilege."""
 
     hostname: str
     machine_id: str = ""
@@ -42,7 +42,7 @@ class System(_Part):
 
 
 class PciDevice(_Part):
-    """A display controller or accelerator; vendor and revision in hexadecimal."""
+    """A display controller or accelerator. vendor and revision: hexadecimal."""
 
     address: str
     vendor: str
@@ -88,7 +88,7 @@ class Swap(_Part):
 
 
 class Timekeeping(_Part):
-    """Time services that run. chrony: its leap status; synchronised: None when unknown."""
+    """Running time services. chrony: its leap status. synchronised: None if unknown."""
 
     services: tuple[str, ...] = ()
     synchronised: bool | None = None
@@ -96,7 +96,7 @@ class Timekeeping(_Part):
 
 
 class KernelModules(_Part):
-    """Of the wanted modules those that are available. tree: modules of the running kernel are installed at all."""
+    """The available modules among the wanted ones. tree: modules of the running kernel are installed."""
 
     there: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
@@ -112,10 +112,10 @@ class Cgroups(_Part):
 
 
 class Docker(_Part):
-    """Docker as it is. daemon_json: why /etc/docker/daemon.json cannot be read. containers: running ones.
+    """The current Docker. daemon_json: why /etc/docker/daemon.json is unreadable. containers: running ones.
 
-    program: the daemon's, empty for none. package: what it belongs to, empty for none, None when it is not known.
-    cgroup_parent: of daemon.json. own_parents: container -> the one that it was made with, where it is no slice.
+    program: of the daemon, or "". package: of the program, "" for none, None if unknown. cgroup_parent: of daemon.json.
+    own_parents: container -> its own cgroup parent, if it is no slice.
     """
 
     running: bool = False
@@ -155,7 +155,7 @@ class Containerd(_Part):
 
 
 class Kubernetes(_Part):
-    """Leftovers of a cluster. marker: pai-install's own record; authority: digest of the cluster's certificate."""
+    """Remains of a cluster. marker: pai-install's own record. authority: digest of the cluster's certificate."""
 
     marker: Mapping[str, Any] = Field(default_factory=dict)
     roles: tuple[str, ...] = ()
@@ -178,9 +178,9 @@ class Kubernetes(_Part):
 
 
 class Leftovers(_Part):
-    """Leftovers of pods and their network. tables: of nftables, as FAMILY NAME; chains: those in tables of others.
+    """Remains of pods and their network. tables: of nftables, as FAMILY NAME. chains: in foreign tables.
 
-    tables and chains are None where only root may ask. folders: those that are not empty.
+    tables and chains are None without root permissions. folders: non-empty ones.
     """
 
     interfaces: tuple[str, ...] = ()
@@ -227,7 +227,7 @@ class Names(_Part):
 
 
 class Firewall(_Part):
-    """What filters incoming packets. chains: those of the kernel that drop by default; None where only root may see."""
+    """Filters of incoming packets. chains: kernel chains with policy drop, None without root permissions."""
 
     ufw: bool = False
     firewalld: bool = False
@@ -235,9 +235,9 @@ class Firewall(_Part):
 
 
 class PeerAnswer(_Part):
-    """How another machine answered. tcp: port -> open, refused, silent, rejected.
+    """Responses of another machine. tcp: port -> open, refused, silent, rejected.
 
-    small, large: whether datagrams of 64 bytes and of `size` bytes (the MTU) arrived; None: not tried.
+    small, large: datagrams of 64 bytes and of `size` bytes (the MTU) arrived. None: not tried.
     """
 
     tcp: Mapping[str, str] = Field(default_factory=dict)
@@ -252,14 +252,16 @@ class PeerAnswer(_Part):
 
 
 class ExportAnswer(_Part):
-    """What an NFS server said of a folder. answer: served, silent, missing (or not for this machine), unclear."""
+    """The response of an NFS server about a folder. answer: served, silent, missing (or not for this
+    machine), unclear.
+    """
 
     answer: str
     why: str = ""
 
 
 class EtcdDisk(_Part):
-    """Small synchronous writes, in milliseconds; samples: 0 where the file system cannot be measured."""
+    """Small synchronous writes, in milliseconds. samples: 0 if the file system cannot be measured."""
 
     folder: str = ""
     samples: int = 0
@@ -269,7 +271,9 @@ class EtcdDisk(_Part):
 
 
 class Clock(_Part):
-    """Seconds since the epoch. began, ended: by the machine's clock; asked, answered: by the dev box's, around them."""
+    """Seconds since the epoch. began, ended: machine's clock. asked, answered: controller host's clock,
+    before and after.
+    """
 
     began: float
     ended: float
@@ -327,7 +331,7 @@ class PreflightEvidence(_Part):
 
     @property
     def container(self) -> str:
-        """The kind of container that it is; empty for none and for unknown, which is the stricter case."""
+        """Returns its kind of container. Empty for none and for unknown, the stricter case."""
         return peek(self).identity.container if self.has("identity") else ""
 
     @property
@@ -349,9 +353,9 @@ _PARTS = {
 
 
 def parse_evidence(raw: Mapping[str, Any]) -> PreflightEvidence:
-    """The evidence in a module's result; a part that does not look as it should is left out, with the reason.
+    """Parses the evidence in a module's result. A malformed part is omitted, with the reason.
 
-    Never raises: what a machine says must not stop the judgement of the others.
+    Never raises: evidence of one machine must not stop the checks of the others.
     """
     said = raw.get("problems")
     problems = {str(key): one_line(str(value)) for key, value in said.items()} if isinstance(said, Mapping) else {}

@@ -1,4 +1,4 @@
-"""The result of a preflight as HTML, JUnit XML and Prometheus metrics; pure."""
+"""The result of a preflight as HTML, JUnit XML, and Prometheus metrics. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ COMMANDS = (Link("pai-install explain CHECK"), Link("pai-install apply"))
 
 
 def html(report: PreflightReport, *, when: str, links: Sequence[Link] = ()) -> str:
-    """One page; when: the time of the run, in words. links: files beside the page."""
+    """Returns one page. when: time of the run as text. links: files beside the page."""
     verdict = Verdict.PASS if report.ok else Verdict.FAIL
     title = f"Preflight of {report.site}, {when}"
     return findings_page(

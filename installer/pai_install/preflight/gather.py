@@ -1,4 +1,4 @@
-"""Collects evidence from all machines in parallel; changes nothing."""
+"""Collects evidence from all machines in parallel. Read-only."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PLAYBOOK = "preflight.yml"
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """evidence: machine -> what was seen. unreachable: machine -> the words of what failed. redactor: of the logins."""
+    """evidence: machine -> observations. unreachable: machine -> error message. redactor: of the credentials."""
 
     evidence: Mapping[str, PreflightEvidence]
     unreachable: Mapping[str, str]
@@ -54,10 +54,10 @@ class _Receiver:
 
 
 def gather(engine: Engine, site: Site, hosts: Iterable[str], *, now: Callable[[], float] = time.time) -> Gathered:
-    """Runs preflight.yml on the hosts; a machine that gives no evidence is in `unreachable`.
+    """Runs preflight.yml on the hosts. `unreachable` lists machines without evidence.
 
-    A machine that only refuses sudo gives the evidence that its login user may see, with `sudo_problem` set.
-    Raises PaiError when the engine cannot run the playbook at all.
+    A machine that only refuses sudo provides the evidence visible to its login user, with `sudo_problem` set. Raises
+    PaiError if the engine cannot run the playbook.
     """
     wanted = tuple(hosts)
     receiver = _Receiver(now)

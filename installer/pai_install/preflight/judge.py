@@ -1,4 +1,4 @@
-"""Judges the evidence of all machines; pure."""
+"""Checks the evidence of all machines. Pure."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def judge(
     hosts: Collection[str] | None = None,
     architecture: str = "",
 ) -> tuple[Finding, ...]:
-    """Every verdict, machine by machine in the order of the layout.
+    """Returns all findings, by machine in the order of the layout.
 
-    unreachable: machine -> the words of what failed. hosts: only these are judged, the others are only compared
-    with; None: all. architecture: the dev box's, by the kernel's name for it; empty: any will do.
+    unreachable: machine -> error message. hosts: check only these and compare them with the others. None: all.
+    architecture: of the controller host in the kernel's terms. Empty: any.
     """
     fleet = PreflightFleet(site, evidence, architecture)
     names = [machine.hostname for machine in site.present_machines if hosts is None or machine.hostname in hosts]

@@ -1,4 +1,4 @@
-"""The case of a preflight check: one machine, and the facts of other machines that its verdict needs; pure."""
+"""The input of a preflight check: one machine, and the facts of other machines for its verdict. Pure."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _MADE_BY_US = ("cni", "flannel", "docker", "br-", "veth", "cali", "kube-", "virb
 
 @dataclass(frozen=True)
 class PreflightFleet:
-    """All machines that returned evidence: what the verdict on one machine needs of the others.
+    """All machines with evidence, for comparisons in the verdict on one machine.
 
-    architecture: the dev box's, by the kernel's name for it; empty when it does not matter.
+    architecture: of the controller host in the kernel's terms. Empty: any.
     """
 
     site: Site
@@ -54,7 +54,7 @@ class PreflightFleet:
 
     @cached_property
     def own_interfaces(self) -> Mapping[str, Interface]:
-        """Machine -> its interface with the site's address; machines without one are left out."""
+        """Returns machine -> its interface with the site's address. Machines without one are omitted."""
         return {
             name: own
             for name, seen in self.evidence.items()
@@ -83,7 +83,7 @@ class PreflightFleet:
 
 
 def _grouped(pairs: Iterable[tuple[str, str]]) -> Mapping[str, list[str]]:
-    """Value -> machines that have it; an empty value is none."""
+    """Returns value -> its machines, without the empty value."""
     found: defaultdict[str, list[str]] = defaultdict(list)
     for value, name in pairs:
         if value:
@@ -93,7 +93,7 @@ def _grouped(pairs: Iterable[tuple[str, str]]) -> Mapping[str, list[str]]:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One machine to be judged. evidence: a view that records what is read, see `case_of`."""
+    """One machine to check. evidence: a view that records its reads, see `case_of`."""
 
     site: Site
     machine: Machine
@@ -107,7 +107,7 @@ class Case:
         return self.machine.hostname
 
     def limit(self, name: str) -> float:
-        """A threshold of preflight; recorded with its source."""
+        """Returns a threshold of preflight, and records its origin."""
         found = LIMITS.defaults[name]
         self.record.limit(name, found.source)
         return found.value
@@ -128,7 +128,7 @@ def machine_check(**words: Unpack[Words]) -> Callable[[MachineJudge], Check[Mach
 
 
 def own_interfaces(machine: Machine, evidence: PreflightEvidence) -> list[Interface]:
-    """The interface that has the machine's address in the site, as a list of one; empty when none has."""
+    """Returns a list with the interface of the machine's address in the site, or []."""
     return [
         interface
         for interface in evidence.interfaces

@@ -1,4 +1,4 @@
-"""Requirements per machine (ports, space, modules) and the probe parameters derived from them; pure."""
+"""Requirements per machine (ports, space, modules) and the probe parameters derived from them. Pure."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ def peers(site: Site) -> dict[str, dict[str, tuple[int, ...]]]:
 
 
 def peer_ports(site: Site, machine: Machine, other: Machine) -> tuple[int, ...]:
-    """Ports of `other` that the cluster needs from `machine`; its SSH port first, which only shows that it is up."""
+    """Returns ports of `other` that the cluster uses from `machine`. The first is its SSH port, which only shows that
+    it is up.
+    """
     if not machine.node:
         return (other.ssh.port,)
     clients = {"machines", "control planes"} if machine.control_plane else {"machines"}

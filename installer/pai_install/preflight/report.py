@@ -1,4 +1,4 @@
-"""The result of a preflight: exit code, JSON form, text form; pure."""
+"""The result of a preflight: exit code, JSON form, text form. Pure."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ SCHEMA_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class PreflightReport:
-    """findings: of all machines. forced: checks whose FAILs were made WARNs by the user. duration_s: seconds.
+    """findings: of all machines. forced: checks that the user downgraded from FAIL to WARN. duration_s: seconds.
 
-    machines: those of the site, for forms that show role, SKU and address.
+    machines: of the site, for formats with role, SKU, and address.
     """
 
     site: str
@@ -68,9 +68,9 @@ class PreflightReport:
 
 
 def text(report: PreflightReport, *, everything: bool = False) -> str:
-    """For people: one line per machine, then what is wrong, the gravest first, alike things once.
+    """Returns text for people: one line per machine, then problems, worst first, equal ones once.
 
-    everything: also what is right or was skipped.
+    everything: also passed and skipped checks.
     """
     lines = [*subject_lines(report.subjects)]
     lines += finding_lines(report.findings, GRAVITY if everything else OPEN)

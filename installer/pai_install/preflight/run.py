@@ -28,12 +28,11 @@ def run(
     more: Collection[Finding] = (),
     clock: Callable[[], float] = time.monotonic,
 ) -> PreflightReport:
-    """Probes the machines and judges them; changes nothing there.
+    """Probes and checks the machines. Read-only.
 
-    hosts: the machines to judge (empty: all present ones); the control planes are probed in any case, as the
-    others are compared with them. forced: ids of checks that must not stop anything. more: findings about other
-    things than machines, for the report.
-    Raises PaiError for an unknown machine or check, and when Ansible cannot run at all.
+    hosts: the machines to check (empty: all present ones). Control-plane nodes are always probed for comparison.
+    forced: ids of checks that must not stop the operation. more: further findings for the report. Raises PaiError for
+    an unknown machine or check, and if Ansible cannot run.
     """
     require_known(forced, CATALOGUE)
     require_present(site, hosts)
@@ -48,5 +47,5 @@ def run(
 
 
 def _masked(findings: Collection[Finding], redactor: Redactor) -> tuple[Finding, ...]:
-    """The findings with the site's passwords masked: what failed may have repeated one."""
+    """Returns the findings with the site's passwords masked, because error messages may repeat one."""
     return tuple(parse_finding(redactor.mapping(finding.as_json())) for finding in findings)

@@ -1,4 +1,4 @@
-"""The JSON Schema of what `preflight --format json` prints."""
+"""The JSON Schema of `preflight --format json`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _COUNT: _Schema = {"type": "integer", "minimum": 0}
 
 
 def schema() -> _Schema:
-    """The schema; docs/reference/preflight.schema.json is the same."""
+    """Returns the schema, equal to docs/reference/preflight.schema.json."""
     verdict: _Schema = {"enum": [verdict.value for verdict in Verdict]}
     counts = {verdict.value: _COUNT for verdict in Verdict}
     return published(

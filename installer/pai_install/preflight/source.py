@@ -55,7 +55,7 @@ def answer_problem(url: str) -> str:
 
 
 def first_bytes(releases: Releases, wanted: Sequence[PinnedComponent]) -> Mapping[str, str]:
-    """A real file or image of each server -> why its first byte does not come; empty when it does."""
+    """Returns a file or image of each server -> why its first byte does not arrive, or {}."""
     probes = releases.probes(wanted)
     with ThreadPoolExecutor(max_workers=8) as pool:
         return dict(zip(probes, pool.map(_trouble, probes.values()), strict=True))
@@ -91,7 +91,7 @@ def source_finding(
 
 
 def _require_means(wanted: Sequence[PinnedComponent], source: Source, cache: Path | None) -> None:
-    """Raises PaiError when the dev box lacks the packages or the disk to make what is not in the cache."""
+    """Raises PaiError if the controller host lacks packages or disk space to build uncached components."""
     lacking = missing(package for pick in wanted for package in source.debian_packages(pick))
     if lacking:
         raise PaiError(
@@ -103,7 +103,7 @@ def _require_means(wanted: Sequence[PinnedComponent], source: Source, cache: Pat
 
 
 def _asker(site: Site, probe: Probe, ask: Ask) -> Callable[[Sequence[PinnedComponent]], Mapping[str, str]]:
-    """Components to fetch -> what is asked for them, and why it does not answer."""
+    """Returns a function: components to fetch -> requested content and its error."""
     match site.settings.component_source:
         case "bundle":
             return lambda _wanted: {}

@@ -1,4 +1,4 @@
-"""ClusterProfile: what jobs, schedulers, and users need of a site. Pure."""
+"""ClusterProfile: the site data that jobs, schedulers, and users need. Pure."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class ProfileGroup(_Model):
 
 
 class ProfileGrant(_Model):
-    """A storage that a group may mount. claim: of the PVC. claimed: whether it exists. current: new jobs use it.
+    """A storage that a group may mount. claim: of the PVC. claimed: the PVC exists. current: new jobs use it.
 
-    shared: users share one folder; else each user has a folder.
+    shared: all users share one folder. Otherwise each user has a folder.
     """
 
     storage: str
@@ -42,9 +42,9 @@ class ProfileGrant(_Model):
 
 
 class PublishedProfile(_Model):
-    """The part of the profile that `apply` publishes beside the virtual clusters, which have an object of their own.
+    """The part of the profile that `apply` publishes, next to the object of the virtual clusters.
 
-    use_limits: by virtual cluster; "" is for all others.
+    use_limits: by virtual cluster. "": all others.
     """
 
     groups: tuple[ProfileGroup, ...] = ()

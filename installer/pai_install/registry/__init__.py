@@ -1,1 +1,1 @@
-"""Registries of a site: the cache in the cluster, upstreams, mirrors, logins, and what the cache is known by."""
+"""Registries of a site: the cache in the cluster, upstreams, mirrors, credentials, and the identity of the cache."""

@@ -52,7 +52,7 @@ def make_serving(authority: str, authority_key: str, names: Sequence[str], now: 
 
 
 def expires(certificate: str) -> datetime:
-    """When a certificate ends, in UTC. Raises ValueError for what is no certificate."""
+    """Returns the expiry of a certificate in UTC. Raises ValueError for other data."""
     from cryptography import x509  # noqa: PLC0415
 
     return x509.load_pem_x509_certificate(certificate.encode()).not_valid_after_utc

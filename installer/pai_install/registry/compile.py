@@ -44,9 +44,10 @@ def wants_cache(site: Site) -> bool:
 
 
 def served_names(site: Site) -> ServedNames:
-    """What machines call the cache and the component store; the first control plane asks its store by 127.0.0.1.
+    """Returns the names of the cache and the component store. The first control-plane node uses 127.0.0.1 for its
+    store.
 
-    And what the API server calls the admission of Volcano, where that is the scheduler.
+    Includes the name of Volcano's admission webhook if Volcano is the scheduler.
     """
     leader = site.control_planes[0].hostip
     port = cache_port(site) if wants_cache(site) else 0
@@ -131,7 +132,7 @@ def _users(site: Site) -> tuple[str, ...]:
 
 
 def _logins(site: Site, section: RegistrySection) -> Iterator[Login]:
-    """config.yaml's first; where both files have one of the same registry, it rules."""
+    """Yields the credentials of config.yaml first. They override other credentials of the same registry."""
     settings = site.settings
     first = settings.docker_registry_domain if settings.docker_registry_username else ""
     if settings.docker_registry_username and settings.docker_registry_password:

@@ -12,7 +12,9 @@ from pai_install.registry.model import Azure, Cache, Registries
 
 
 class Content(BaseModel):
-    """A folder of the first control plane, or a container in Azure; no secret. endpoint: "" for Azure's own."""
+    """A folder of the first control-plane node, or a container in Azure, without secrets. endpoint: "" for
+    Azure's own.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
     folder: str = ""
@@ -45,7 +47,7 @@ def content_of_variables(folder: str, azure: Mapping[str, str]) -> Content:
 
 
 def read_note(text: str) -> Content | None:
-    """What the first control plane has recorded that its cache uses; None where it has nothing usable."""
+    """Parses the first control-plane node's note about its cache. Returns None if the note is unusable."""
     try:
         return Content.model_validate_json(text)
     except ValidationError:
@@ -53,9 +55,10 @@ def read_note(text: str) -> Content | None:
 
 
 def with_content(found: Registries, content: Content | None) -> Registries:
-    """The registries while the cache uses `content`, whatever the site's files say; None: what they say.
+    """Returns the registries while the cache uses `content`, regardless of the site's files. None: the site's files
+    decide.
 
-    Raises PaiError where the files no longer have the key of its account.
+    Raises PaiError if the files lack the key of its account.
     """
     cache = found.cache
     if cache is None or content is None:
@@ -64,7 +67,7 @@ def with_content(found: Registries, content: Content | None) -> Registries:
 
 
 def place_of(cache: Cache, content: Content) -> dict[str, str]:
-    """The place with its key, for what copies. Raises PaiError where the site's files no longer have that."""
+    """Returns the place with its key, for the copy. Raises PaiError if the site's files lack the key."""
     azure = _azure(cache, content)
     if azure is None:
         return {"folder": content.folder}

@@ -1,8 +1,7 @@
-"""What cache and component store show to machines, and machines to the cache: authorities, certificates, logins, ports.
+"""The identities of cache, component store, and machines: authorities, certificates, credentials, ports.
 
-Everything stays in one file of the site's state folder. A rotation is a row of transitions, and between two of
-them machines are brought to what the file says: first everyone trusts or accepts the new, then it is used, then the
-old goes.
+One file in the site's state folder contains everything. A rotation is a sequence of transitions with an update of
+machines after each: first everyone trusts or accepts the new object, then it is used, then the old one is removed.
 """
 
 from __future__ import annotations
@@ -56,21 +55,20 @@ class Serving(_Value):
 
     @property
     def chain(self) -> str:
-        """The certificate and its key, as a server reads them from one file; a secret."""
+        """Returns the certificate and its key in one file for a server. It is a secret."""
         return self.certificate + self.key.get_secret_value()
 
 
 class Identity(_Value):
-    """All of it. Machines trust every authority; the cache accepts every login and answers at every port; the newest of
-    each is the last.
+    """The whole identity. Machines trust every authority. The cache accepts all credentials and serves all ports. The
+    newest of each is the last.
 
-    serving_ca: generation of the authority that signed the certificates of cache and store; it is one of the
-    authorities. used_login: generation of the login that machines use; it is one of the logins. used_port: the port of
-    the cache that they use; it is one of the ports. A file of before there were ports, or of a site that never had a
-    cache, has none and 0. salt: of digests that others may read, so that no one guesses a secret by them; it never
-    changes. content: what the cache uses while its content is copied to where the site's files want it. left: where it
-    was, from the switch until the copy is proven. webhook: of the scheduler's admission; None where that makes its own,
-    or there is none.
+    serving_ca: generation of the authority that signed the certificates of cache and store, one of the authorities.
+    used_login: generation of the credentials of machines, one of the logins. used_port: the port that machines use, one
+    of the ports. Old files and sites without a cache have no ports and 0. salt: of digests that others may read, so
+    that nobody can guess a secret from them. It never changes. content: current place during a copy to the place in the
+    site's files. left: the old place, from the switch until the verification of the copy. webhook: of the scheduler's
+    admission, None if it creates its own or has none.
     """
 
     authorities: tuple[Authority, ...] = Field(min_length=1)
@@ -89,7 +87,9 @@ class Identity(_Value):
     @model_validator(mode="before")
     @classmethod
     def _of_one_certificate(cls, value: object) -> object:
-        """A file of before the store had one: it gets the cache's, whose names are others, so `renewed` makes one."""
+        """Upgrades an old file without a store certificate: it gets the cache's with other names, so `renewed` replaces
+        it.
+        """
         if isinstance(value, dict) and "certificate" in value:
             serving = {name: value[name] for name in Serving.model_fields if name in value}
             rest = {name: entry for name, entry in value.items() if name not in serving}
@@ -112,7 +112,7 @@ class Identity(_Value):
 
     @property
     def bundle(self) -> str:
-        """The certificates of all authorities: what machines trust."""
+        """Returns the certificates of all authorities, which machines trust."""
         return "".join(authority.certificate for authority in self.authorities)
 
     @property
@@ -141,7 +141,7 @@ def open_identity(path: Path, names: ServedNames, now: datetime) -> Identity:
 
 
 def read_identity(path: Path) -> Identity | None:
-    """The identity in a file; None where the file is missing. Raises PaiError for a file that is none of ours."""
+    """Returns the identity in a file, or None if the file is missing. Raises PaiError for an invalid file."""
     try:
         return Identity.model_validate_json(path.read_bytes())
     except FileNotFoundError:
@@ -177,7 +177,9 @@ def make_identity(names: ServedNames, now: datetime) -> Identity:
 
 
 def renewed(identity: Identity, names: ServedNames, now: datetime) -> Identity:
-    """With another serving certificate where its names differ or it ends within 60 days; else the same."""
+    """Returns the identity with a new serving certificate if its names differ or it expires within 60 days, else
+    unchanged.
+    """
     authority = identity.serving_authority
     cache = _renewed(identity.cache, authority, names.cache, now)
     store = _renewed(identity.store, authority, names.store, now)
@@ -200,7 +202,7 @@ def _renewed(serving: Serving, authority: Authority, names: Sequence[str], now: 
 
 
 def with_new_authority(identity: Identity, now: datetime) -> Identity:
-    """With an authority that machines trust and nothing uses yet; the same where one is waiting already."""
+    """Returns the identity with an authority that machines trust and nothing uses, unchanged if one is pending."""
     newest = identity.authorities[-1].generation
     if newest != identity.serving_ca:
         return identity
@@ -208,7 +210,7 @@ def with_new_authority(identity: Identity, now: datetime) -> Identity:
 
 
 def serve_from(identity: Identity, generation: int, now: datetime) -> Identity:
-    """With serving certificates of that authority. Raises ValueError for one that machines do not trust."""
+    """Returns the identity with serving certificates of that authority. Raises ValueError for an untrusted one."""
     for authority in identity.authorities:
         if authority.generation == generation:
             cache = _serving(authority, identity.cache.names, now)
@@ -219,13 +221,15 @@ def serve_from(identity: Identity, generation: int, now: datetime) -> Identity:
 
 
 def without_old_authorities(identity: Identity) -> Identity:
-    """Without the authorities before the one that serves; a newer one that waits stays."""
+    """Returns the identity without authorities older than the serving one. A pending newer one stays."""
     kept = tuple(authority for authority in identity.authorities if authority.generation >= identity.serving_ca)
     return _changed(identity, authorities=kept)
 
 
 def with_new_login(identity: Identity) -> Identity:
-    """With a login that machines use from then on; the last one where it was made already and not everyone has it."""
+    """Returns the identity with new credentials for machines. It reuses the last ones if some machines do not have them
+    yet.
+    """
     newest = identity.logins[-1]
     if len(identity.logins) == 1:
         newest = _new_login(newest.generation + 1)
@@ -234,7 +238,9 @@ def with_new_login(identity: Identity) -> Identity:
 
 
 def with_old_login(identity: Identity) -> Identity:
-    """With machines at the oldest login again; the newer ones stay accepted, for those that have them by now."""
+    """Returns the identity with machines at the oldest credentials. Newer ones stay accepted for machines
+    that use them.
+    """
     return _changed(identity, used_login=identity.logins[0].generation)
 
 
@@ -244,9 +250,10 @@ def without_other_logins(identity: Identity) -> Identity:
 
 
 def at_port(identity: Identity, port: int) -> Identity:
-    """With machines at the site's port, and the cache at those before it as well; the same where it is the newest.
+    """Returns the identity with machines at the site's port, and the cache also at older ports. Unchanged if it is the
+    newest.
 
-    So one that was taken back is not used again until a rotation does it. port: 0 where the site wants no cache.
+    So a rolled back port is not used again until a rotation. port: 0 if the site has no cache.
     """
     if not port or identity.ports[-1:] == (port,):
         return identity
@@ -260,7 +267,9 @@ def with_new_port(identity: Identity) -> Identity:
 
 
 def with_old_port(identity: Identity) -> Identity:
-    """With machines at the oldest port again; the cache keeps answering at the newer ones, for those that are there."""
+    """Returns the identity with machines at the oldest port. The cache keeps serving newer ports for machines that use
+    them.
+    """
     return _changed(identity, used_port=identity.ports[0])
 
 
@@ -275,7 +284,7 @@ def with_content_kept(identity: Identity, content: Content) -> Identity:
 
 
 def with_content_left(identity: Identity) -> Identity:
-    """With the cache where the site's files want it; the old place is remembered."""
+    """Returns the identity with the cache at the place in the site's files, and records the old place."""
     return _changed(identity, content=None, left=identity.content or identity.left)
 
 

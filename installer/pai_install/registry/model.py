@@ -1,4 +1,4 @@
-"""Registries as values: where images come from, what the cache keeps, and who is logged in where."""
+"""Registries as values: sources of images, content of the cache, and credentials."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ WEBHOOK_HOST = "volcano-admission-service.pai-volcano.svc"
 
 @dataclass(frozen=True, slots=True)
 class ServedNames:
-    """What machines ask the cache and the component store by: names and addresses that certificates are made for.
+    """Names and addresses of the cache and the component store, for their certificates.
 
-    port: the one at which the site wants the cache, 0 for no cache. webhook: what the API server asks the scheduler's
-    admission by; none where the site has none of ours to make a certificate for.
+    port: desired port of the cache, 0 for no cache. webhook: names of the scheduler's admission webhook, empty if it
+    needs no certificate of ours.
     """
 
     cache: tuple[str, ...]
@@ -30,10 +30,10 @@ class ServedNames:
 
 @dataclass(frozen=True, slots=True)
 class Upstream:
-    """A registry that images are named after, e.g. "quay.io".
+    """A registry in image names, such as "quay.io".
 
-    ca, mirror_ca: PEM of whom to trust beside the system's authorities, or "". mirror: URL of the site's own
-    pull-through cache for it, or ""; where there is one, ours does not serve this upstream.
+    ca, mirror_ca: PEM of authorities in addition to the system's, or "". mirror: URL of the site's own pull-through
+    cache for it, or "". With a mirror, our cache does not serve this upstream.
     """
 
     name: str
@@ -59,13 +59,13 @@ class Azure:
 
 @dataclass(frozen=True, slots=True)
 class Cache:
-    """Our cache. host, port: what machines reach it by. ports: where it answers, that one among them.
+    """Our cache. host, port: address for machines. ports: all served ports, including `port`.
 
-    upstreams: those it serves, never empty; docker.io first.
-    folder: its content on the first control plane, where azure is None. account: what the site's files say of Azure,
-    also where the content is in the folder. users: htpasswd lines, NAME:BCRYPT-HASH.
-    keep_days: without use; in Azure: after content was fetched. size_limit: bytes in the folder, 0 for as many as leave
-    its disk some room.
+    upstreams: never empty, docker.io first.
+    folder: its content on the first control-plane node, if azure is None. account: Azure settings of the site, even if
+    the content is in the folder. users: htpasswd lines, NAME:BCRYPT-HASH.
+    keep_days: days without use, in Azure days after the pull. size_limit: bytes in the folder, 0 for a limit by free
+    disk space.
     """
 
     host: str
@@ -97,7 +97,7 @@ class Cache:
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """An account at a registry (host or host:port). groups: whose pods alone pull with it; none: all machines do."""
+    """An account at a registry (host or host:port). groups: only their pods use it. Empty: all machines use it."""
 
     registry: str
     username: str

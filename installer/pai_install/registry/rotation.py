@@ -1,7 +1,7 @@
-"""The rotation of what machines, cache and component store know each other by: stages, where a file stands. Pure.
+"""The rotation of identities of machines, cache, and component store: stages, and the current stage of a file. Pure.
 
-Every stage changes the identity and then brings machines to it. A stage that would lock out a machine that did not
-answer waits: the old stays good until each machine has the new.
+Every stage changes the identity and then updates machines. A stage that would lock out an unreachable machine waits:
+the old object stays valid until each machine has the new one.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ Change = Callable[[Identity, datetime], Identity]
 
 @dataclass(frozen=True, slots=True)
 class RotationStage:
-    """name: identifies it. title: what it does. phases: those that bring it to the machines.
+    """name: id of the stage. title: its effect. phases: update the machines.
 
-    changed: whether the identity has its change. requires_all_machines: whether each machine must have the stage before
-    it. copies: whether the cache's content is copied afterwards. verifies: whether machines test the registries then.
-    undo: the change that rolls it back where the test fails.
+    changed: the identity has its change. requires_all_machines: each machine must have completed the previous stage.
+    copies: the cache's content is copied afterwards. verifies: machines then test the registries. undo: the change that
+    rolls it back if the test fails.
     """
 
     name: str
@@ -184,7 +184,7 @@ def phases(subject: Subject) -> frozenset[str]:
 
 
 def unfinished(identity: Identity) -> tuple[Subject, ...]:
-    """What is being rotated: begun, and not finished."""
+    """Returns the subjects of started and incomplete rotations."""
     found: list[Subject] = []
     if len(identity.logins) > 1:
         found.append("credentials")
@@ -198,7 +198,7 @@ def unfinished(identity: Identity) -> tuple[Subject, ...]:
 
 
 def port_rotation_notice(identity: Identity) -> str:
-    """A line for whoever plans or applies while the cache answers at more ports than one; else empty."""
+    """Returns a notice for plan and apply while the cache serves several ports, or ""."""
     newest = identity.ports[-1] if identity.ports else 0
     others = ", ".join(str(port) for port in identity.ports if port != identity.used_port)
     if not others:
@@ -215,5 +215,5 @@ def port_rotation_notice(identity: Identity) -> str:
 
 
 def position(identity: Identity, subject: Subject) -> int:
-    """The stage that a rotation goes on with: the last one whose change was made, 0 for one that has not begun."""
+    """Returns the stage at which a rotation continues: the last completed change, 0 before the start."""
     return max((number for number, stage in enumerate(STAGES[subject]) if stage.changed(identity)), default=0)

@@ -1,4 +1,4 @@
-"""Known causes of failed steps: patterns in messages, the likely cause, the remedy; pure."""
+"""Known causes of failed steps: patterns in messages, the likely cause, the remedy. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """id: kebab-case name of the cause; cause and remedy: one sentence each."""
+    """id: kebab-case name of the cause. cause and remedy: one sentence each."""
 
     id: str
     cause: str
@@ -270,7 +270,7 @@ _SILENT = Cause(
 
 
 def cause_of(text: str, *, unreachable: bool = False) -> Cause | None:
-    """The likely cause of a failure whose message and output are `text`; None when it is not a known one.
+    """Returns the likely cause of a failure with message and output `text`, or None if it is unknown.
 
     unreachable: the connection failed, not a step on the machine.
     """

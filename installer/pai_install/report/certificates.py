@@ -15,7 +15,7 @@ _HEAD = ("MACHINE", "CERTIFICATE", "OF", "ENDS", "DAYS LEFT", "")
 
 
 def certificates_data(rows: Sequence[CertificateRow], unreachable: Sequence[str]) -> dict[str, Any]:
-    """The published form. unreachable: machines whose certificates could not be seen."""
+    """Returns the published form. unreachable: machines with unknown certificates."""
     return {
         "schema_version": CERTIFICATES_SCHEMA_VERSION,
         "certificates": [_entry(row) for row in rows],
@@ -39,7 +39,7 @@ def _entry(row: CertificateRow) -> dict[str, Any]:
 
 
 def certificates_text(rows: Sequence[CertificateRow], unreachable: Sequence[str]) -> str:
-    """A table, those that end first at its top; below it what to do about those that end soon."""
+    """Returns a table, first expiry at the top, then remedies for certificates near their expiry."""
     if not rows and not unreachable:
         return "no control plane of a cluster was seen: there are no certificates yet\n"
     ordered = sorted(rows, key=lambda row: (row.expires or 0, row.subject, row.path))

@@ -1,6 +1,6 @@
-"""The files of a difference, as modules and kubectl report them, with line counts; pure.
+"""The files of a diff from modules and kubectl, with line counts. Pure.
 
-The content of pai-install's own programs is left out: it says nothing to an administrator, and hides the rest.
+The content of pai-install's own programs is omitted, because it does not help an administrator and hides the rest.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _changed(path: str, head: list[str], lines: list[str], *, program: bool) -> 
 
 
 def _sections(lines: list[str]) -> Iterator[list[str]]:
-    """The parts of a difference of several objects; all of it where it names none."""
+    """Yields the sections of a diff of several objects, or the whole diff if it names none."""
     section: list[str] = []
     for line in lines:
         if line.startswith("diff ") and section:
@@ -87,7 +87,7 @@ def _sections(lines: list[str]) -> Iterator[list[str]]:
 
 
 def _path(diff: Mapping[str, Any]) -> str:
-    """Of the file; after_header may be a temporary one."""
+    """Returns the path of the file. after_header may be a temporary one."""
     state = diff.get("before")
     named = state.get("path") if isinstance(state, Mapping) else diff.get("before_header") or diff.get("after_header")
     return str(named or "")

@@ -65,7 +65,7 @@ class Times:
         self._spent: dict[str, float] = {}
 
     def notice(self, notice: Notice) -> None:
-        """Adds a task that ended; a new phase begins at zero."""
+        """Counts a completed task. A new phase starts at zero."""
         match notice:
             case PhaseStarted():
                 self._spent = {}
@@ -75,7 +75,7 @@ class Times:
                 return
 
     def slowest(self) -> str:
-        """The slowest machines of a large phase, as the end of a line; nothing where there are few machines."""
+        """Returns the slowest machines of a large phase for the end of a line, or ""."""
         if len(self._spent) < _MANY:
             return ""
         found = sorted(self._spent.items(), key=lambda item: -item[1])[:_NAMED]
@@ -83,7 +83,7 @@ class Times:
 
 
 class LineProgress:
-    """One line when a phase begins and ends, for each host that drops out, and for what a step waits for."""
+    """Prints one line at the start and end of a phase, for each failed host, and for the reason of a wait."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -110,7 +110,7 @@ class LineProgress:
 
 
 class LiveProgress:
-    """A line that follows the current task, and one that stays for each phase that has ended."""
+    """Shows one updating line for the current task, and one permanent line for each completed phase."""
 
     def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
         self._console = console
@@ -160,7 +160,7 @@ class LiveProgress:
         self._print(f"{mark} {escape(phase.title)}: {escape(phase_line(phase))}{escape(self._times.slowest())}")
 
     def stop(self) -> None:
-        """Takes the moving line away; harmless when there is none."""
+        """Removes the updating line, if any."""
         if self._live is not None:
             self._live.stop()
             self._live = None
@@ -181,7 +181,7 @@ class LiveProgress:
 
 
 def show_outcome(outcome: Outcome, stream: TextIO) -> None:
-    """Prints the result: a table of machines, what failed and why, what is left, and one last sentence."""
+    """Prints the result: a table of machines, failures with causes, remaining work, and one final sentence."""
     # a pipe has no width of its own; long paths must stay in one piece there
     console = Console(file=stream, highlight=False, width=None if stream.isatty() else 200)
     if outcome.phases:
@@ -218,7 +218,7 @@ def _table(outcome: Outcome) -> Table:
 
 
 def _rows(outcome: Outcome) -> tuple[dict[str, Counts], dict[str, Counts]]:
-    """The machines that get a row each, and those that are only counted: of very many, those on which all went well."""
+    """Returns machines with a row each, and machines that are only counted: successful ones, if there are very many."""
     counts = dict(outcome.counts)
     if len(counts) <= _ROWS:
         return counts, {}

@@ -9,10 +9,10 @@ from pai_install.report.model import SCHEMA_VERSION, HostResult, Outcome, PhaseR
 
 
 def report_data(outcome: Outcome) -> dict[str, Any]:
-    """The published form: {schema_version, ok, exit_code, duration_s, hosts, phases, findings}.
+    """Returns the published form: {schema_version, ok, exit_code, duration_s, hosts, phases, findings}.
 
-    hosts: NAME -> task counts over all phases. phases: what each phase did on each of its hosts, with the
-    failure where there was one; a phase that Ansible itself could not run has a failure of its own.
+    hosts: NAME -> task counts over all phases. phases: results of each phase on each of its hosts, with failures. A
+    phase that Ansible could not run has a failure of its own.
     """
     return {
         "schema_version": SCHEMA_VERSION,

@@ -1,4 +1,4 @@
-"""File differences out of check-mode results; pure."""
+"""File diffs from check-mode results. Pure."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _PASSING = re.compile(r"diff |--- |\+\+\+ |[ +-] *(uid|creationTimestamp|resourc
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """One thing that a task would change on a host; `diff` is a unified difference, empty if there is none.
+    """One planned change of a task on a host. `diff` is a unified diff, or "".
 
-    digest: of the whole difference, also of what is too long to be shown; equal digests mean the same change.
-    counts: of each file that the task would change.
+    digest: of the whole diff, including parts too long to show. Equal digests mean the same change. counts: of each
+    file that the task would change.
     """
 
     phase: str
@@ -38,7 +38,7 @@ class FileChange:
 
 
 class ChangeCollector:
-    """An Observer that keeps what a check run would change."""
+    """An Observer that collects the changes of a check run."""
 
     def __init__(self) -> None:
         self._changes: list[FileChange] = []
@@ -59,7 +59,7 @@ class ChangeCollector:
 
 
 def changes_text(changes: Iterable[FileChange]) -> str:
-    """The changes as text; hosts with the very same change share it."""
+    """Returns the changes as text. Hosts with the same change share it."""
     groups: dict[tuple[str, str, str], list[str]] = {}
     for change in changes:
         groups.setdefault((change.phase, change.task, change.diff), []).append(change.host)
@@ -71,7 +71,7 @@ def changes_text(changes: Iterable[FileChange]) -> str:
 
 
 def changes_summary(changes: Iterable[FileChange]) -> str:
-    """One line for each changed file, with its lines and machines; a task that names no file has a line of its own."""
+    """Returns one line for each changed file with its lines and machines, and one for each task without a file."""
     phases: dict[str, dict[tuple[str, str], list[str]]] = {}
     for change in changes:
         lines = _totals(change.counts) or {"": ""}
@@ -90,7 +90,7 @@ def changes_summary(changes: Iterable[FileChange]) -> str:
 
 
 def _totals(counts: Iterable[LineCount]) -> dict[str, str]:
-    """Path -> "+12 -3"; the programs of a folder count together."""
+    """Returns path -> "+12 -3". The programs of a folder are counted together."""
     totals: dict[str, tuple[int, int]] = {}
     for count in counts:
         added, removed = totals.get(count.path, (0, 0))
@@ -99,7 +99,7 @@ def _totals(counts: Iterable[LineCount]) -> dict[str, str]:
 
 
 def other_changes(saved: Sequence[Mapping[str, Any]], now: Iterable[FileChange]) -> tuple[str, ...]:
-    """What would change now and is not among the saved changes, or the other way round, as sentences."""
+    """Returns the changes that only one of the two lists has, as sentences."""
     before = _digests((one["phase"], one["host"], one["task"], one["digest"]) for one in saved)
     after = _digests((one.phase, one.host, one.task, one.digest) for one in now)
     sentences = []
@@ -142,5 +142,5 @@ def _digest(result: Mapping[str, Any]) -> str:
 
 
 def _lasting(prepared: str) -> list[str]:
-    """The lines without those that differ from look to look: names of temporary files, what the API server makes up."""
+    """Returns the lines without random content: names of temporary files, generated values of the API server."""
     return [line for line in prepared.splitlines() if not _PASSING.match(line)]

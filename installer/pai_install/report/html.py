@@ -41,7 +41,7 @@ class RunRow(NamedTuple):
 
 
 def html(outcome: Outcome, *, title: str, machines: Sequence[ReportMachine] = (), links: Sequence[Link] = LINKS) -> str:
-    """The whole page; `title` names the site and the time of the run. machines: those of the site, in its order."""
+    """Returns the whole page. `title` contains the site and the time of the run. machines: of the site, in order."""
     verdict = Verdict.PASS if outcome.ok else Verdict.FAIL
     page = Page(title, verdict, f"{headline(outcome)} (exit code {int(outcome.exit_code)})", machines, links)
     every = _rows(outcome, {machine.name: machine for machine in machines})
@@ -86,7 +86,7 @@ def _left(outcome: Outcome) -> dict[tuple[str, ...], list[str]]:
 
 
 def _changed(outcome: Outcome) -> dict[str, list[TaskRecord]]:
-    """Host -> the tasks that changed something there, in order; only hosts with any."""
+    """Returns host -> its tasks with changes, in order. Hosts without changes are omitted."""
     changes: dict[str, list[TaskRecord]] = {}
     for phase in outcome.phases:
         for host, result in phase.hosts.items():

@@ -1,4 +1,4 @@
-"""What a job's file means, or what is wrong with it: as data, as text, and the schema of the data. Pure."""
+"""The meaning or the errors of a job file, as data, as text, and as the schema of the data. Pure."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def first_line(command: str) -> str:
 
 
 def readings_text(readings: Sequence[JobReading]) -> str:
-    """Problems of each file, and what it means where it has no errors."""
+    """Returns the problems of each file, and the meaning of files without errors."""
     return "\n".join("\n".join(_lines(one)) + "\n" for one in readings)
 
 
@@ -173,7 +173,7 @@ def _port(port: JobPort) -> str:
 
 
 def _ends(job: Job) -> Iterator[str]:
-    """What ends the job, in words."""
+    """Yields the end conditions of the job as text."""
     failed = [f"{role.min_failed} of {role.name}" for role in job.roles if role.min_failed is not None]
     yield f"has failed when these instances fail: {', or '.join(failed) or 'none, it goes on'}"
     done = [f"{role.min_succeeded} of {role.name}" for role in job.roles if role.min_succeeded is not None]

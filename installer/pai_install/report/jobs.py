@@ -86,14 +86,14 @@ def _line(job: JobState) -> tuple[str, ...]:
 
 
 def _stopped(job: JobState) -> str:
-    """Who ended it, and why; empty where no one did, or no one said."""
+    """Returns who ended the job and why, or "" if nobody did or it is unknown."""
     return (
         f"stopped by {job.stopped_by}" + (f": {job.stopped_why}" if job.stopped_why else "") if job.stopped_by else ""
     )
 
 
 def job_text(job: JobState) -> str:
-    """What it is, how it stands, and where each pod is."""
+    """Returns the job's description, state, and the nodes of its pods."""
     said = job.why or _stopped(job)
     why = f": {said}" if said else ""
     retries = f", {plural(job.retries, 'retry', 'retries')}" if job.retries else ""

@@ -1,4 +1,4 @@
-"""What a report says of a site's machines: role, SKU and address; pure."""
+"""The machines of a site in a report: role, SKU, and address. Pure."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ _MARKS = re.compile(r"[\\`*_\[\]()!]")
 
 
 def markdown(outcome: Outcome, *, title: str) -> str:
-    """The whole report; `title` names the site and the time of the run."""
+    """Returns the whole report. `title` contains the site and the time of the run."""
     return "\n".join(_lines(outcome, title)) + "\n"
 
 

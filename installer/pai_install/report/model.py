@@ -1,4 +1,4 @@
-"""The result of a run as plain values: what every form of the report is made from."""
+"""The result of a run as plain values: the source of every form of the report."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class HostStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Tasks of one host: ok includes changed; tasks were executed, skipped ones were not."""
+    """Tasks of one host. ok includes changed. tasks were executed, skipped ones were not."""
 
     ok: int = 0
     changed: int = 0
@@ -49,10 +49,10 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What stopped a host, and what is known about it.
+    """The failure of a host.
 
-    message: the module's words. evidence: its output, cut to the end. cause and remedy: from the table of
-    known causes, empty when there is none.
+    message: of the module. evidence: its output, shortened to the end. cause and remedy: from the table of known
+    causes, or empty.
     """
 
     host: str
@@ -86,9 +86,9 @@ class HostResult:
 
 @dataclass(frozen=True, slots=True)
 class PhaseResult:
-    """One phase: every host that it was planned for is in `hosts`.
+    """One phase. `hosts` contains every planned host.
 
-    failure: Ansible itself could not run it. undo: the command that takes back what it changed; empty without one.
+    failure: Ansible itself could not run it. undo: the command that reverts its changes, or "".
     """
 
     name: str
@@ -111,9 +111,10 @@ class Outcome:
 
     @property
     def exit_code(self) -> ExitCode:
-        """Interrupted, else a failed step, an unreachable host, a refused one, a failed check, else ok.
+        """Returns the first applicable code: interrupted, failed step, unreachable host, refused host, failed check,
+        ok.
 
-        In check mode a failing task is no error: it may need what an earlier phase has yet to do.
+        In check mode a failed task is no error, because it may depend on changes of an earlier phase.
         """
         if self.interrupted:
             return ExitCode.INTERRUPTED
@@ -135,7 +136,7 @@ class Outcome:
 
     @property
     def error(self) -> Failure | None:
-        """What stopped the run outside any host, for example Ansible itself."""
+        """Returns the failure of the run outside any host, for example of Ansible itself."""
         return next((phase.failure for phase in self.phases if phase.failure is not None), None)
 
     @property
@@ -164,7 +165,7 @@ class Outcome:
 
     @property
     def undo(self) -> tuple[str, ...]:
-        """The commands that take back what was changed, the last change first."""
+        """Returns the commands that revert the changes, last change first."""
         return tuple(phase.undo for phase in reversed(self.phases) if phase.undo)
 
     @property

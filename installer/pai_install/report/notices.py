@@ -1,4 +1,4 @@
-"""Notices of a run while it runs; an Observer takes them."""
+"""Notices during a run, for an Observer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class RunStarted:
 
 @dataclass(frozen=True, slots=True)
 class PhaseStarted:
-    """`hosts` are those that take part now; number counts from 1 of `total`."""
+    """`hosts` are the current participants. number counts from 1 to `total`."""
 
     name: str
     title: str
@@ -39,7 +39,7 @@ class TaskStarted:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A step does not go on yet. text: which machine waits for what; told again when that changes."""
+    """A step waits. text: the waiting machine and the reason. Sent again on each change."""
 
     phase: str
     text: str
@@ -79,7 +79,7 @@ class PhaseFinished:
 
 @dataclass(frozen=True, slots=True)
 class RunFinished:
-    """The last notice of a run, also of one that was interrupted."""
+    """The last notice of a run, including interrupted ones."""
 
     outcome: Outcome
 
@@ -88,7 +88,7 @@ Notice = RunStarted | PhaseStarted | TaskStarted | Waiting | TaskFinished | Host
 
 
 class Observer(Protocol):
-    """Takes the notices in order, in the thread of the run; must not raise."""
+    """Receives the notices in order, in the thread of the run. It must not raise."""
 
     def notice(self, notice: Notice) -> None:
         """Takes one notice."""

@@ -20,10 +20,10 @@ _SHOWN_HOSTS = 10
 def plan_data(
     plan: Plan, changes: tuple[FileChange, ...] | None = None, refused: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
-    """The published form of a plan; it holds no secret. A phase is a step of the operation.
+    """Returns the published form of a plan without secrets. A phase is a step of the operation.
 
-    changes: what would change; None where no diff was made. refused: machine -> why preflight keeps it out.
-    inventory_digest: tells whether what Ansible would be given is still the same.
+    changes: planned changes, None without a diff. refused: machine -> reason of preflight. inventory_digest: changes
+    with the input of Ansible.
     """
     return {
         "schema_version": PLAN_SCHEMA_VERSION,
@@ -83,12 +83,12 @@ def _host(step: HostStep) -> dict[str, Any]:
 
 
 def plan_text(plan: Plan) -> str:
-    """What would run where, and why; hosts with the same reasons share a line."""
+    """Returns the steps, machines, and reasons. Hosts with the same reasons share a line."""
     return "\n".join(_lines(plan)) + "\n"
 
 
 def plan_summary(plan: Plan, changes: Sequence[FileChange] | None) -> str:
-    """The last lines of a plan: what it means for jobs, and its size. changes: None where no diff was made."""
+    """Returns the last lines of a plan: its consequences for jobs, and its size. changes: None without a diff."""
     if plan.empty:
         return ""
     restarts = {(host.host, effect) for step in plan.steps for host in step.hosts for effect in host.effects}

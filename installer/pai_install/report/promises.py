@@ -1,4 +1,4 @@
-"""What the self-test of the scheduler found, as a table. Pure."""
+"""The results of the scheduler's self-test as a table. Pure."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pai_install.schedulers.self_test.guarantees import PROMISES
 
 
 def promises_text(findings: Iterable[Finding]) -> str:
-    """A line for each promise; empty where none was tried."""
+    """Returns a line for each promise, or "" without tests."""
     rows = [(one.id.removeprefix("scheduler-"), str(one.verdict), _seen(one)) for one in findings if one.id in PROMISES]
     return table([("PROPERTY", "VERDICT", "SEEN"), *rows]) if rows else ""
 
 
 def _seen(one: Finding) -> str:
-    """What was seen, with its numbers: how far a broken promise is from a kept one."""
+    """Returns the observation with its numbers, which show the distance from the promise."""
     numbers = [one.value] if one.value else []
     numbers += [f"expected: {one.expected}"] if one.expected else []
     return f"{one.message} ({'; '.join(numbers)})" if numbers else one.message

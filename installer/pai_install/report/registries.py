@@ -20,9 +20,9 @@ _CLIENTS = "registries"
 
 @dataclass(frozen=True, slots=True)
 class RegistriesShown:
-    """cache: its address, or "". upstreams: registry -> where machines ask for it. rotating: unfinished rotations.
+    """cache: its address, or "". upstreams: registry -> endpoints of machines. rotating: unfinished rotations.
 
-    machines: machine -> why it differs from that; empty where it does not.
+    machines: machine -> difference from that, or "".
     """
 
     cache: str

@@ -1,4 +1,4 @@
-"""JSON Schemas of what verbs that act, `plan` and `status` print with --format json."""
+"""JSON Schemas of the --format json outputs of changing commands, `plan`, and `status`."""
 
 from __future__ import annotations
 

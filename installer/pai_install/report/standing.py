@@ -1,4 +1,4 @@
-"""The state of a site: machines, cluster, drift, the last run; as data and as text."""
+"""The state of a site: machines, cluster, drift, the last run, as data and as text."""
 
 from __future__ import annotations
 
@@ -30,14 +30,13 @@ class LastRun:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Everything that `status` tells. plan and findings are None when the machines were not observed.
+    """All data of `status`. plan and findings are None if the machines were not observed.
 
-    running: who works on the site now. interrupted: the name of a run that never ended, and
-    continued_by the command that does what it left.
-    versions: host -> program -> version. compared: whether the machines were compared with what the site says, for
-    which its components must be on the dev box. look: how looking at the machines ended.
-    unproven: machine -> why it is not known to work. proof_failed: whether the last proof of one of them was made,
-    and failed.
+    running: current user of the site. interrupted: name of an unfinished run. continued_by: the command that resumes
+    it.
+    versions: host -> program -> version. compared: the machines were compared with the site, which needs its components
+    on the controller host. look: result of the observation.
+    unproven: machine -> why it is not verified. proof_failed: the last verification of a machine failed.
     """
 
     site: Site
@@ -60,9 +59,9 @@ class Standing:
 
     @property
     def exit_code(self) -> ExitCode:
-        """That of the observation, else 7 when a check fails or the cluster is not proven, else 0.
+        """Returns the code of the observation, else 7 for a failed check or an unverified cluster, else 0.
 
-        Drift alone is no error; while there is any, what it left unproven is none either: apply does both.
+        Drift alone is no error. Unverified machines with drift are no error either, because apply repairs both.
         """
         if self.look is not ExitCode.OK:
             return self.look
@@ -73,10 +72,10 @@ class Standing:
 
     @property
     def drift(self) -> dict[str, tuple[str, ...]]:
-        """Host -> "PHASE: reason" for all that apply would change there; empty when nothing, or not observed.
+        """Returns host -> "PHASE: reason" for all changes that apply would make, or {} without changes or observation.
 
-        In the middle of an upgrade the component store holds what comes, and that is no drift: apply would bring also
-        what the machines that are left still have.
+        During an upgrade the component store contains the new versions. This is no drift: apply would also restore the
+        old versions for the pending machines.
         """
         found: dict[str, list[str]] = {}
         for step in self.plan.steps if self.plan else ():
@@ -87,7 +86,7 @@ class Standing:
 
 
 def last_run_of(name: str, report: Mapping[str, Any]) -> LastRun:
-    """Reads what `status` tells of a run from its report's JSON."""
+    """Parses the last run for `status` from its report's JSON."""
     left: dict[str, list[str]] = {}
     for phase in report.get("phases", ()):
         for host, result in phase["hosts"].items():
@@ -136,9 +135,9 @@ def status_text(standing: Standing) -> str:
 
 
 def state_of(machine: Machine, standing: Standing) -> str:
-    """The state of a machine in a few words: absent, not observed, not reached, or the result of its checks.
+    """Returns the state of a machine in a few words: absent, not observed, not reached, or the result of its checks.
 
-    Problems replace the summary; the expiry of certificates is always shown.
+    Problems replace the summary. The expiry of certificates is always shown.
     """
     if machine.absent:
         return "absent"
@@ -171,7 +170,7 @@ def _lines(standing: Standing) -> Iterator[str]:
 
 
 def _compared(standing: Standing) -> Iterator[str]:
-    """What comparing the machines with the site came to, unless they differ; nothing without an observation."""
+    """Yields the result of the comparison of machines and site, unless they differ or were not observed."""
     if standing.plan is None:
         return
     if not standing.compared:

@@ -1,4 +1,4 @@
-"""One storage: its definition, its grants as they stand in the cluster, and what uses it. Pure."""
+"""One storage: its definition, the state of its grants in the cluster, and its users. Pure."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ _SECRET_OPTION = re.compile(r"(?i)^([a-z_-]*(?:pass|secret|token|key)[a-z_-]*=).
 
 @dataclass(frozen=True, slots=True)
 class GrantShown:
-    """A PV and a PVC. group: "" where no group of the site is granted it. current: whether new jobs use it.
+    """A PV and a PVC. group: "" without a grant in the site. current: new jobs use it.
 
-    bound: None where that is not known.
+    bound: None if unknown.
 
-    why: what keeps them apart, or differs from the site; "" where nothing does.
+    why: obstacle of the binding or difference from the site, or "".
     """
 
     group: str
@@ -64,10 +64,10 @@ class Consumer:
 
 @dataclass(frozen=True, slots=True)
 class StorageShown:
-    """definition: key -> value as in the site, without secrets. secrets: keys whose values are not shown.
+    """definition: key -> value as in the site, without secrets. secrets: keys of hidden values.
 
-    nodes: node -> how many pods use it there. next: what is left to do of a rotation, "" for nothing. not_asked: why
-    nothing is known of the cluster, "" where it is.
+    nodes: node -> number of its pods with this storage. next: next action of a rotation, or "". not_asked: why the
+    cluster's state is unknown, or "".
     """
 
     name: str
@@ -168,7 +168,9 @@ def _reasons(claim: VolumeClaim, volume: Volume) -> Iterator[str]:
 
 
 def _other(grants: tuple[Grant, ...], name: str, seen: Mounts) -> Iterator[GrantShown]:
-    """Pairs of the storage in the cluster that no grant of the site is; not those that stand in for a trial or copy."""
+    """Yields pairs of the storage in the cluster without a grant in the site, except temporary ones of a
+    trial or copy.
+    """
     ours = {(grant.namespace, grant.claim) for grant in grants}
     for claim in seen.claims:
         if PROBE in claim.labels or claim.labels.get(STORAGE_LABEL) != name:
@@ -183,7 +185,7 @@ def _other(grants: tuple[Grant, ...], name: str, seen: Mounts) -> Iterator[Grant
 
 
 def consumers_of(claims: Collection[tuple[str, str]], seen: Mounts, *, finished: bool = False) -> tuple[Consumer, ...]:
-    """The pods that use one of the claims (namespace, name): those that have not ended, or those that have."""
+    """Returns the running or the finished pods that use one of the claims (namespace, name)."""
     return tuple(
         Consumer(pod.namespace, pod.name, claim, pod.node, pod.phase)
         for pod in seen.pods

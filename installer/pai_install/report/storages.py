@@ -35,7 +35,7 @@ def _row(site: Site, storage: StorageEntry) -> dict[str, Any]:
 
 
 def _claim(site: Site, name: str) -> str:
-    """What new jobs name."""
+    """Returns the claim for new jobs."""
     rotation = site.rotations.get(name)
     if rotation is None:
         return name

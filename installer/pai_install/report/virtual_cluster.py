@@ -29,7 +29,7 @@ def virtual_cluster_data(scheduling: Scheduling, name: str) -> dict[str, Any]:
 
 
 def virtual_cluster_text(scheduling: Scheduling, name: str) -> str:
-    """What it has, who may use it, and what there is of its SKUs. Raises KeyError."""
+    """Returns its quota, its users, and the supply of its SKUs. Raises KeyError."""
     data = virtual_cluster_data(scheduling, name)
     pinned = ", ".join(f"{one['machine']} ({one['sku']})" for one in data["pinned"]) or "none"
     lines = [

@@ -28,9 +28,10 @@ def virtual_clusters_data(
     not_kept: Sequence[str] = (),
     unmet: Sequence[Unmet] | None = None,
 ) -> dict[str, Any]:
-    """The published form. remarks: what HiveD's block says beside. not_kept: what the scheduler does not keep.
+    """Returns the published form. remarks: extra settings of HiveD's block. not_kept: rules that the scheduler does not
+    keep.
 
-    unmet: guarantees that cannot be met now; None where the cluster was not asked.
+    unmet: guarantees that cannot be met now, None if the cluster was not queried.
     """
     return {
         "schema_version": VIRTUAL_CLUSTERS_SCHEMA_VERSION,
@@ -45,7 +46,7 @@ def virtual_clusters_data(
 
 
 def supply_row(scheduling: Scheduling, supply: Supply) -> dict[str, Any]:
-    """What the present machines of an SKU have, and what of it is promised."""
+    """Returns the capacity of an SKU's present machines, and its guaranteed share."""
     free = scheduling.free(supply.sku)
     guaranteed = sum(share.units for one in scheduling.clusters if (share := one.share(supply.sku)))
     return {
@@ -94,7 +95,7 @@ def virtual_clusters_text(
     not_kept: Sequence[str] = (),
     unmet: Sequence[Unmet] | None = None,
 ) -> str:
-    """A table of the virtual clusters and one of what there is; then what of it is not so."""
+    """Returns a table of the virtual clusters and one of the supply, then exceptions from them."""
     data = virtual_clusters_data(scheduling, remarks)
     if scheduling is None:
         return NONE
@@ -118,7 +119,7 @@ def _cells(row: dict[str, Any]) -> Iterator[tuple[str, ...]]:
 
 
 def quota_cells(quota: dict[str, Any]) -> tuple[str, str, str, str]:
-    """SKU, guarantee, what is lent and what may be borrowed, in words."""
+    """Returns SKU, guarantee, lending limit, and borrowing limit as text."""
     amount = _amount(quota["guaranteed"], quota["resource"])
     machines = quota["machines"]
     if machines:
@@ -134,7 +135,7 @@ def _amount(units: int, resource: str) -> str:
 
 
 def supply_text(rows: Sequence[dict[str, Any]]) -> str:
-    """A table of what the machines have."""
+    """Returns a table of the machines' capacity."""
     return table([_SUPPLY_HEAD, *map(_supply_cells, rows)])
 
 
@@ -145,7 +146,7 @@ def _supply_cells(row: dict[str, Any]) -> tuple[str, ...]:
 
 
 def remarks_text(remarks: Sequence[str]) -> str:
-    """What has no counterpart here."""
+    """Returns the settings without a counterpart here."""
     return _listed("of HiveD's block, otherwise here:", remarks)
 
 

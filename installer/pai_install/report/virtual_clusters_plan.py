@@ -1,4 +1,4 @@
-"""What a change of virtual clusters would do: as data, as text, and the schema of the data. Pure."""
+"""The effects of a change of virtual clusters, as data, as text, and as the schema of the data. Pure."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _COUNT: dict[str, Any] = {"type": "integer", "minimum": 0}
 
 @dataclass(frozen=True, slots=True)
 class ClustersChange:
-    """before, after: the scheduler, "" for none. orphans: jobs that have not ended and lose their queue: those of
-    virtual clusters that go, or that leave the namespace.
+    """before, after: the scheduler, or "". orphans: unfinished jobs that lose their queue, because their virtual
+    cluster is removed or leaves the namespace.
 
-    unknown: virtual clusters that change, of which it is not known what their jobs use.
+    unknown: changed virtual clusters with unknown usage of their jobs.
     """
 
     before: str
@@ -33,7 +33,9 @@ class ClustersChange:
 
 
 def clusters_change(before: Scheduling | None, after: Scheduling | None, usage: Usage | None) -> ClustersChange:
-    """before: what the cluster was given last; None for nothing. usage: of that, None where there is nothing."""
+    """Returns the change. before: last applied to the cluster, None for nothing. usage: of `before`, None
+    without it.
+    """
     told = changes(_or_none(before), _or_none(after))
     names = "" if before is None else before.backend, "" if after is None else after.backend
     if usage is None:
@@ -47,7 +49,7 @@ def clusters_change(before: Scheduling | None, after: Scheduling | None, usage: 
 
 
 def _submitters(scheduling: Scheduling | None) -> frozenset[tuple[str, str]]:
-    """Virtual clusters and namespaces whose jobs they take."""
+    """Returns pairs of virtual cluster and namespace with permission to submit."""
     clusters = scheduling.clusters if scheduling is not None else ()
     return frozenset((cluster.name, namespace) for cluster in clusters for namespace in cluster.namespaces)
 
@@ -79,7 +81,7 @@ def plan_data(change: ClustersChange) -> dict[str, Any]:
 
 
 def plan_text(change: ClustersChange) -> str:
-    """A line for each change, then whose jobs it touches."""
+    """Returns a line for each change, then the owners of affected jobs."""
     lines = (
         [] if change.before == change.after else [f"scheduler: {change.before or 'none'} -> {change.after or 'none'}"]
     )
@@ -103,7 +105,7 @@ def _orphans_text(change: ClustersChange) -> list[str]:
 
 
 def jobs_at_risk(change: ClustersChange) -> tuple[str, ...]:
-    """Jobs that would be of no virtual cluster any longer, and what such ones use where they are not known by name."""
+    """Returns jobs that would lose their virtual cluster, or the usage of jobs with unknown names."""
     used = [
         str(it) for it in change.affected if it.removed and it.cluster not in {job.cluster for job in change.orphans}
     ]

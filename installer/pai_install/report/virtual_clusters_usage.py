@@ -1,4 +1,4 @@
-"""What jobs use of the virtual clusters now: as data, as text, and the schema of the data. Pure."""
+"""The current usage of the virtual clusters by jobs, as data, as text, and as the schema of the data. Pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _COUNT: dict[str, Any] = {"type": "integer", "minimum": 0}
 
 
 def usage_data(scheduling: Scheduling, usage: Usage, name: str = "") -> dict[str, Any]:
-    """The published form. name: of the one virtual cluster that is asked for; empty for all."""
+    """Returns the published form. name: of a single virtual cluster. Empty: all."""
     clusters = [one for one in scheduling.clusters if name in ("", one.name)]
     rows = [_cluster(scheduling, usage, one) for one in clusters]
     skus = [quota["sku"] for row in rows for quota in row["quota"]] if name else list(scheduling.supply)
@@ -82,7 +82,7 @@ def _quotas(scheduling: Scheduling, usage: Usage, cluster: VirtualCluster, *, kn
 
 
 def usage_text(scheduling: Scheduling, usage: Usage, name: str = "") -> str:
-    """A table of the virtual clusters, one of what there is, and which guarantees cannot be met now."""
+    """Returns a table of the virtual clusters, one of the supply, and the guarantees that cannot be met now."""
     data = usage_data(scheduling, usage, name)
     rows = [cells for row in data["virtual_clusters"] for cells in _cells(row)]
     supply = [tuple(map(_word, (one["sku"], *_amounts(one)))) for one in data["supply"]]
@@ -100,7 +100,7 @@ def _amounts(row: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def _cells(row: dict[str, Any]) -> Iterator[tuple[str, ...]]:
-    """A line for each SKU that it has, the first with its name and what waits: that has no SKU yet."""
+    """Yields a line for each SKU. The first line has its name and its pending jobs, which have no SKU yet."""
     name, waits = row["name"], _waits(row["waiting"])
     for quota in row["quota"]:
         numbers = (quota[key] for key in ("guaranteed", "used", "lent", "borrowed"))

@@ -1,4 +1,4 @@
-"""Sentences that several forms of the report share; pure."""
+"""Sentences that several forms of the report share. Pure."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def _mark(problem: Problem, margin: str) -> Iterator[str]:
 
 
 def _masked(document: Document) -> Iterator[str]:
-    """Yields the lines without secrets: values of secret keys, also those that go on below, become stars."""
+    """Yields the lines with secrets masked: values of secret keys become stars, including their continuation lines."""
     known = sorted(set(_secrets(document.root)), key=len, reverse=True)
     hide_below: int | None = None
     for line in document.lines:
@@ -89,7 +89,7 @@ def _holds_secret(key: object, value: object) -> bool:
 
 @cache
 def _typed_secrets() -> frozenset[str]:
-    """The keys of services-configuration.yaml whose values are secrets by their type."""
+    """Returns the keys of services-configuration.yaml with a secret type."""
     return frozenset(
         info.alias or name
         for model in models_below(Services)
@@ -109,7 +109,7 @@ def _known_secrets() -> tuple[str, ...]:
 
 
 def _misspelt_secret(key: str) -> bool:
-    """Whether of all known keys one that holds a secret is the most like this one."""
+    """Returns whether the most similar known key is a secret."""
     if key in _known() or not is_near(key, _known_secrets()):
         return False
     return _names_secret(nearest(key, _known()))

@@ -17,9 +17,9 @@ _TRAIL = re.compile(r"[ \t]*,")
 
 
 def with_item(text: str, path: YamlPath, item: Item) -> str:
-    """The text with an item at the end of the list at `path`; what is missing on the way is made.
+    """Returns the text with an item appended to the list at `path`. Missing parents are created.
 
-    Raises EditError where that cannot be done, or would change anything else.
+    Raises EditError if this is impossible or would change other values.
     """
     if not text.strip():
         return "".join(f"{line}\n" for line in nested_lines(_keys(path), item, 0))
@@ -158,7 +158,7 @@ def _removed(text: str, chain: list[Span], path: YamlPath, number: int) -> str:
 
 
 def _removable(text: str, chain: list[Span], path: YamlPath) -> Span | None:
-    """The outermost key that would hold nothing, where it and what is below it has lines of its own, uncommented."""
+    """Returns the outermost key that would become empty, if it and its content have separate, uncommented lines."""
     for depth in range(len(path) - 1, -1, -1):
         holder, part = chain[depth], path[depth]
         if isinstance(part, int) or holder.flow:
@@ -221,7 +221,7 @@ def _list_at(data: Any, path: YamlPath) -> list[Any]:  # noqa: ANN401 - plain co
 
 
 def _pruned(data: Any, path: YamlPath) -> Any:  # noqa: ANN401 - plain containers
-    """Without what holds nothing on the way to `path`."""
+    """Returns the data without parents of `path` that are empty."""
     if not path or not isinstance(data, dict | list):
         return data or None
     part, rest = path[0], path[1:]

@@ -1,4 +1,4 @@
-"""Lines of a text, put in and taken out; the kind of line ends, and a last line without one, stay."""
+"""Inserts and deletes lines of a text. Line ends, and a last line without one, stay."""
 
 from __future__ import annotations
 

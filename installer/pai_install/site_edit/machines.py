@@ -1,4 +1,4 @@
-"""Machines in the text of layout.yaml: added, taken out, marked as absent; comments stay. Pure."""
+"""Edits machines in the text of layout.yaml: add, remove, mark as absent. Comments stay. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def with_machine(text: str, entry: Mapping[str, Value]) -> str:
 
 
 def without_machines(text: str, names: Collection[str]) -> str:
-    """Without these machines; those that are not there already are no matter. Raises EditError."""
+    """Returns the text without these machines. Missing ones are ignored. Raises EditError."""
     made = text.removeprefix(_MARK)
     for name in names:
         number = _number(made, name)

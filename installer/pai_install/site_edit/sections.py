@@ -25,7 +25,9 @@ def with_sections(text: str, sections: str) -> str:
 
 
 def without_sections(text: str, names: Collection[str]) -> str:
-    """The text without these sections; comments above them stay. Raises EditError where that would change others."""
+    """Returns the text without these sections. Comments above them stay. Raises EditError if this would
+    change others.
+    """
     bare = text.removeprefix(_MARK)
     made = bare
     for name in names:
@@ -41,9 +43,10 @@ def without_sections(text: str, names: Collection[str]) -> str:
 
 
 def with_block(text: str, section: str, key: str, block: str) -> str:
-    """The text with a block of text (`key: |`) in a section, in place of the one that it has.
+    """Returns the text with a block scalar (`key:
+    `) in a section, which replaces the existing one.
 
-    Raises EditError where that cannot be done, or would change other sections.
+    Raises EditError if this is impossible or would change other sections.
     """
     bare = text.removeprefix(_MARK)
     root = read_spans(bare) if bare.strip() else None
@@ -87,7 +90,7 @@ def _keys(sections: str) -> list[str]:
 
 
 def _proven(before: str, made: str, names: Collection[str]) -> str:
-    """The text that was made, if all other sections are what they were."""
+    """Returns the new text if all other sections are unchanged."""
     if _others(made, names) != _others(before, names):
         raise EditError("is written in a way that no command edits without changing something else", 1)
     return made

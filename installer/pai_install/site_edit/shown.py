@@ -18,9 +18,9 @@ from pai_install.site_edit.spans import read_spans
 
 
 def difference(name: str, before: str, after: str, services: Collection[Services]) -> str:
-    """A unified difference of a services-configuration.yaml; "" where there is none.
+    """Returns a unified diff of a services-configuration.yaml, or "".
 
-    services: what the two texts say, whose secrets are masked.
+    services: the parsed texts, for masking of their secrets.
     """
     secrets = {secret for one in services for secret in _secrets(one.model_dump())}
     secrets |= _named_secrets(before) | _named_secrets(after)
@@ -42,14 +42,14 @@ def _secrets(value: object) -> Iterator[str]:
 
 
 def _named_secrets(text: str) -> frozenset[str]:
-    """Values whose key says that they are secret, also in sections that are kept as they are."""
+    """Returns values of keys with a secret's name, including sections that are kept unparsed."""
     document = Document("")
     parse_document(text, document)
     return secret_values(_underscored(plain_data(document.content)))
 
 
 def _underscored(value: object) -> object:
-    """With the keys as the names of variables: that is what tells a secret."""
+    """Returns the value with keys in the form of variables, which the search for secrets needs."""
     if isinstance(value, dict):
         return {str(key).replace("-", "_"): _underscored(one) for key, one in value.items()}
     return [_underscored(one) for one in value] if isinstance(value, list) else value

@@ -23,7 +23,7 @@ _BETWEEN = re.compile(r"(?:[\s\ufeff]|(?<!\S)#[^\r\n]*)*")
 
 
 class EditError(Exception):
-    """The text cannot be edited without guessing. line: where, from 1; the message goes on after the place."""
+    """The text cannot be edited safely. line: from 1. The place precedes the message."""
 
     def __init__(self, message: str, line: int) -> None:
         super().__init__(message)
@@ -33,10 +33,10 @@ class EditError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A value, from `start` to `end`, where its own text ends: comments and blank lines after it are not in it.
+    """A value from `start` to `end` of its own text, without later comments and blank lines.
 
-    value: of a scalar. items and dashes: of a list; a dash is where an item's '-' is, -1 in brackets.
-    keys, values and colons: of a mapping; -1 for a key in braces without one. inside: whether brackets are around it.
+    value: of a scalar. items and dashes: of a list. A dash is the position of an item's '-', -1 in brackets. keys,
+    values, and colons: of a mapping, -1 for a key in braces without colon. inside: enclosed in brackets.
     """
 
     kind: Literal["scalar", "list", "mapping", "alias"]
@@ -68,7 +68,7 @@ class Span:
 
 
 def read_spans(text: str) -> Span | None:
-    """The content of a YAML text that was read without problems; None where it has none. Raises EditError."""
+    """Returns the content of a valid YAML text, or None if it is empty. Raises EditError."""
     events = YAML(typ="safe", pure=True).parse(text)
     nodes = (event for event in events if isinstance(event, NodeEvent | MappingEndEvent | SequenceEndEvent))
     first = next(nodes, None)
@@ -141,7 +141,7 @@ class _Reader:
 
     @staticmethod
     def _place(value: Span, after: int | None) -> Span:
-        """What is not written is where it would be written: the parser has it at whatever comes next."""
+        """Returns the place of an unwritten value, because the parser places it at the next token."""
         return value if after is None or not value.absent else Span("scalar", after, after)
 
     def _mark_after(self, index: int, mark: str, *, needed: bool = True) -> int:

@@ -1,4 +1,4 @@
-"""A commented site to start from; the settings come from the model, so none is ever missing."""
+"""A commented starter site. The settings come from the model, so none is missing."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def added(text: str, entry: Item) -> str:
 
 
 def removed(text: str, storage: str) -> str:
-    """Without the storage; its grants stay. Raises EditError."""
+    """Returns the text without the storage. Its grants stay. Raises EditError."""
     made = _bare(text)
     for number in reversed(_places(text, _STORAGES, storage)):
         made = without_item(made, _STORAGES, number)

@@ -15,9 +15,9 @@ from pai_install.site_edit.write import FLAGS, Value, flow
 
 
 def with_value(text: str, path: YamlPath, key: str, value: Value) -> str:
-    """The text with the key set in the mapping at `path`; written on one line.
+    """Returns the text with the key set in the mapping at `path`, on one line.
 
-    Raises EditError where that cannot be done, or would change anything else.
+    Raises EditError if this is impossible or would change other values.
     """
     node = _at(text, path)
     made = _set(text, node, key, value)
@@ -45,7 +45,7 @@ def _set(text: str, node: Span, key: str, value: Value) -> str:
 
 
 def _after(text: str, colon: int, old: Span) -> str:
-    """What goes with the old value, where a comment could be."""
+    """Returns the text after the old value, where a comment could be."""
     return text[colon + 1 : old.start if old.kind == "scalar" else old.end]
 
 

@@ -1,4 +1,4 @@
-"""Who may submit to virtual clusters, and what keeps them, in the text of services-configuration.yaml. Pure."""
+"""Edits submitters and limits of virtual clusters in the text of services-configuration.yaml. Pure."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def nested_lines(keys: Sequence[str], item: Item, column: int) -> list[str]:
 
 
 def nested_flow(keys: Sequence[str], item: Item) -> str:
-    """The same on one line; without keys the list alone."""
+    """Returns the same on one line, or the list alone without keys."""
     inner = f"[{flow(item)}]"
     for number, key in enumerate(reversed(keys)):
         inner = f"{key}: {inner}" if number == len(keys) - 1 else f"{{{key}: {inner}}}"

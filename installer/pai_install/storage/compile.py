@@ -13,9 +13,9 @@ from pai_install.storage.model import Grant
 
 
 def grants_of(site: Site) -> tuple[Grant, ...]:
-    """What each group may mount, in the order of the file; every generation that stands, the newest last.
+    """Returns each group's grants in the order of the file, with every existing generation, newest last.
 
-    A name that no storage of the site has is that of a claim that an admin of OpenPAI made by hand: no grant of ours.
+    A name without a storage in the site is a claim that an admin of OpenPAI created manually. It is no grant of ours.
     """
     known = {storage.name: storage for storage in site.services.storages or ()}
     return tuple(
@@ -28,7 +28,7 @@ def grants_of(site: Site) -> tuple[Grant, ...]:
 
 
 def current_grants(site: Site) -> tuple[Grant, ...]:
-    """Of each storage and group the one that new jobs use."""
+    """Returns the grant for new jobs, of each storage and group."""
     return tuple(grant for grant in grants_of(site) if grant.current)
 
 

@@ -147,10 +147,10 @@ _PROGRESS = re.compile(r"\s*([\d,]+)\s+\d+%.*?(?:xfr#(\d+))?[^#]*$")
 
 @dataclass(frozen=True, slots=True)
 class CopyRoute:
-    """From one place to another, which stand for themselves in one namespace, whatever grants there are.
+    """A copy between two places, which have temporary PVs and PVCs in one namespace.
 
-    last: no pod uses the old place any longer. beside: pods use the new one already, so what is newer there stays.
-    filled: the new place had something in it before.
+    last: no pod uses the old place any longer. beside: pods already use the new place, so newer files there stay.
+    filled: the new place was not empty before.
     """
 
     old: Grant
@@ -161,7 +161,9 @@ class CopyRoute:
 
     @property
     def aside(self) -> str:
-        """The folder, below .pai-install-copy of the new place, for what the copy replaces; "" where that is ours."""
+        """Returns the folder for replaced files, below .pai-install-copy of the new place, or "" if it has only our
+        files.
+        """
         return f"replaced-g{self.new.generation}" if self.last or self.filled else ""
 
     @property
@@ -186,7 +188,7 @@ def copy_route(old: Grant, new: StorageEntry, generation: int) -> CopyRoute:
 
 
 def copy_conflict(old: StorageEntry, new: StorageEntry) -> tuple[str, str] | None:
-    """Why nothing can be copied from one place to another, and what to do; None where it can."""
+    """Returns why a copy between two places is impossible, and the remedy, or None."""
     here, there = place(old), place(new)
     if here == there:
         return f"the place stays {here}: there is nothing to copy", "the same command without --copy"
@@ -209,7 +211,7 @@ def each_machine(storage: StorageEntry) -> bool:
 
 
 def labels_of(route: CopyRoute, mode: Mode | None = None) -> dict[str, str]:
-    """Of what stands for the places, and of the pods of a mode: those of the last copy are no other's."""
+    """Returns labels of the temporary objects and of the pods of a mode. The last copy has its own labels."""
     pods = {MODE: f"{mode}-last" if route.last else str(mode)} if mode is not None else {}
     return {PROBE: COPY, RUN: route.run_label, **pods}
 
@@ -267,9 +269,9 @@ def copy_pod(route: CopyRoute, mode: Mode, node: str, run: str, image: str) -> d
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What there is to copy. files, size: None where they could not be counted in time; free: None where not known.
+    """The work of a copy. files, size: None if counting timed out. free: None if unknown.
 
-    held: what the old place takes on its disks, where that was asked. empty: the new place has nothing in it.
+    held: disk usage of the old place, if measured. empty: the new place is empty.
     """
 
     same: bool
@@ -282,7 +284,7 @@ class Measured:
 
     @classmethod
     def read(cls, report: Mapping[str, str]) -> Measured:
-        """From what a pod of the mode `measure` said; sizes in bytes."""
+        """Parses the report of a pod in the mode `measure`. Sizes are in bytes."""
         free, held = number(report, "free_kib"), number(report, "held_kib")
         return cls(
             same="same" in report,
@@ -303,13 +305,13 @@ class Measured:
 
 
 def number(report: Mapping[str, str], key: str) -> int | None:
-    """A number that was said; None for none."""
+    """Returns a number of the report, or None."""
     word = report.get(key, "").replace(",", "").strip()
     return int(word) if word.isdecimal() else None
 
 
 def progress(line: str) -> tuple[int, int | None] | None:
-    """Bytes and files so far, from a line of rsync's; None for another line."""
+    """Returns copied bytes and files from a progress line of rsync, or None for other lines."""
     found = _PROGRESS.match(line)
     if found is None:
         return None
@@ -318,9 +320,9 @@ def progress(line: str) -> tuple[int, int | None] | None:
 
 @dataclass(frozen=True, slots=True)
 class CopyPodStatus:
-    """A pod of ours. phase: the API's. started: both places are mounted. why: what keeps it from starting, or ended it.
+    """A pod of a copy. phase: of the API. started: both places are mounted. why: why it does not start or has ended.
 
-    report: its report so far, from the log while it runs.
+    report: its current report, from the log while it runs.
     """
 
     phase: str
@@ -342,6 +344,6 @@ def copy_pod_status(pod: Mapping[str, Any], log: str = "") -> CopyPodStatus:
 
 
 def said(text: str) -> dict[str, str]:
-    """KEY=VALUE lines; the last value of each key."""
+    """Parses KEY=VALUE lines. The last value of a key wins."""
     pairs = (line.partition("=") for line in text.splitlines() if "=" in line)
     return {key.strip(): value.strip() for key, _, value in pairs}

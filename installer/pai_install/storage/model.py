@@ -1,4 +1,4 @@
-"""Storages as values: what is granted to whom, and under which names."""
+"""Storages as values: grants with their groups and names."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pai_install.site.services.storages import StorageEntry
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """A storage in a group's namespace: one PV and one PVC, bound to each other before Kubernetes looks.
+    """A storage in a group's namespace: one PV and one PVC, bound to each other in advance.
 
-    generation: counts up with each rotation; the objects of two generations stand beside each other. claim_name: of
-    the PVC, where it is not the storage's. adopted: the PV that an admin made by hand. current: whether new jobs use
-    it. claimed: whether it has its PVC. prefix: of the names of what stands for another grant while that is tried.
+    generation: increases with each rotation. Objects of two generations coexist. claim_name: of the PVC, if it is not
+    the storage's. adopted: PV created manually by an admin. current: new jobs use it. claimed: its PVC exists. prefix:
+    of the names of temporary objects for a trial of another grant.
     """
 
     storage: StorageEntry

@@ -1,7 +1,7 @@
-"""Grants -> Kubernetes objects. Pure.
+"""Converts grants to Kubernetes objects. Pure.
 
-PV and PVC name each other, and neither has a storage class: so no other claim takes the volume, no other volume is
-taken for the claim, and a default class has no say. `Retain`: what is taken from a group is the access, never the data.
+PV and PVC name each other, and neither has a storage class. So no other claim binds the volume, no other volume binds
+the claim, and a default class has no effect. `Retain`: the revocation of a grant removes the access, never the data.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ def volumes(grants: Iterable[Grant]) -> Iterator[Object]:
 
 
 def closings(claims: Mapping[str, tuple[str, ...]]) -> Iterator[Object]:
-    """What keeps new pods from claims (claim -> namespaces), but for those of our tests. Kubernetes itself keeps it."""
+    """Yields admission policies that deny new pods with these claims (claim -> namespaces), except our tests.
+    Kubernetes enforces them.
+    """
     for name, namespaces in claims.items():
         yield _policy(name)
         yield _binding(name, namespaces)
@@ -73,9 +75,9 @@ def _binding(claim: str, namespaces: tuple[str, ...]) -> Object:
 
 
 def secrets(grants: Iterable[Grant]) -> Iterator[Object]:
-    """The Secret of each grant whose mount needs one, as the add-on's template takes it: metadata, and what is in it.
+    """Yields the Secret of each grant with a secret mount, in the form of the add-on's template: metadata and data.
 
-    It is never edited: a rotation makes another, as machines read it once, at the mount.
+    It is immutable: a rotation creates a new one, because machines read it only once, at the mount.
     """
     yield from filter(None, map(_secret, grants))
 
@@ -95,7 +97,7 @@ def _plain_secrets(grant: Grant) -> Iterator[Object]:
 
 
 def volume(grant: Grant) -> Object:
-    """The PV. Of one that was made by hand no more is ours than its labels, and that its data stays."""
+    """Returns the PV. For an adopted PV, it only has our labels and the reclaim policy."""
     storage = grant.storage
     if grant.adopted:
         kept: Object = {"persistentVolumeReclaimPolicy": "Retain"}
@@ -223,7 +225,7 @@ def _secret(grant: Grant) -> Object | None:
 
 
 def _words(storage: StorageEntry) -> tuple[Mapping[str, str | None], Mapping[str, SecretStr | None]]:
-    """What the driver reads: what anyone may see, and what not."""
+    """Returns the driver's attributes: public ones and secrets."""
     if storage.type == "smb":
         return {"username": storage.username, "domain": storage.domain}, {"password": storage.password}
     if storage.type in ("azureFile", "azureBlob"):

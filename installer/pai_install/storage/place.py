@@ -1,4 +1,4 @@
-"""Where a storage is, in the words of those who mount it by hand. Pure."""
+"""The place of a storage in the form of a manual mount. Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from pai_install.site.services.storages import StorageEntry
 
 
 def place(storage: StorageEntry) -> str:
-    """nfs: server:/path; smb: //server/share; Azure: account/share or account/container; local: machine:/path.
+    """Returns server:/path for nfs, //server/share for smb, account/share or account/container for Azure, machine:/path
+    for local.
 
     A hostPath is the same path on every machine.
     """

@@ -68,7 +68,7 @@ def stage_of(rotation: StorageRotationState) -> str:
 
 
 def pending_action(name: str, rotation: StorageRotationState) -> str:
-    """What completes a rotation, as a sentence without a full stop. Empty where it is complete."""
+    """Returns the next action of a rotation as a sentence without a full stop, or "" if it is complete."""
     command = f"pai-install storage rotate {name} --finish"
     match stage_of(rotation):
         case "none":
@@ -128,19 +128,21 @@ def unrotated(name: str) -> StorageRotationState:
 
 
 def without_copies(rotation: StorageRotationState) -> StorageRotationState:
-    """Nothing more is copied: what pods wrote since the first copy stays at the old place alone."""
+    """Ends the copies: files that pods wrote since the first copy stay at the old place."""
     older = (old.model_copy(update={"copying": ""}) if old.due else old for old in rotation.older)
     return changed(rotation, older=tuple(older))
 
 
 def without_generations(rotation: StorageRotationState, generations: Collection[int]) -> StorageRotationState:
-    """Without those older ones; one that is not copied to the end stays."""
+    """Returns the rotation without these older generations. An incompletely copied one stays."""
     older = (old for old in rotation.older if old.generation not in generations or old.due)
     return changed(rotation, older=tuple(older))
 
 
 def rolling_back(rotation: StorageRotationState) -> StorageRotationState:
-    """The newest goes; the generation before is what new jobs use. The site's file has to say so, too."""
+    """Returns the rotation without the newest generation. New jobs use the one before, which the site's file must also
+    name.
+    """
     return changed(rotation, undoing=True, changes=None, claimed=not rotation.same_name)
 
 

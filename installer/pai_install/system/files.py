@@ -12,7 +12,7 @@ from typing import TextIO
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Gives an OSError of what is done inside this path: a full disk is told without any."""
+    """Adds this path to an OSError inside the block, because errors of a full disk have none."""
     try:
         yield
     except OSError as error:
@@ -21,7 +21,7 @@ def naming(path: Path) -> Iterator[None]:
 
 
 def write_atomic(path: Path, content: str | bytes, *, mode: int = 0o644) -> None:
-    """Replaces `path` with `content` in one step; missing parent folders are made."""
+    """Replaces `path` with `content` atomically. Missing parent folders are created."""
     path.parent.mkdir(parents=True, exist_ok=True)
     data = content.encode() if isinstance(content, str) else content
     with naming(path):

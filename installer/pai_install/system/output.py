@@ -1,4 +1,6 @@
-"""Output whose reader goes away: a closed pipe (`... | head`) or terminal."""
+"""Output to a closed reader: a pipe (`...
+head`) or terminal.
+"""
 
 from __future__ import annotations
 
@@ -27,9 +29,9 @@ class _Losing(io.FileIO):
 
 @contextmanager
 def output_may_be_lost() -> Iterator[None]:
-    """Inside the block, output whose reader is gone is dropped without an error.
+    """Inside the block, output to a closed reader is discarded without an error.
 
-    For work that must finish with or without a reader. Streams that are not files stay as they are.
+    For work that must finish with or without a reader. Streams that are not files stay unchanged.
     """
     before = sys.stdout, sys.stderr
     made = [_enduring(stream) for stream in before]

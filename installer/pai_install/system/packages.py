@@ -18,9 +18,9 @@ _PAUSE_S = 2.0
 
 
 def install(packages: Iterable[str]) -> None:
-    """Installs packages; waits 5 minutes for whoever else is installing.
+    """Installs packages, and waits up to 5 minutes for other package managers.
 
-    Raises PaiError with apt's words when that fails, or without root.
+    Raises PaiError with apt's message on a failure, or without root permissions.
     """
     names = list(packages)
     if os.geteuid() != 0:
@@ -42,7 +42,7 @@ def install(packages: Iterable[str]) -> None:
 
 
 def _update() -> None:
-    """Refreshes the lists; a source that cannot be read counts only when a package is not found without it."""
+    """Updates the package lists. A failed source is an error only if a package is not found without it."""
     deadline = time.monotonic() + _WAIT_S
     while _is_locked(_apt("update", check=False)) and time.monotonic() < deadline:
         time.sleep(_PAUSE_S)

@@ -1,6 +1,6 @@
-"""What others say, made harmless to hold and to show: machines, and whatever they run. Pure.
+"""Sanitises data of others for storage and display: machines and their programs. Pure.
 
-Every word that comes from a machine passes here once, where it enters, so no code after that has to think of it.
+Every text from a machine passes here once, where it enters, so later code needs no sanitising.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ def one_line(text: str) -> str:
 
 
 def plain(value: Any, *, depth: int = 0) -> Any:  # noqa: ANN401 - whatever JSON can hold
-    """Plain data with harmless texts, keys included; numbers that others cannot hold and deep nests become texts."""
+    """Returns plain data with safe texts and keys. Numbers beyond the range of other programs and deep nests become
+    texts.
+    """
     match value:
         case str():
             return plain_text(value)

@@ -34,7 +34,7 @@ class Completed:
 
 
 class OverdueError(PaiError):
-    """A program ran past its time and was ended. stdout: what it had said until then."""
+    """A program exceeded its timeout and was killed. stdout: its output until then."""
 
     def __init__(self, argv: Sequence[str], timeout_s: float, stdout: object) -> None:
         super().__init__(
@@ -61,11 +61,11 @@ def run(
     env: Mapping[str, str] | None = None,
     timeout_s: float | None = None,
 ) -> Completed:
-    """Runs a program to its end; `env` replaces the environment when given.
+    """Runs a program to its end. `env` replaces the environment, if given.
 
     Never put a secret into argv: other users can read it.
 
-    Raises PaiError when the program is missing or runs past `timeout_s`, and, with `check`, when it fails.
+    Raises PaiError if the program is missing or exceeds `timeout_s`, and, with `check`, if it fails.
     """
     words = tuple(str(word) for word in argv)
     try:
@@ -95,9 +95,9 @@ def run(
 
 
 def spawn(argv: Sequence[str | Path], *, env: Mapping[str, str], log: Path) -> int:
-    """Starts a program that outlives this process, in a session of its own; returns its process id.
+    """Starts a program that outlives this process, in a separate session, and returns its process id.
 
-    Its output is appended to `log`. Raises PaiError when the program is missing.
+    Its output is appended to `log`. Raises PaiError if the program is missing.
     """
     words = tuple(str(word) for word in argv)
     with log.open("ab") as output:
@@ -124,10 +124,10 @@ def stream(
     cwd: Path | None = None,
     env: Mapping[str, str] | None = None,
 ) -> None:
-    """Runs a program to its end and hands over each line of its output (both streams) as it comes.
+    """Runs a program to its end and passes on each line of its output (both streams) immediately.
 
-    The program ends with this process: it is terminated when `on_line` raises.
-    Raises PaiError when the program is missing or fails; the last lines are in the details.
+    The program ends with this process: it is terminated if `on_line` raises. Raises PaiError if the program is missing
+    or fails, with the last lines in the details.
     """
     words = tuple(str(word) for word in argv)
     last: deque[str] = deque(maxlen=40)
@@ -174,10 +174,10 @@ class FailedError(PaiError):
 
 
 def lines(argv: Sequence[str | Path], *, stdin: str = "", env: Mapping[str, str] | None = None) -> Generator[str]:
-    """Runs a program and yields the lines of its standard output as they come; closing the generator ends it.
+    """Runs a program and yields the lines of its standard output immediately. Closing the generator ends it.
 
-    The program's input stays open behind `stdin` until the generator is closed.
-    Raises PaiError when the program is missing, FailedError with its standard error when it fails.
+    The program's input stays open after `stdin` until the generator is closed. Raises PaiError if the program is
+    missing, and FailedError with its standard error if it fails.
     """
     words = tuple(str(word) for word in argv)
     with tempfile.TemporaryFile() as errors:
@@ -212,10 +212,10 @@ def lines(argv: Sequence[str | Path], *, stdin: str = "", env: Mapping[str, str]
 
 
 def attached(argv: Sequence[str | Path], *, env: Mapping[str, str], prefix: str = "") -> int:
-    """Runs a program on this process's own terminal or pipes and returns its exit status, as a shell would.
+    """Runs a program on this process's own terminal or pipes, and returns its exit status as a shell would.
 
-    prefix: what its input begins with, before our own; its input is a pipe then. A Ctrl-C is for the program.
-    Raises PaiError when the program is missing.
+    prefix: text before our own input, which makes its input a pipe. A Ctrl-C goes to the program. Raises PaiError if
+    the program is missing.
     """
     words = tuple(str(word) for word in argv)
     try:

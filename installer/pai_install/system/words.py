@@ -1,4 +1,4 @@
-"""Lists and numbers in sentences; pure. Every room may import this."""
+"""Lists and numbers in sentences. Pure. Every package may import this."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ def shortened(items: Collection[object], most: int = 5, *, separator: str = ", "
 
 
 def plural(count: int, word: str, words: str = "") -> str:
-    """A number with its noun: "1 machine", "2 machines"; words: the plural where it is not made with s."""
+    """Returns a number with its noun: "1 machine", "2 machines". words: an irregular plural."""
     return f"{count} {word if count == 1 else words or f'{word}s'}"
 
 
 def spoken_time(seconds: float) -> str:
-    """A time since the epoch as people write it, in UTC; the number itself where it lies outside of all calendars."""
+    """Returns a time since the epoch in readable form, in UTC, or the number itself if no calendar has it."""
     try:
         return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S} UTC"
     except (ValueError, OverflowError, OSError):

@@ -1,9 +1,9 @@
 #!/usr/bin/python3 -I
-"""Snapshots of etcd: taken by etcdctl, verified by the hash that they end with.
+"""Snapshots of etcd: created by etcdctl, verified by the hash at their end.
 
-etcd-snapshot.py take FILE          a new file; prints the sha256 of its content
-etcd-snapshot.py keep FOLDER MOST   one more in a folder, whose oldest beyond MOST go
-etcd-snapshot.py copy KEPT FILE     a new file from one of a folder; prints the sha256 of its content
+etcd-snapshot.py take FILE          writes a new file and prints the sha256 of its content
+etcd-snapshot.py keep FOLDER MOST   adds one to a folder and deletes the oldest beyond MOST
+etcd-snapshot.py copy KEPT FILE     copies one of a folder to a new file and prints the sha256 of its content
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _SECTOR = 512
 
 
 class SnapshotError(Exception):
-    """There is no snapshot, or not a whole one; the text says why."""
+    """There is no complete snapshot. The text says why."""
 
 
 def take(path: str) -> str:
-    """Takes a snapshot into a new file (0600) and gives its sha256. Raises SnapshotError; then there is none."""
+    """Writes a snapshot to a new file (0600) and returns its sha256. Raises SnapshotError and leaves no file."""
     partial = f"{path}.partial"
     try:
         # an etcd that is not there is asked for a snapshot again and again, until all the time is over
@@ -57,7 +57,9 @@ def ask(*words: str) -> None:
 
 
 def verified(path: str) -> str:
-    """The sha256 of the content of a snapshot, which is what it ends with. Raises SnapshotError where it is another."""
+    """Returns the sha256 of a snapshot's content, which the snapshot ends with. Raises SnapshotError on a
+    difference.
+    """
     size = os.path.getsize(path)
     if size <= _HASH or size % _SECTOR != _HASH:
         raise SnapshotError(f"{path} is no snapshot of etcd, or a part of one")
@@ -88,7 +90,7 @@ def keep(folder: str, most: int) -> Tuple[str, List[str]]:
 
 
 def copy(kept: str, path: str) -> str:
-    """Copies a snapshot into a new file (0600) and gives its sha256. Raises SnapshotError; then there is none."""
+    """Copies a snapshot to a new file (0600) and returns its sha256. Raises SnapshotError and leaves no file."""
     if not os.path.isfile(kept):
         folder = os.path.dirname(kept)
         there = sorted(map(os.path.basename, glob.glob(os.path.join(glob.escape(folder), "etcd-*.db"))))

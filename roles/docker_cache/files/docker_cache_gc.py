@@ -1,9 +1,9 @@
 #!/usr/bin/python3
-"""Drop from the folder of the Docker cache what no machine asks for. Managed by pai-install: changes are overwritten.
+"""Deletes unused content from the folder of the Docker cache. Managed by pai-install: changes are overwritten.
 
-The least recently used goes first. What is dropped is fetched from its upstream again when a machine asks for it.
-Last use is the time at which a file was last read, which file systems note once a day (relatime) or not at all
-(noatime: then what was fetched first goes first). Python 3.9, nothing but its own library.
+The least recently used content goes first. The cache pulls deleted content again on the next request. The last use is
+the access time of a file, which file systems update once a day (relatime) or never (noatime: then the oldest content
+goes first). Python 3.9 with its standard library.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ class Blob(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """What may stay. limit: bytes of all content, 0 for any. free: bytes that its file system keeps free.
+    """Limits of the content. limit: bytes of all content, 0 for any. free: free bytes of the file system.
 
-    keep_s: seconds without use after which content goes in any case.
+    keep_s: content unused for these seconds is always deleted.
     """
 
     limit: int
@@ -52,13 +52,13 @@ class Rule(NamedTuple):
 
 
 def excess(blobs: Sequence[Blob], rule: Rule, free: int) -> int:
-    """Bytes that have to go for the limit and for the file system, which has `free` bytes; 0 or less: none."""
+    """Returns the bytes to delete for the limit and for the file system, which has `free` bytes. 0 or less: none."""
     over = sum(blob.size for blob in blobs) - rule.limit if rule.limit else 0
     return max(over, rule.free - free)
 
 
 def unwanted(blobs: Sequence[Blob], rule: Rule, free: int, now: float) -> list[Blob]:
-    """What to drop: the least recently used first, and no more than the rule asks for."""
+    """Returns the content to delete: the least recently used first, and no more than the rule requires."""
     left = excess(blobs, rule, free)
     chosen = []
     for blob in sorted(blobs, key=lambda blob: (blob.used, blob.path)):
@@ -85,7 +85,7 @@ def used(info: os.stat_result) -> float:
 
 
 def drop(blob: Blob) -> bool:
-    """Takes it away; whether it was there, unused since it was seen. Who reads it now reads it to its end."""
+    """Deletes a blob. Returns whether it existed and was unused since the scan. Current readers can finish."""
     path = os.path.join(blob.path, "data")
     try:
         if used(os.lstat(path)) != blob.used:
@@ -114,7 +114,7 @@ def left_behind(folder: str, kept: Sequence[Blob], now: float) -> Iterator[str]:
 
 
 def changed(folder: str) -> float:
-    """When the folder or a file in it was last written; now, where that cannot be read."""
+    """Returns the last modification of the folder or a file in it, or the current time if unreadable."""
     try:
         return max(os.lstat(path).st_mtime for path in (folder, *(entry.path for entry in os.scandir(folder))))
     except OSError:
@@ -122,7 +122,7 @@ def changed(folder: str) -> float:
 
 
 def collect(folder: str, rule: Rule, *, check: bool) -> dict[str, Any]:
-    """Drops what is unwanted, or with `check` only counts it; what was done, times in seconds since 1970, bytes."""
+    """Deletes unused content, or with `check` only counts it. Returns a report: times in seconds since 1970, bytes."""
     began = time.time()
     blobs, disk = list(blobs_in(folder)), shutil.disk_usage(folder)
     chosen = unwanted(blobs, rule, disk.free, began)
@@ -153,7 +153,7 @@ def collect(folder: str, rule: Rule, *, check: bool) -> dict[str, Any]:
 
 
 def told(report: dict[str, Any]) -> str:
-    """One line for the journal, with its priority; empty where nothing was to do."""
+    """Returns one line with its priority for the journal, or "" without changes."""
     dropped, short = report["dropped"], report["short"]
     words = f"{report['after'] / 1e9:.1f} GB kept, {report['free'] / 1e9:.1f} GB free"
     if short:
@@ -164,7 +164,7 @@ def told(report: dict[str, Any]) -> str:
 
 
 def remember(report: dict[str, Any]) -> None:
-    """Keeps the last report, and the last of one that dropped something."""
+    """Stores the last report, and the last report with a deletion."""
     try:
         with open(STATE, encoding="utf-8") as handle:
             dropped = json.load(handle).get("dropped")
@@ -195,7 +195,7 @@ def rule_of(given: dict[str, Any], folder: str) -> Rule:
 
 
 def arguments(words: Sequence[str]) -> argparse.Namespace:
-    """What it was called with."""
+    """Returns the parsed command line."""
     parser = argparse.ArgumentParser(description="Drop from the Docker cache what no machine asks for.")
     parser.add_argument("--limit", type=int, metavar="BYTES", help="as if this were the limit of its size")
     parser.add_argument("--check", action="store_true", help="only say what would be dropped")
@@ -204,7 +204,7 @@ def arguments(words: Sequence[str]) -> argparse.Namespace:
 
 
 def main() -> None:
-    """Runs it once; a second one waits."""
+    """Runs once. A second instance waits."""
     given = arguments(sys.argv[1:])
     with open(CONFIGURATION, encoding="utf-8") as handle:
         configuration = json.load(handle)

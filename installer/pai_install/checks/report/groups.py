@@ -1,4 +1,4 @@
-"""Findings that say the same, together: what every report shows once; pure."""
+"""Groups of equal findings, which every report shows once. Pure."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class FindingGroup(NamedTuple):
 
     @property
     def action(self) -> Action:
-        """What to do about a FAIL, in one word."""
+        """Returns the action for a FAIL, as one word."""
         return self.findings[0].action
 
     @property
@@ -41,15 +41,15 @@ class FindingGroup(NamedTuple):
 
     @property
     def source(self) -> str:
-        """Whose rule it is."""
+        """Returns the origin of the rule."""
         return self.findings[0].source
 
 
 def groups(findings: Iterable[Finding], verdicts: Iterable[Verdict]) -> Iterator[FindingGroup]:
-    """The findings with one of the verdicts, in the order of the verdicts and of appearance.
+    """Yields the findings with these verdicts, by verdict and then by appearance.
 
-    FAIL, WARN and the like are told once per check; UNKNOWN once per reason and places, over all checks that a
-    missing driver, for example, leaves unanswered.
+    FAIL, WARN, and similar verdicts have one group per check. UNKNOWN has one group per reason and subjects over all
+    checks, because a missing driver, for example, leaves many checks unanswered.
     """
     kept = list(findings)
     for verdict in verdicts:

@@ -23,7 +23,7 @@ SIGNS = {Verdict.FAIL: "✖", Verdict.UNKNOWN: "?", Verdict.WARN: "!", Verdict.P
 
 
 class ReportMachine(NamedTuple):
-    """What a report says of a machine beside its findings."""
+    """Facts of a machine in a report, in addition to its findings."""
 
     name: str
     roles: tuple[str, ...] = ()
@@ -32,7 +32,7 @@ class ReportMachine(NamedTuple):
 
 
 class Link(NamedTuple):
-    """A file beside the page, or a command that tells more. target: relative; empty for a command."""
+    """A file beside the page, or a command with more details. target: relative, empty for a command."""
 
     text: str
     target: str = ""
@@ -40,7 +40,7 @@ class Link(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What stands at the head of every report. verdict: of all; headline: one sentence."""
+    """The head of a report. verdict: worst of all. headline: one sentence."""
 
     title: str
     verdict: Verdict
@@ -69,12 +69,12 @@ class Passed(NamedTuple):
 
 
 def findings_page(page: Page, findings: Sequence[Finding]) -> str:
-    """A report of checks: what is wrong with its remedy, then the machines, then what passes, folded away."""
+    """Returns a report of checks: problems with remedies, then machines, then passed checks, collapsed."""
     return render("findings.html", page=page, **parts(page, findings))
 
 
 def parts(page: Page, findings: Sequence[Finding]) -> dict[str, Any]:
-    """What the templates show of findings: counts, groups, rows of machines, passes."""
+    """Returns the template variables of findings: counts, groups, rows of machines, passes."""
     every = rows(page.machines, findings)
     return {
         "counts": counts(findings),
@@ -86,7 +86,7 @@ def parts(page: Page, findings: Sequence[Finding]) -> dict[str, Any]:
 
 
 def rows(machines: Iterable[ReportMachine], findings: Sequence[Finding]) -> list[Row]:
-    """Every machine and every other subject, the gravest first; a machine without findings is SKIP."""
+    """Returns a row for every machine and every other subject, worst first. A machine without findings is SKIP."""
     found = by_subject(findings)
     known = {machine.name: machine for machine in machines}
     known |= {name: ReportMachine(name) for name in found if name not in known}

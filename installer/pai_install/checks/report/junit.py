@@ -1,4 +1,4 @@
-"""Findings as JUnit XML: one suite per subject, one case per check and device; pure."""
+"""Findings as JUnit XML: one suite per subject, one case per check and device. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NOT_MADE = (Verdict.SKIP, Verdict.UNKNOWN)
 
 
 def junit(findings: Iterable[Finding], *, name: str) -> str:
-    """FAIL is a failure; SKIP and UNKNOWN are skipped with their reason; WARN passes with a text."""
+    """Returns JUnit XML. FAIL is a failure, SKIP and UNKNOWN are skipped with a reason, WARN passes with a text."""
     root = ET.Element("testsuites", name=name)
     for subject, told in by_subject(findings).items():
         suite = _suite(root, subject, told)

@@ -1,4 +1,4 @@
-"""Findings as Prometheus metrics, in the node exporter's text file format; pure."""
+"""Findings as Prometheus metrics in the node exporter's text file format. Pure."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class Target:
 
 
 def metrics(prefix: str, targets: Sequence[Target]) -> str:
-    """Per machine its verdict and counts; per finding that needs attention a series of value 1.
+    """Returns verdict and counts per machine, and a series of value 1 per finding that needs attention.
 
-    prefix: what all names begin with, "pai_health" for example.
+    prefix: of all names, for example "pai_health".
     """
     seen = [(item, item.collected_at) for item in targets if item.collected_at is not None]
     numbers = (

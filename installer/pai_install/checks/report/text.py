@@ -1,4 +1,4 @@
-"""Findings as plain text for a terminal: the gravest first, alike ones once; pure."""
+"""Findings as plain text for a terminal: worst first, equal ones once. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SHOWN = 5
 
 
 def finding_lines(findings: Iterable[Finding], verdicts: Iterable[Verdict] = OPEN) -> Iterator[str]:
-    """Every finding with one of the verdicts, in their order; each group begins with an empty line."""
+    """Yields the findings with these verdicts, in their order. Each group begins with an empty line."""
     for group in groups(findings, verdicts):
         yield ""
         lines = _unanswered(group) if group.verdict is Verdict.UNKNOWN else _told(group)

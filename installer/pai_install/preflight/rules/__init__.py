@@ -1,4 +1,4 @@
-"""The checks of machines, by subject; pure. A new check is a new function in one of these files."""
+"""The checks of machines, by subject. Pure. A new check is a new function in one of these files."""
 
 from __future__ import annotations
 

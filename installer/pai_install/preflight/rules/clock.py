@@ -1,7 +1,7 @@
-"""The machines' clocks agree: certificates and etcd depend on it.
+"""Checks that the machines' clocks agree, because certificates and etcd depend on it.
 
-How far a clock is off is known only as an interval: the machine read it some time between our question and its
-answer. A verdict is as harsh as what the whole interval proves, never harsher.
+The offset of a clock is known only as an interval: the machine read its clock between our request and its response. A
+verdict never exceeds the proof by the whole interval.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Offset:
 
 
 def offset_to_box(clock: Clock | None) -> Offset | None:
-    """How far the machine's clock is ahead of the dev box's; None when its answer was not timed."""
+    """Returns how far the machine's clock is ahead of the controller host's, or None without times of the response."""
     if clock is None or clock.asked is None or clock.answered is None:
         return None
     # it read `began` after we asked, and `ended` before we had the answer

@@ -77,7 +77,9 @@ def _membership(case: Case) -> Result:
 
 
 def _authority(case: Case) -> str:
-    """The digest of this cluster's certificate; empty when the first control plane has none or returned no evidence."""
+    """Returns the digest of this cluster's certificate, or "" without one or without evidence of the first
+    control-plane node.
+    """
     leader = case.fleet.evidence.get(case.fleet.leader)
     return leader.kubernetes.authority if leader is not None and leader.has("kubernetes") else ""
 
@@ -265,9 +267,9 @@ def _is_slice(parent: str) -> bool:
     "docker run --gpus may lose them, others keep them",
 )
 def gpu_containers(case: Case) -> Result | None:
-    """An installation has systemd reload its units, which may take devices from containers; pods keep theirs.
+    """An installation makes systemd reload its units, which may take devices from containers. Pods keep theirs.
 
-    On a node that is finished a reload is the exception, and the plan names it.
+    On an installed node a reload is rare, and the plan lists it.
     """
     if case.evidence.member:
         return passed(message="a node of this cluster: a plan says where systemd would reload its units")

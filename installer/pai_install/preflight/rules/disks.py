@@ -24,7 +24,7 @@ _NO_DOCKER_ROOT = ("overlay", "nfs", "nfs4", "cifs", "tmpfs", "fuse", "9p")
 
 @dataclass(frozen=True, slots=True)
 class _Disk:
-    """The paths that share a file system. least: bytes that must be free; enough: that should be."""
+    """The paths that share a file system. least: minimum of free bytes. enough: recommended free bytes."""
 
     mount: FileSystem
     paths: tuple[str, ...]
@@ -47,7 +47,7 @@ class _Disk:
     remedy="free space there, or name folders on a larger disk: containerd_data_root, docker_data_root",
 )
 def space(case: Case) -> Result | None:
-    """Free space for an installation and for images, more than what makes the kubelet evict pods."""
+    """Checks free space for an installation and for images, above the kubelet's eviction thresholds."""
     disks = _disks(case)
     full = [text for disk in disks if (text := _too_full(case, disk))]
     if full:
@@ -80,7 +80,7 @@ def _too_full(case: Case, disk: _Disk) -> str:
     remedy="remove many small files there (`du --inodes -x / | sort -n | tail`), or use a file system with more",
 )
 def inodes(case: Case) -> Result | None:
-    """Free inodes, more than what makes the kubelet evict pods."""
+    """Checks free inodes, above the kubelet's eviction thresholds."""
     few = []
     for disk in _disks(case):
         total, free = disk.mount.inodes, disk.mount.inodes_free
@@ -175,7 +175,7 @@ def _signals(case: Case, paths: Iterable[str], what: str) -> list[str]:
 
 
 def _limit(case: Case, signal: str, total: int) -> int:
-    """The threshold of the kubelet in bytes or inodes; 0 for a signal that evicts nothing."""
+    """Returns the kubelet's threshold in bytes or inodes, or 0 for a signal without eviction."""
     given = case.site.settings.kubelet_config.get("evictionHard")
     text = str((given if isinstance(given, dict) else _EVICTION).get(signal, "0"))
     try:

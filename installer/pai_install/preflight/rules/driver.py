@@ -1,4 +1,4 @@
-"""What the installation of an NVIDIA driver needs and meets; asked only where the site wants one installed."""
+"""Conditions of an NVIDIA driver installation, checked only if the site installs a driver."""
 
 from __future__ import annotations
 

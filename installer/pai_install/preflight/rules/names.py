@@ -93,7 +93,7 @@ def package_sources(case: Case) -> Result | None:
     remedy="correct http_proxy and https_proxy in config.yaml, or the route to the proxy",
 )
 def proxy(case: Case) -> Result | None:
-    """The proxies of the site answer; the site names the proxy that a machine uses."""
+    """Checks that the site's proxies respond, and that the site has the proxy that a machine uses."""
     settings = case.site.settings
     wanted = [url for url in (settings.http_proxy, settings.https_proxy) if url]
     unreachable = {server: why for server, why in case.evidence.servers.items() if why}

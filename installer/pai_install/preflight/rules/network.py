@@ -199,7 +199,7 @@ def packet_size(case: Case) -> Result | None:
     remedy="allow the cluster's ports from the site's machines, and everything from and to the pods",
 )
 def firewall(case: Case) -> Result | None:
-    """No firewall on the machine, or one that lets the cluster through."""
+    """Checks that the machine has no firewall, or that its firewall accepts the cluster."""
     seen = case.evidence.firewall
     active = [name for name, on in (("ufw", seen.ufw), ("firewalld", seen.firewalld)) if on]
     active += [f"a chain that drops by default: {name}" for name in seen.chains or () if not active]

@@ -33,7 +33,7 @@ def ports(case: Case) -> Result | None:
 
 
 def _taken(case: Case, need: Port) -> str:
-    """What holds a port of ours, empty when nothing does or the right one does."""
+    """Returns the process on a port of ours, or "" if the port is free or used by the right process."""
     holders = [
         listener
         for listener in case.evidence.listeners

@@ -1,4 +1,4 @@
-"""Storage: what this machine will serve, and the servers whose folders it will mount."""
+"""Storage: the machine's future exports, and the servers of its mounts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SAYS = {"silent": "does not answer", "missing": "does not serve it to this mach
     "services-configuration.yaml)",
 )
 def folder(case: Case) -> Result | None:
-    """What is served lies on a file system that can be."""
+    """Checks that the exported folder is on a suitable file system."""
     if not case.machine.storage:
         return None
     path = case.site.services.file_server.localpath
