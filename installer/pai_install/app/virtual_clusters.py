@@ -14,13 +14,14 @@ from pai_install.kube.model import Ref
 from pai_install.profile.model import ClusterProfile
 from pai_install.report.virtual_clusters_plan import ClustersChange, clusters_change
 from pai_install.schedulers.compile import remarks as scheduler_limits
+from pai_install.schedulers.hived.placement import guaranteed_cells
 from pai_install.schedulers.last_applied import KEPT, KEPT_IN, kept_of
 from pai_install.schedulers.registry import backend_of
 from pai_install.schedulers.simulation import Simulation, simulate
 from pai_install.schedulers.usage import NODES, Usage, kinds_of, usage_of
 from pai_install.scheduling.job_request import JobRequest, JobRequestError, read_job_request
 from pai_install.scheduling.model import Priority, Scheduling
-from pai_install.scheduling.read import remarks_of, scheduling_of
+from pai_install.scheduling.read import scheduling_of
 from pai_install.scheduling.usage.health import Unmet, unmet
 from pai_install.system.parameters import Parameter
 
@@ -29,7 +30,7 @@ from pai_install.system.parameters import Parameter
 class VirtualClusters:
     """The virtual clusters of a site; scheduling is None without any.
 
-    remarks: parts of HiveD's block without a counterpart. limits: what the scheduler does not enforce.
+    remarks: the cells of HiveD's block. limits: what the scheduler does not enforce.
     unmet: guarantees that the nodes cannot meet now; None where the cluster was not asked.
     """
 
@@ -43,8 +44,9 @@ def list_virtual_clusters(app: App) -> VirtualClusters:
     """The virtual clusters of the site. Asks the cluster for its nodes, if the site has one that answers."""
     scheduling = scheduling_of(app.site)
     if scheduling is None:
-        return VirtualClusters(None, remarks_of(app.site), (), None)
-    return VirtualClusters(scheduling, remarks_of(app.site), scheduler_limits(scheduling), _unmet(app, scheduling))
+        return VirtualClusters(None, (), (), None)
+    cells = tuple(guaranteed_cells(scheduling))
+    return VirtualClusters(scheduling, cells, scheduler_limits(scheduling), _unmet(app, scheduling))
 
 
 def _unmet(app: App, scheduling: Scheduling) -> tuple[Unmet, ...] | None:

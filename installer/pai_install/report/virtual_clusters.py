@@ -28,8 +28,8 @@ def virtual_clusters_data(
     not_kept: Sequence[str] = (),
     unmet: Sequence[Unmet] | None = None,
 ) -> dict[str, Any]:
-    """Returns the published form. remarks: extra settings of HiveD's block. not_kept: rules that the scheduler does not
-    keep.
+    """Returns the published form. remarks: the cells that HiveD's block guarantees. not_kept: rules that the scheduler
+    does not keep.
 
     unmet: guarantees that cannot be met now, None if the cluster was not queried.
     """
@@ -146,8 +146,8 @@ def _supply_cells(row: dict[str, Any]) -> tuple[str, ...]:
 
 
 def remarks_text(remarks: Sequence[str]) -> str:
-    """Returns the settings without a counterpart here."""
-    return _listed("of HiveD's block, otherwise here:", remarks)
+    """Returns the cells of HiveD's block as text."""
+    return _listed("cells of HiveD's block:", remarks)
 
 
 def _listed(head: str, sentences: Sequence[str]) -> str:
@@ -165,7 +165,7 @@ def schema() -> dict[str, Any]:
         topology={"type": "array", "items": level, "description": "above the machine, the widest first"},
         supply={"type": "array", "items": supply_schema()},
         virtual_clusters={"type": "array", "items": cluster_schema()},
-        remarks={"type": "array", "items": _TEXT, "description": "what HiveD's block says that is otherwise here"},
+        remarks={"type": "array", "items": _TEXT, "description": "the cells that HiveD's block guarantees"},
         not_kept={"type": "array", "items": _TEXT, "description": "what the scheduler does not keep, in words"},
         unmet={"anyOf": [unmet_schema(), {"type": "null"}], "description": "null: the cluster was not asked"},
     )

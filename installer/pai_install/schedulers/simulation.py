@@ -14,6 +14,7 @@ from typing import Literal
 from pai_install.jobs.capacity import Ask, Capacity
 from pai_install.profile.model import ClusterProfile
 from pai_install.schedulers.hived.cells import leaf_types
+from pai_install.schedulers.hived.placement import PodGroup, refusal
 from pai_install.schedulers.usage import Usage
 from pai_install.scheduling.admission import allowed, clusters_at
 from pai_install.scheduling.amounts import CPU, MEMORY, pinned
@@ -133,7 +134,23 @@ def _excess(profile: ClusterProfile, judge: _Judge, request: JobRequest) -> Iter
     asks = [_ask(judge, one) for one in request.pods]
     misfits = [one for ask in asks if (one := capacity.refuses_instance(ask)) is not None]
     gang = None if misfits else capacity.refuses_gang(asks)
-    yield from (one.message for one in (*misfits, *([gang] if gang is not None else [])))
+    found = [one.message for one in (*misfits, *([gang] if gang is not None else []))]
+    yield from found or _without_cells(judge, request)
+
+
+def _without_cells(judge: _Judge, request: JobRequest) -> Iterator[str]:
+    """Why no cells of HiveD could ever hold pods that it places together."""
+    scheduling = judge.scheduling
+    if scheduling.backend != "hived":
+        return
+    groups: dict[tuple[str, str, str], Counter[int]] = {}
+    for pods in request.pods:
+        counted = groups.setdefault((pods.group or pods.role, pods.sku, pods.pin), Counter())
+        counted[max(1, pods.cells)] += pods.count if pods.group else 1
+    for (_, sku, pin), counted in groups.items():
+        group = PodGroup(counted, leaf_types(scheduling.supply).get(sku, sku), pin)
+        if why := refusal(scheduling, judge.cluster.name, group, opportunistic=judge.is_opportunistic):
+            yield why
 
 
 def _ask(judge: _Judge, pods: PodRequest) -> Ask:

@@ -21,13 +21,18 @@ class JobRequestError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class PodRequest:
-    """Equal pods. resources: of one pod, in Kubernetes' base units. cells: HiveD's. sku: machine type, empty: any."""
+    """Equal pods. resources: of one pod, in Kubernetes' base units. cells: HiveD's. sku: machine type, empty: any.
+
+    pin, group: HiveD's pinned cell, and the group of pods that it places together; empty: none.
+    """
 
     role: str
     count: int
     resources: Mapping[str, float]
     cells: int = 0
     sku: str = ""
+    pin: str = ""
+    group: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,4 +84,6 @@ def _pod_request(kind: JobKind, part: PodPart) -> PodRequest:
         {name: amount for name, amount in requests.items() if amount > 0 and name != HIVED_MARKER},
         cells_of(cells),
         words(spec.get("nodeSelector")).get(SKU_LABEL, "") or cell_type_of(cells),
+        text(cells.get("pinnedCellId")),
+        text(child(cells, "affinityGroup").get("name")),
     )

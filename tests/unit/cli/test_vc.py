@@ -104,7 +104,7 @@ def test_a_cluster_that_does_not_answer_keeps_no_one_from_the_list(
     assert said.err == snapshot
 
 
-def test_hiveds_block_is_listed_with_its_remarks(tmp_path: Path, capsys: Any, snapshot: SnapshotAssertion) -> None:
+def test_hiveds_block_is_listed_with_its_cells(tmp_path: Path, capsys: Any, snapshot: SnapshotAssertion) -> None:
     folder = site(tmp_path, BLOCK)
     assert run(["vc", "list", "--site", str(folder)]) == ExitCode.OK
     shown = capsys.readouterr().out
@@ -113,7 +113,7 @@ def test_hiveds_block_is_listed_with_its_remarks(tmp_path: Path, capsys: Any, sn
     assert run(["vc", "list", "--site", str(folder), "--format", "json"]) == ExitCode.OK
     report = json.loads(capsys.readouterr().out)
     jsonschema.validate(report, SCHEMAS["virtual-clusters"]())
-    assert len(report["remarks"]) == 1
+    assert len(report["remarks"]) == 5
     assert report["not_kept"]
 
 

@@ -86,7 +86,7 @@ def test_a_jobset() -> None:
 def test_a_pod_of_hived() -> None:
     found = read_job_request(POD)
     assert (found.queue.cluster, found.queue.priority, found.queue.number) == ("team", "prod", 100)
-    assert found.pods == (PodRequest("pod", 1, {}, cells=4),)
+    assert found.pods == (PodRequest("pod", 1, {}, cells=4, pin="gpu-06"),)
 
 
 def test_a_job_of_volcano() -> None:

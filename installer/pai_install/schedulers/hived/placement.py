@@ -61,13 +61,36 @@ class CellPool:
         """The room in words."""
         number = sum(self.parts.values())
         total = sum(size * count for size, count in self.parts.items())
-        return f"{plural(total, self.sku)} in {plural(number, 'part')} of {self.name}"
+        return f"{total} {self.sku} in {plural(number, 'part')} of {self.name}"
 
 
 def configuration(scheduling: Scheduling) -> HivedConfig:
     """The cells that HiveD has for a site."""
     block = scheduling.block if scheduling.block is not None else hived_block(scheduling)
     return HivedConfig.model_validate(dict(block))
+
+
+def guaranteed_cells(scheduling: Scheduling) -> Iterator[str]:
+    """The cells of each virtual cluster of OpenPAI's block, a line each; nothing without the block."""
+    if scheduling.block is None:
+        return
+    config = configuration(scheduling)
+    chains, pins = chains_of(config), pins_of(config)
+    for name, cluster in config.virtual_clusters.items():
+        for one in cluster.virtual_cells:
+            way = virtual_path(chains, one.cell_type or "")
+            if way is not None and one.cell_number:
+                yield f"{name}: {one.cell_number} of {one.cell_type}, each {_size(way.chain, way.depth)}"
+        for pin in cluster.pinned_cells:
+            cell = pins.get(pin.pinned_cell_id or "")
+            if cell is not None:
+                yield f"{name}: pinned cell {pin.pinned_cell_id}, {_size(cell.chain, cell.depth)}"
+
+
+def _size(chain: Chain, depth: int) -> str:
+    if depth > chain.node:
+        return f"{chain.leaves(depth)} {chain.leaf} of one machine"
+    return f"{plural(chain.machines(depth), 'machine')} with {chain.leaves(chain.node)} {chain.leaf}"
 
 
 def pinned_cells(scheduling: Scheduling, cluster: str) -> dict[str, CellPool]:

@@ -14,9 +14,13 @@ from pai_install.jobs.model import Job
 from pai_install.jobs.place import JobOwner, JobPlace
 from pai_install.jobs.read import JobReading, read_job_text
 from pai_install.profile.project import profile_of
-from pai_install.schedulers.hived.placement import CellPool, PodGroup, refusal
+from pai_install.schedulers.hived.placement import CellPool, PodGroup, guaranteed_cells, refusal
 from pai_install.schedulers.job_check import check_job
 from pai_install.schedulers.jobs import objects_of
+from pai_install.schedulers.registry import backend_of
+from pai_install.schedulers.simulation import simulate
+from pai_install.schedulers.usage import kinds_of, usage_of
+from pai_install.scheduling.job_request import read_job_request
 from pai_install.scheduling.model import BACKENDS, Priority, Scheduling
 from pai_install.scheduling.read import scheduling_of
 from tests.hived_demo import demo_site
@@ -144,6 +148,30 @@ def test_a_group_never_spans_two_groups_of_machines(tmp_path: Path) -> None:
     assert scheduling is not None
     assert not refusal(scheduling, "default", PodGroup(Counter({4: 3})), opportunistic=True)
     assert refusal(scheduling, "default", PodGroup(Counter({4: 4})), opportunistic=True)
+
+
+def test_the_cells_of_each_virtual_cluster_are_listed(tmp_path: Path) -> None:
+    scheduling = scheduling_of(demo_site(tmp_path))
+    assert scheduling is not None
+    assert list(guaranteed_cells(scheduling)) == [
+        "vc1: 1 of 3-K80-NODE.K80-NODE, each 1 machine with 4 K80",
+        "vc1: pinned cell VC1-K80, 1 machine with 4 K80",
+        "vc2: 2 of 3-K80-NODE.K80-NODE.K80-2GPU, each 2 K80 of one machine",
+        "default: 1 of 2-K80-NODE, each 2 machines with 4 K80",
+    ]
+    assert list(guaranteed_cells(replace(scheduling, block=None))) == []
+
+
+@pytest.mark.parametrize(("instances", "outcome"), [(4, "fits"), (8, "never")])
+def test_simulate_knows_the_cells(tmp_path: Path, instances: int, outcome: str) -> None:
+    profile = profile_of(demo_site(tmp_path))
+    scheduling = profile.require_scheduling()
+    reading = read_job_text(job_text("submitFrom: web\n", main=(instances, 1)), Path("job"))
+    assert isinstance(reading.job, Job)
+    place = JobPlace(scheduling, scheduling.cluster("vc1"), "prod", JobOwner("alice", "default", "default"))
+    request = read_job_request(yaml.safe_dump(objects_of(reading.job, place)[0]))
+    usage = usage_of(scheduling, [() for _ in kinds_of("hived")], {})
+    assert simulate(profile, backend_of("hived").rules, usage, request).outcome == outcome
 
 
 def test_generated_cells_count_as_well() -> None:
