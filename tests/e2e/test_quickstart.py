@@ -24,8 +24,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         pytest.skip("the lab needs root")
     folder = tmp_path_factory.mktemp("site") / "quickstart"
     shutil.copytree(ROOT / "layouts" / "quickstart", folder, ignore=shutil.ignore_patterns(".pai"))
-    for name in ("layout.yaml", "job.yaml"):
-        (folder / name).write_text((folder / name).read_text().replace("172.30.75.", f"{SUBNET}."))
+    layout = folder / "layout.yaml"
+    layout.write_text(layout.read_text().replace("172.30.75.", f"{SUBNET}."))
     equip(folder)
     try:
         yield folder
