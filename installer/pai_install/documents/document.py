@@ -1,7 +1,7 @@
-"""A YAML file as plain containers whose every scalar is text that knows where it stands.
+"""A YAML file as plain containers with scalars as text and their places.
 
-Scalars stay text on purpose: only the field that reads one knows what it should be, so `1.36`, `010`, `yes`
-and `"true"` reach it as written.
+Scalars stay text on purpose: only the field that reads a scalar knows its type, so `1.36`, `010`, `yes`, and `"true"`
+reach it as written.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ class Items(list[Any]):
 
 @dataclass
 class Document:
-    """A file's content and the place of everything in it.
+    """The content of a file with the places of all entries.
 
-    file, folder: as named in problems; where relative paths in the file start.
-    root: Entries, or None when there is nothing to read (then `problems` may say why).
+    file, folder: name in problems, and base of relative paths in the file.
+    root: Entries, or None for a file without content (`problems` may contain the cause).
     marks: path -> the place of the key, or of the item in a list.
-    overruled: entries that were given again, where that is no error (see read_document).
-    of: what it is a file of, for messages and codes of problems: a site or a job.
+    overruled: duplicate entries, if they are no error (see read_document).
+    of: kind of the file for messages and codes of problems: a site or a job.
     """
 
     file: str
@@ -78,7 +78,7 @@ class Document:
         return Entries() if self.root is None else self.root
 
     def at(self, path: YamlPath) -> object:
-        """What stands at `path`; None where there is nothing."""
+        """Returns the value at `path`, or None."""
         value: object = self.root
         for part in path:
             if isinstance(value, Entries) and part in value:

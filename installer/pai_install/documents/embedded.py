@@ -1,7 +1,7 @@
-"""Where each character of a scalar stands in the file that holds it, whatever way it is written.
+"""Maps each character of a scalar to its place in the file, in any YAML style.
 
-YAML folds lines, drops indentation and resolves escapes; what it never does is to change the order of the characters
-that are no white space. They are found in the file one after the other.
+YAML folds lines, drops indentation, and resolves escapes, but never changes the order of non-space characters. They are
+found in the file one after the other.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Places:
         self._offsets = _offsets(str(text), _letters(source, start))
 
     def at(self, index: int) -> Mark:
-        """The place of the character with this number, or of the next that is no white space; else the end."""
+        """Returns the place of the character with this number, or of the next non-space character, or the end."""
         if index < len(self._offsets):
             return self._mark(self._offsets[index])
         if not self._offsets:
@@ -52,9 +52,9 @@ class Places:
 
 
 def _offsets(value: str, letters: Iterator[int]) -> array[int]:
-    """Character of the value -> offset in the source; white space has that of the letter behind it.
+    """Returns the offset in the source of each character. A space has the offset of the next letter.
 
-    White space at the end has none.
+    A space at the end has none.
     """
     found = array("l")
     waiting = 0
@@ -71,7 +71,7 @@ def _offsets(value: str, letters: Iterator[int]) -> array[int]:
 
 
 def _letters(source: str, start: int) -> Iterator[int]:
-    """The offsets of a scalar's characters that are no white space; goes on behind it."""
+    """Yields the offsets of a scalar's non-space characters, and continues after its end."""
     match source[start : start + 1]:
         case "|" | ">":
             head = _BLOCK_HEAD.match(source, start)

@@ -1,4 +1,4 @@
-"""What models are made of: for the pages, schemas and masks that are derived from them."""
+"""The structure of models, for the pages, schemas, and masks that are derived from them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def models_in(annotation: object) -> Iterator[type[BaseModel]]:
 
 
 def models_below(model: type[BaseModel]) -> tuple[type[BaseModel], ...]:
-    """The model and every one that its fields lead to, each once."""
+    """Returns the model and all models of its fields, without duplicates."""
     found = {model: None}
     waiting = [model]
     while waiting:
@@ -39,7 +39,7 @@ def models_below(model: type[BaseModel]) -> tuple[type[BaseModel], ...]:
 
 @cache
 def descriptions(model: type[BaseModel]) -> dict[str, str]:
-    """Attribute -> the text below it in the source; pydantic could keep them, which makes importing slow."""
+    """Returns attribute -> its docstring in the source. pydantic could keep them, but this makes imports slow."""
     found: dict[str, str] = {}
     for base in reversed(model.__mro__):
         if issubclass(base, BaseModel) and base is not BaseModel:

@@ -19,7 +19,7 @@ class TooDeepError(yaml.YAMLError):
 
 
 def compose(text: str, loader: Any = FAST) -> yaml.Node | None:  # noqa: ANN401 - a class of PyYAML's
-    """The node of the only document of a text; None for an empty one. Raises yaml.YAMLError."""
+    """Returns the node of the only document of a text, or None for an empty text. Raises yaml.YAMLError."""
     composer = _Composer()
     for event in yaml.parse(text, Loader=loader):
         composer.take(event)

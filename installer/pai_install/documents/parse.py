@@ -1,4 +1,4 @@
-"""YAML text -> a Document; what is not YAML gives a problem, never an exception."""
+"""Parses YAML text to a Document. Invalid YAML adds a problem and never raises."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LINE = re.compile("[^\r\n\x85\u2028\u2029]+")
 
 
 def split_lines(text: str) -> tuple[str, ...]:
-    """The lines of a text without their ends, divided where YAML divides them; at least one."""
+    """Returns the lines of a text without their ends, split at YAML's line ends. At least one."""
     return tuple(re.split("\r\n|[\r\n\x85\u2028\u2029]", text))
 
 
@@ -41,7 +41,7 @@ def parse_document(text: str, document: Document, *, top: str = "a mapping", las
 def parse_rewritten(
     rewritten: str, document: Document, origin: Callable[[int], int], *, top: str = "a mapping"
 ) -> None:
-    """As parse_document, from a text that was made of the file's; places are those of the file.
+    """Parses text that was derived from a file, like parse_document, with places in the file.
 
     The document has the file's lines. origin: the number of a character -> its number in the file, with line ends of
     one character.
@@ -64,9 +64,9 @@ def _tell_empty(document: Document, top: str) -> None:
 
 
 def parse_embedded(text: Text, document: Document, *, top: str = "a mapping") -> Entries | None:
-    """The YAML that a text of `document` holds; every place, also those of problems, is one of the file.
+    """Parses YAML that a text of `document` contains. All places, including those of problems, refer to the file.
 
-    None when it is empty, holds comments only, or is wrong: then problems were added.
+    Returns None if it is empty, has only comments, or is invalid: then problems were added.
     """
     places = Places(text, document.lines)
     return _Parser(document, top, places.at, lambda mark: places.at(mark.index), text.path).parse(str(text))
@@ -74,9 +74,9 @@ def parse_embedded(text: Text, document: Document, *, top: str = "a mapping") ->
 
 @dataclass(frozen=True)
 class _Parser:
-    """Reads one text of a document.
+    """Parses one text of a document.
 
-    at: the place of a character by its number; place: that of a parser's mark; path: where the content belongs.
+    at: the place of a character by its number. place: of a parser's mark. path: of the content.
     """
 
     document: Document
@@ -87,7 +87,7 @@ class _Parser:
     last_wins: bool = False
 
     def parse(self, text: str) -> Entries | None:
-        """The mapping that the text is; None where it is none."""
+        """Returns the mapping in the text, or None."""
         node = None if self._too_deep(text) else self._compose(text)
         if node is None:
             return None
@@ -126,7 +126,7 @@ class _Parser:
         return False
 
     def _compose(self, text: str) -> Node | None:
-        """By the fast loader; what that refuses the other one judges, and explains."""
+        """Parses with the fast loader. The other loader parses and explains the errors of the fast one."""
         try:
             return compose(text)
         except (YAMLError, ValueError):

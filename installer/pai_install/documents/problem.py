@@ -1,4 +1,4 @@
-"""What can be wrong with a site, and where: one value per finding, file:line:column included."""
+"""Problems of a site with their places: one value per finding with file:line:column."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _IMAGE_DIGEST = "sha256:"
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One finding. line and column count from 1; path is e.g. "machine-list[3].hostip" ("" for the file)."""
+    """One finding. line and column count from 1. path: such as "machine-list[3].hostip" ("" for the file)."""
 
     file: str
     line: int
@@ -44,7 +44,7 @@ class Problem:
 
 
 class SiteInvalid(PaiError):  # noqa: N818 - reads as what it is; other rooms catch it by this name
-    """The site cannot be used; `problems` holds every error and warning of all its files, in file order."""
+    """The site is invalid. `problems`: every error and warning of all its files, in file order."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         errors = [problem for problem in problems if problem.is_error]
@@ -86,9 +86,9 @@ def printable(text: str) -> str:
 
 
 def without_login(value: str) -> str:
-    """A value with what stands before its '@' as stars where that may be a login, also without http:// in front.
+    """Returns a value with stars in place of possible credentials before its '@', also without http:// in front.
 
-    An address as in mail (no ':' before the '@') and the digest of an image are no login.
+    A mail address (no ':' before the '@') and the digest of an image are no credentials.
     """
     head, at, tail = value.rpartition("@")
     if not at or ":" not in head or tail.startswith(_IMAGE_DIGEST):

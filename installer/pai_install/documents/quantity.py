@@ -15,7 +15,7 @@ _QUANTITY = re.compile(r"([0-9]{1,18}(?:\.[0-9]{0,9})?|\.[0-9]{1,9})(?:([a-zA-Z]
 
 
 class QuantityError(ValueError):
-    """Not a quantity; `remedy` names what was probably meant."""
+    """The text is no quantity. `remedy` contains the probable intention."""
 
     def __init__(self, message: str, remedy: str) -> None:
         super().__init__(message)
@@ -23,9 +23,9 @@ class QuantityError(ValueError):
 
 
 def parse_bytes(text: str) -> int:
-    """ "220Gi" -> 236223201280; fractions of a byte are cut off.
+    """Converts "220Gi" to 236223201280. Fractions of a byte are cut off.
 
-    Raises QuantityError for anything that Kubernetes would not take as an amount of memory.
+    Raises QuantityError for any text that Kubernetes would reject as an amount of memory.
     """
     match = _QUANTITY.fullmatch(text.strip())
     if match is None:

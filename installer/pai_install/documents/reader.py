@@ -1,4 +1,4 @@
-"""A file on disk -> a Document; a file that cannot be read gives a problem, never an exception."""
+"""Reads a file to a Document. An unreadable file adds a problem and never raises."""
 
 from __future__ import annotations
 
@@ -14,13 +14,11 @@ _OLD_SITES = {"v1.0 to v1.4": ("master.csv", "worker.csv"), "v0.x": ("cluster-co
 
 
 def read_document(path: Path, *, top: str = "a mapping", last_wins: bool = False) -> Document:
-    """Reads a YAML file. `top` says in words what the file holds, for messages.
+    """Reads a YAML file. `top` describes the content of the file for messages.
 
-    last_wins: of a key that is given twice the last counts, as for OpenPAI, and that is no error; see
-    Document.overruled.
+    last_wins: the last of duplicate keys wins, as in OpenPAI, without an error. See Document.overruled.
 
-    A file that does not exist, is no regular file, is too large, is not UTF-8 or is not YAML leaves
-    `root` None and a problem behind.
+    A missing, irregular, or too large file, or one that is not UTF-8 or YAML, leaves `root` None and adds a problem.
     """
     document = Document(printable(str(path)), path.parent)
     text = read_text_file(path, document)
@@ -30,7 +28,7 @@ def read_document(path: Path, *, top: str = "a mapping", last_wins: bool = False
 
 
 def read_text_file(path: Path, document: Document) -> str | None:
-    """The text of a regular file that is not too large; None with a problem for everything else."""
+    """Returns the text of a regular file of limited size, or None with a problem for any other file."""
     try:
         if not path.is_file():
             what = "is not a file" if path.exists() else "does not exist"
@@ -49,7 +47,7 @@ def read_text_file(path: Path, document: Document) -> str | None:
 
 
 def _missing_remedy(path: Path) -> str:
-    """Names what may be there instead: another spelling, or an old site of OpenPAI."""
+    """Suggests an existing alternative: another spelling, or an old site of OpenPAI."""
     other = path.with_suffix(".yml")
     if other.is_file():
         return f"rename {other.name} to {path.name}"

@@ -1,6 +1,6 @@
-"""Readers of single values: text as written -> a typed value, or a sentence about what is wrong with it.
+"""Readers of single values: text as written to a typed value, or a sentence about its error.
 
-Every reader also takes the value it returns, so that models can be made in Python too.
+Every reader also accepts its own results, so that Python code can create models.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MAX_SIZE = 2**60
 
 
 def invalid(code: str, message: str, remedy: str = "") -> PydanticCustomError:
-    """An error for a validator to raise; `code` without its "site." prefix."""
+    """Returns an error for a validator to raise. `code`: without its "site." prefix."""
     return PydanticCustomError(f"site.{code}", "{message}", {"message": message, "remedy": remedy})
 
 
@@ -62,7 +62,7 @@ def read_text(value: object) -> str:
 
 
 def read_word_boolean(value: object) -> bool:
-    """true/false, quoted or not; yes/no/on/off as YAML 1.1 (and so OpenPAI) read them."""
+    """Reads true/false with or without quotes, and yes/no/on/off as in YAML 1.1 (and so OpenPAI)."""
     if isinstance(value, bool):
         return value
     word = str(value).strip().lower()
@@ -94,7 +94,7 @@ def read_strict_boolean(value: object, info: ValidationInfo) -> bool:
 
 
 def read_whole(value: object) -> int:
-    """A whole number; refuses 010, which YAML versions read differently."""
+    """Reads an integer. Refuses 010, because YAML versions read it differently."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     word = str(value).strip()
@@ -184,9 +184,10 @@ def read_memory(value: object, info: ValidationInfo) -> int:
 
 
 def plain_data(value: object) -> Any:  # noqa: ANN401 - any content
-    """Text, Entries and Items -> str, int, float, bool, dict, list: for content that is passed on as it is.
+    """Converts Text, Entries, and Items to str, int, float, bool, dict, and list, for content that is passed on
+    unchanged.
 
-    Follows YAML 1.1 for booleans, as OpenPAI and Kubernetes do; ambiguous numbers (010) stay text.
+    Booleans follow YAML 1.1, as in OpenPAI and Kubernetes. Ambiguous numbers (010) stay text.
     """
     if isinstance(value, dict):
         return {str(key): plain_data(item) for key, item in value.items()}

@@ -18,7 +18,7 @@ _CLOSING = {"[": "]", "{": "}"}
 
 
 class Syntax(NamedTuple):
-    """What is wrong and where; mark is None where the parser does not say."""
+    """A syntax error with its place. mark: None if the parser reports none."""
 
     mark: Mark | None
     message: str
@@ -26,7 +26,7 @@ class Syntax(NamedTuple):
 
 
 def explain(error: MarkedYAMLError, text: str) -> Syntax:
-    """The place and the words for what the parser did not understand. remedy "": it depends on the line."""
+    """Returns place and message of a parser's error. remedy "": it depends on the line."""
     opened = _unclosed(error, text)
     if opened is not None:
         return opened

@@ -42,10 +42,10 @@ def _encodable(text: str) -> bool:
 
 
 class TreeBuilder:
-    """Turns parser nodes into Entries, Items and Text; notes duplicates and tags as it goes.
+    """Converts parser nodes to Entries, Items, and Text, and records duplicates and tags.
 
-    place: where a mark of the parser's is in the document's file. last_wins: of a key that is given twice the last
-    counts; the others are noted in the document's `overruled`, which is no problem then.
+    place: maps a mark of the parser to the document's file. last_wins: the last of duplicate keys wins. The others are
+    recorded in the document's `overruled` without a problem.
     """
 
     def __init__(self, document: Document, place: Place = own_place, *, last_wins: bool = False) -> None:
@@ -58,9 +58,9 @@ class TreeBuilder:
         self.told: set[tuple[str, Mark]] = set()
 
     def build(self, node: Node, path: YamlPath = (), depth: int = 0) -> Entries | Items | Text | None:
-        """The container or text for a node and all below it; None for null.
+        """Returns the container or text for a node and its children, or None for null.
 
-        Raises TooMuchError for what is nested too deeply or repeated too often by aliases.
+        Raises TooMuchError for too deep nesting or too many repetitions by aliases.
         """
         self.repeats += id(node) in self.seen
         self.seen.add(id(node))
@@ -88,7 +88,7 @@ class TreeBuilder:
         return self.place(node.start_mark)
 
     def _tell_once(self, path: YamlPath, code: str, message: str, remedy: str, mark: Mark) -> None:
-        """Adds a problem; what stands in a mapping that is merged many times is said once."""
+        """Adds a problem. A mapping that is merged many times reports it once."""
         if (code, mark) not in self.told:
             self.told.add((code, mark))
             self.document.add(path, code, message, remedy, mark=mark)
@@ -116,7 +116,7 @@ class TreeBuilder:
         self.document.add(path, "site.tag", f"the tag {shown} is not understood", "remove it", mark=mark)
 
     def _pairs(self, node: MappingNode, path: YamlPath, depth: int) -> Iterator[tuple[str, Mark, Node]]:
-        """The entries of a mapping, merged ones (<<) last; own ones win."""
+        """Yields the entries of a mapping, merged ones (<<) last. Own entries win."""
         seen: dict[str, Mark] = {}
         merged: list[Node] = []
         for key, value in node.value:

@@ -1,4 +1,4 @@
-"""Runs a model over a document and turns what pydantic says into problems in our words."""
+"""Applies a model to a document and converts pydantic's errors to problems in our words."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _EXAMPLES = {
 def validate(
     model: type[Model], document: Document, *, legacy: Legacy | None = None, below: YamlPath = ()
 ) -> Model | None:
-    """The document, or what stands below a path in it, as a `model`; None with every problem added to the document."""
+    """Returns the document, or its part below a path, as a `model`. On errors, adds problems and returns None."""
     if document.root is None:
         return None
     try:
@@ -55,9 +55,9 @@ def validate(
 
 
 def partly(model: type[Model], document: Document, required: Mapping[str, str]) -> Model | None:
-    """The document without the top-level keys that are wrong: enough for checks across files.
+    """Returns the document without invalid top-level keys, for checks across files.
 
-    `required` stands in for required keys. Adds no problems. None when what is left still is no `model`.
+    `required` replaces missing required keys. Adds no problems. Returns None if the rest is still invalid.
     """
     data: dict[str, Any] = {**required, **document.content}
     try:
@@ -122,7 +122,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def is_near(word: str, known: Iterable[str]) -> bool:
-    """Whether any of the known words may be the nearest to `word`; quicker than asking for it."""
+    """Returns whether any known word may be the nearest to `word`, faster than a full search."""
     letters = set(word)
     for candidate in known:
         if 3 * len(letters.intersection(candidate)) < 2 * len(set(candidate)):

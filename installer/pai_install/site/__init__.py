@@ -1,4 +1,4 @@
-"""YAML files -> one frozen Site; every problem with file:line:column."""
+"""Reads YAML files to one frozen Site. Every problem has file:line:column."""
 
 from __future__ import annotations
 

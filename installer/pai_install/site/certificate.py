@@ -20,7 +20,7 @@ _REMEDY = "name a file with -----BEGIN CERTIFICATE----- on the dev box"
 
 
 def read_certificates(value: object, info: ValidationInfo) -> str:
-    """A path -> the certificates in that file as PEM, without whatever else stands there; PEM text stays as it is."""
+    """Returns the certificates of a file as PEM, without its other content. PEM text stays unchanged."""
     word = str(value)
     if not _CERTIFICATE.search(word):
         folder = info.context.folder if isinstance(info.context, Document) else Path()

@@ -17,9 +17,9 @@ _TENANT = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 @dataclass(frozen=True, slots=True)
 class Directory:
-    """A directory whose tokens the API server takes.
+    """An identity provider with tokens that the API server accepts.
 
-    issuer, client: `iss` and `aud` of its tokens. username, groups: claims. authority: PEM; empty: the system's.
+    issuer, client: `iss` and `aud` of its tokens. username, groups: claims. authority: PEM, empty for the system's.
     """
 
     issuer: str
@@ -30,7 +30,7 @@ class Directory:
 
 
 def directory_of(services: Services) -> Directory | None:
-    """The directory of a site that has no errors; None where people log in at none."""
+    """Returns the identity provider of a valid site, or None."""
     section = services.authentication
     if section is None or not section.oidc:
         return None
@@ -49,7 +49,7 @@ def aad_of(section: Authentication) -> Aad | None:
 
 
 def aad_issuer(aad: Aad) -> str:
-    """The issuer whose description is at wellKnownURL. Raises PydanticCustomError where that cannot be said."""
+    """Returns the issuer that is described at wellKnownURL. Raises PydanticCustomError if it cannot be derived."""
     url = (aad.well_known_url or _AAD).replace("{tenantID}", aad.tenant_id or "{tenantID}")
     parts = _WELL_KNOWN.fullmatch(url)
     if parts is None:

@@ -1,4 +1,4 @@
-"""What a field of a site's file declares beside its type: what a change of it does, and whether it has an effect yet.
+"""Metadata of a site file's field besides its type: the effect of a change, and whether it has an effect yet.
 
 Written into the annotation: `pod_cidr: Annotated[Cidr, fixed("...")] = "10.200.0.0/13"`.
 """
@@ -18,7 +18,7 @@ Marker = TypeVar("Marker")
 
 
 class ChangeClass(StrEnum):
-    """What a changed value does to a cluster that runs."""
+    """The effect of a changed value on a running cluster."""
 
     LIVE = "live"
     RESTARTS = "restarts"
@@ -29,7 +29,7 @@ class ChangeClass(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The class of a setting. units: the systemd units that restart. note: what is special, or what to do instead."""
+    """The class of a setting. units: the systemd units that restart. note: exceptions, or an alternative."""
 
     kind: ChangeClass
     units: tuple[str, ...] = ()
@@ -57,7 +57,7 @@ def restarts(*units: str, note: str = "") -> Change:
 
 
 def new_machines(note: str = "") -> Change:
-    """Counts for machines that join from now on; the others keep what they have."""
+    """Returns the change class of a setting for future machines only."""
     return Change(ChangeClass.NEW_MACHINES, note=note)
 
 
@@ -75,10 +75,10 @@ class WithoutEffect:
 
 @dataclass(frozen=True, slots=True)
 class NotYet:
-    """Read and checked, but not set up by this version.
+    """A value that is read and checked, but has no effect in this version.
 
-    sentence: said when the user asks for it. when: whether the values of the model ask for it; without it, any value
-    that was written counts. Fields with the same NotYet say it once.
+    sentence: message if the user requests it. when: whether the values of the model request it. Without it, any written
+    value does. Fields with the same NotYet report it once.
     """
 
     sentence: str
@@ -109,14 +109,14 @@ def without_effect(model: type[BaseModel]) -> dict[str, str]:
 
 
 def changes(model: type[BaseModel]) -> dict[str, Change]:
-    """Every key of a model -> its class; what has no effect, or none yet, changes nothing."""
+    """Returns key -> change class of a model. Keys without effect, or without effect yet, change nothing."""
     declared = dict(_marked(model, Change))
     keys = [info.alias or name for name, info in model.model_fields.items()]
     return {key: declared.get(key, Change(ChangeClass.NOTHING)) for key in keys}
 
 
 def not_yet(values: BaseModel) -> Iterator[str]:
-    """Yields the sentences about what these values ask for and this version does not set up, each once."""
+    """Yields the sentences about requested features that this version does not set up, without duplicates."""
     found: dict[NotYet, None] = {}
     for name, info in type(values).model_fields.items():
         marker = marker_of(info, NotYet)

@@ -95,7 +95,7 @@ class FileModel(FrozenModel):
     @model_validator(mode="before")
     @classmethod
     def drop_empty(cls, data: object, info: ValidationInfo) -> object:
-        """Removes keys whose value is null or "" before the fields are read."""
+        """Removes keys with value null or "" before the fields are read."""
         if not isinstance(data, Entries):
             return data
         known = {info.alias or name for name, info in cls.model_fields.items()}
@@ -119,6 +119,6 @@ def _note_empty(document: Document, data: Entries, key: str) -> None:
 
 
 class KebabModel(FileModel):
-    """A mapping whose keys have dashes in the file: machine_type is `machine-type`."""
+    """A mapping with dashes in its keys in the file: machine_type is `machine-type`."""
 
     model_config = ConfigDict(alias_generator=_kebab)

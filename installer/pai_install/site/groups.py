@@ -44,7 +44,7 @@ class PlacedGroup:
 
 
 def groups_of(services: Services) -> tuple[PlacedGroup, ...]:
-    """All groups of a site that have a name: the administrators, everyone, the others in order; each name once."""
+    """Returns all named groups of a site: the administrators, everyone, the others in order, without duplicates."""
     authentication = services.authentication
     manager = authentication.group_manager if authentication is not None else None
     found: dict[str, PlacedGroup] = {}
@@ -74,7 +74,7 @@ def namespace_of(group: str) -> str:
 
 
 def unfit(namespace: str) -> str:
-    """Why a namespace cannot be a group's; empty when it can."""
+    """Returns why a namespace cannot belong to a group, or ""."""
     if not namespace:
         return "has neither a letter nor a digit"
     if len(namespace) > _MAX_LENGTH:

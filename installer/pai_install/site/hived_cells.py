@@ -1,4 +1,4 @@
-"""HiveD's cells as HiveD reads them: types as chains, what is written as cells on machines. Pure."""
+"""HiveD's cells as HiveD interprets them: types as chains, written cells on machines. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MAX_LEAVES = 10_000
 
 
 def hived_of(site: Site) -> HivedConfig | None:
-    """HiveD's block where it says how the site is divided; None where another section does, or there is none."""
+    """Returns HiveD's block if it divides the site, or None if another section does or there is none."""
     services = site.services
     ours = services.scheduler is not None or services.virtual_clusters is not None
     if ours or services.hivedscheduler is None or not site.settings.enable_hived_scheduler:
@@ -29,9 +29,9 @@ def hived_of(site: Site) -> HivedConfig | None:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """A type at the top, and those that it is made of. types: from the top down to the leaf, which is a device.
+    """A top-level type with its parts. types: from the top to the leaf, which is a device.
 
-    children: how many of the next type each is made of. node: which of them is a machine, -1 for none.
+    children: number of parts of the next type in each. node: index of the machine type, -1 for none.
     """
 
     types: tuple[str, ...]
@@ -58,7 +58,7 @@ class Chain:
 
 
 def chain_of(types: Mapping[str, CellType], top: str) -> Chain | None:
-    """The chain below a type; None where a type is not whole, or made of itself."""
+    """Returns the chain below a type, or None if a type is incomplete or contains itself."""
     names, children, node = [top], [], -1
     while (found := types.get(names[-1])) is not None:
         number = found.child_cell_number or 0
@@ -73,10 +73,9 @@ def chain_of(types: Mapping[str, CellType], top: str) -> Chain | None:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A cell that is written, or stands for one that HiveD makes up. depth: 0 at the top.
+    """A written cell, or a cell that HiveD generates. depth: 0 at the top.
 
-    path: where it is written. index: by which HiveD numbers it where it has no address. node: the machine that it is,
-    or is on; "" above machines.
+    path: place in the file. index: HiveD's number if it has no address. node: its machine, "" above machines.
     """
 
     chain: Chain
@@ -133,7 +132,7 @@ class Cell:
         return (cell for cell in self.below() if cell.is_node)
 
     def leaf_numbers(self) -> Iterator[tuple[int | None, YamlPath]]:
-        """The number of every device of a machine or of a part of one, and its place; None for what is no number."""
+        """Yields the number and place of every device of a machine or of a part. Invalid numbers are None."""
         if self.depth + 1 == len(self.chain.types):
             address = self.spec.cell_address
             yield (self.index if address is None else _number(address)), self.path
@@ -153,7 +152,7 @@ def _number(address: str) -> int | None:
 
 
 def tops(config: HivedConfig) -> Iterator[Cell]:
-    """The cells at the top whose types are whole."""
+    """Yields the top-level cells with complete types."""
     cluster = config.physical_cluster
     for number, spec in enumerate(cluster.physical_cells):
         known = spec.cell_type is not None and spec.cell_type in cluster.cell_types
@@ -173,7 +172,7 @@ class VirtualPath:
 
 
 def virtual_path(chains: Mapping[str, Chain], written: str) -> VirtualPath | None:
-    """What a virtual cell's cellType names; None where it is not a way down a chain that is there."""
+    """Returns the path of a virtual cell's cellType, or None if it matches no existing chain."""
     words = written.split(".")
     chain = chains.get(words[0])
     if chain is None or words[-1] not in chain.types:

@@ -57,7 +57,7 @@ class MachineEntry(f.KebabModel):
 
 
 class KubernetesEntry(f.KebabModel):
-    """`kubernetes`: addresses that old OpenPAI tools wanted; without effect here."""
+    """`kubernetes`: addresses for old OpenPAI tools, without effect here."""
 
     api_servers_url: f.Word | None = None
     dashboard_url: f.Word | None = None

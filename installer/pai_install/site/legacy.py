@@ -1,4 +1,4 @@
-"""Keys of OpenPAI's older formats: what to say about each."""
+"""Keys of OpenPAI's older formats, with a message for each."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class LoadedSite:
 
 @dataclass(frozen=True, slots=True)
 class SiteReading:
-    """Everything that was found out about a folder, valid or not; `site` is None when it has errors."""
+    """All results for a folder, valid or not. `site` is None if it has errors."""
 
     site: Site | None
     problems: tuple[Problem, ...]
@@ -71,9 +71,9 @@ def load_site(directory: Path, *, services: str | None = None, layout: str | Non
 
 
 def read_site(directory: Path, *, services: str | None = None, layout: str | None = None) -> SiteReading:
-    """Reads and checks the site in `directory`; never raises for anything that is wrong with it.
+    """Reads and checks the site in `directory`. Never raises for an invalid site.
 
-    services, layout: texts to read in place of services-configuration.yaml and layout.yaml.
+    services, layout: texts that replace services-configuration.yaml and layout.yaml.
     """
     with _no_collection():
         return _read_site(directory, services, layout)

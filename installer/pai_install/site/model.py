@@ -1,4 +1,4 @@
-"""The site as one frozen value: what every other room works with."""
+"""The site as one frozen value: the input of all other packages."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Device(FrozenModel):
 
 
 class Sku(FrozenModel):
-    """A hardware type. mem_bytes and vcore are what one machine has.
+    """A hardware type. mem_bytes and vcore: of one machine.
 
     resources: extended resource, such as nvidia.com/gpu -> units of one machine. device_model: name of its devices.
     """
@@ -42,12 +42,12 @@ class Sku(FrozenModel):
 
     @property
     def device(self) -> Device | None:
-        """The accelerators that layout.yaml names: the first of `resources`; None without any."""
+        """Returns the accelerators in layout.yaml: the first of `resources`, or None."""
         found = next(iter(self.resources.items()), None)
         return None if found is None else Device(type=found[0], model=self.device_model, count=found[1])
 
     def has_resource(self, prefix: str) -> bool:
-        """Whether machines of this type have a resource whose name begins so."""
+        """Returns whether machines of this type have a resource with this prefix."""
         return any(name.startswith(prefix) for name in self.resources)
 
     @property
@@ -57,7 +57,7 @@ class Sku(FrozenModel):
 
 
 class Ssh(FrozenModel):
-    """How the dev box reaches a machine; password is also the one for sudo."""
+    """The SSH access from the controller host to a machine. The password is also used for sudo."""
 
     user: str
     port: int = 22
@@ -95,16 +95,15 @@ class Machine(FrozenModel):
 
     @property
     def node(self) -> bool:
-        """Whether it is a node of the cluster; one that only serves storage is none."""
+        """Returns whether it is a node of the cluster. A machine that only serves storage is none."""
         return self.control_plane or self.worker
 
 
 class Site(FrozenModel):
-    """A site that passed every check. machines: in the order of machine-list, absent ones included.
+    """A valid site. machines: in the order of machine-list, including absent ones.
 
-    directory: absolute. places: setting of config.yaml, registry.KEY or storages.NUMBER.KEY -> FILE:LINE:COLUMN, where
-    it is given.
-    rotations: storage -> where it stands, for those that were ever rotated.
+    directory: absolute. places: setting of config.yaml, registry.KEY, or storages.NUMBER.KEY -> its FILE:LINE:COLUMN.
+    rotations: storage -> its state, for storages with any rotation.
     """
 
     directory: Path
@@ -127,7 +126,7 @@ class Site(FrozenModel):
 
     @cached_property
     def workers(self) -> tuple[Machine, ...]:
-        """The present workers; a control plane that also works is among them."""
+        """Returns the present workers, including control-plane nodes that are also workers."""
         return tuple(machine for machine in self.present_machines if machine.worker)
 
     @cached_property

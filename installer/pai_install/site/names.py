@@ -101,7 +101,7 @@ def _ip_remedy(word: str) -> str:
 
 
 def read_cidr(value: object) -> str:
-    """An IPv4 network, e.g. 10.200.0.0/13; the address part must be the network's own."""
+    """Reads an IPv4 network, such as 10.200.0.0/13. The address must be the network's own."""
     word = read_text(value)
     try:
         network = ipaddress.IPv4Network(word, strict=False)
@@ -115,7 +115,7 @@ def read_cidr(value: object) -> str:
 
 
 def read_url(value: object) -> str:
-    """An http or https address; returned without a closing '/'."""
+    """Reads an http or https address, and removes a final '/'."""
     word = read_text(value)
     try:
         parts = urlsplit(word)
@@ -144,19 +144,19 @@ def read_data_root(value: object) -> str:
 
 
 def read_containerd_root(value: object) -> str:
-    """A folder that containerd may own: its usual one, or one that it has alone."""
+    """Reads a folder that containerd may own: its default, or one that no other program uses."""
     if read_absolute_path(value) == "/var/lib/containerd":
         return "/var/lib/containerd"
     return _own_folder(value, "give containerd a folder of its own, e.g. /mnt/containerd")
 
 
 def read_cache_folder(value: object) -> str:
-    """A folder that the registry cache may own: it deletes in it what has become old."""
+    """Reads a folder that the registry cache may own: it deletes old content there."""
     return _own_folder(value, "give the cache a folder of its own, e.g. /mnt/docker-cache")
 
 
 def read_storage_folder(value: object) -> str:
-    """A folder that jobs may be given: what they find below it, they read and write."""
+    """Reads a folder for jobs: they read and write everything below it."""
     return _own_folder(value, "give jobs a folder of their own, e.g. /share/data")
 
 
@@ -195,7 +195,7 @@ def read_label_key(value: object) -> str:
 
 
 def read_label_value(value: object) -> str:
-    """A Kubernetes label value; may be empty."""
+    """Reads a Kubernetes label value, which may be empty."""
     word = "" if value is None else read_text(value)
     if word and not _LABEL_NAME.fullmatch(word):
         raise invalid("label", f"{shown(word)} is not a label value", "use up to 63 letters, digits, '-', '_' and '.'")
@@ -214,7 +214,7 @@ def read_taint(value: object) -> str:
 
 
 def read_user_name(value: object) -> str:
-    """A login name; never something that ssh would take for an option."""
+    """Reads a user name. Refuses options of ssh."""
     word = read_text(value)
     if not re.fullmatch(r"[A-Za-z0-9._][A-Za-z0-9._@\\$+-]{0,127}", word):
         raise invalid("user", f"{shown(word)} is not a user name", "write the name of an account on the machines")
@@ -245,7 +245,7 @@ def read_registry(value: object) -> str:
 
 
 def read_registry_host(value: object) -> str:
-    """One registry as images are named after it: host or host:port, lower case; Docker Hub is docker.io."""
+    """Reads a registry in the form of image names: host or host:port, lower case. Docker Hub is docker.io."""
     word = read_registry(value)
     host, colon, port = word.partition(":")
     if "/" in word or (colon and int(port) > 65535):
@@ -269,7 +269,7 @@ def read_plain_url(value: object) -> str:
 
 
 def read_issuer(value: object) -> str:
-    """The name of an issuer of tokens (OpenID Connect), which is its address; a closing '/' is part of the name."""
+    """Reads a token issuer's name (OpenID Connect), which is its address. A final '/' is part of the name."""
     word = read_text(value)
     read_url(word)
     if not _ISSUER.fullmatch(word):
@@ -289,7 +289,7 @@ def _is_network(word: str) -> bool:
 
 
 def read_no_proxy(value: object) -> str:
-    """What is reached without proxy: names, addresses and networks, divided by commas."""
+    """Reads exceptions from the proxy: names, addresses, and networks, separated by commas."""
     word = read_text(value)
     if not re.fullmatch(r"[A-Za-z0-9._:/*\[\], -]*", word):
         raise invalid("no-proxy", f"{shown(word)} is no list of hosts", "write hosts and networks, divided by commas")

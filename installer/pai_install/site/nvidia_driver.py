@@ -17,7 +17,7 @@ _BRANCHES = range(515, 1000)
 
 
 class DriverWish(BaseModel):
-    """A branch, such as 580; the kernel modules, and whose packages."""
+    """A driver branch, such as 580, its kernel modules, and the source of its packages."""
 
     model_config = ConfigDict(frozen=True)
     branch: int

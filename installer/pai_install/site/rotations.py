@@ -1,7 +1,7 @@
-"""How far the rotations of storages have come: a file of the site's state folder, beside what its own files say.
+"""The states of storage rotations: a file in the site's state folder.
 
-A storage that was never rotated is not in it. The newest generation is what the site's files define; the definition of
-an older one, secrets included, is kept here until it is retired.
+A storage without rotations is not in it. The site's files define the newest generation. This file keeps the definition
+of an older one, including secrets, until it is retired.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ class _Kept(BaseModel):
 
 
 class OldGeneration(_Kept):
-    """A generation whose objects stand until nothing mounts them.
+    """A generation with objects until no pod mounts them.
 
-    claim: its PVC's name. definition: keys as in the site's files, values of secrets included. groups: those that are
-    granted it. claimed: whether it has a PVC. volumes: namespace -> PV, where that was made by hand.
-    copying: which copy of its data to the next generation is to come: the first, or the last, of what changed since;
-    done after that, "" where none was asked for.
-    filled: whether the next generation's place had something in it before the first. closed: whether new pods with its
-    claim are refused, as the last copy is made.
+    claim: its PVC's name. definition: keys as in the site's files, including secrets. groups: with a grant. claimed: it
+    has a PVC. volumes: namespace -> PV, if created manually.
+    copying: the next copy of its data to the next generation: the first, the last (of later changes), done, or ""
+    without copies.
+    filled: the next generation's place was not empty before the first copy. closed: new pods with its claim are denied
+    during the last copy.
     """
 
     generation: int = Field(ge=1)
@@ -57,14 +57,14 @@ class OldGeneration(_Kept):
 
 
 class StorageRotationState(_Kept):
-    """Where one storage stands.
+    """The rotation state of one storage.
 
-    generation, claim: of the newest, which new jobs use. last: the highest number ever given; none is used twice.
-    volumes: as in OldGeneration, of the newest. changes: what the definition in the site's file has yet to become,
-    before the newest exists; None once it has. before, after: the file's text at the beginning, and with the changes.
-    proven: whether the newest was mounted on every worker. undoing: the newest is taken back.
-    same_name: whether it takes over the claim of the one before. closed: whether new pods with that claim are refused.
-    claimed: whether it has its PVC.
+    generation, claim: of the newest, which new jobs use. last: the highest number ever used, because none is reused.
+    volumes: as in OldGeneration, of the newest. changes: pending changes of the definition in the site's file before
+    the newest exists, then None. before, after: the file's text without and with the changes.
+    proven: every worker has mounted the newest. undoing: the newest is being rolled back.
+    same_name: it takes over the claim of the previous one. closed: new pods with that claim are denied.
+    claimed: it has its PVC.
     """
 
     generation: int = Field(ge=1)

@@ -14,7 +14,7 @@ def has_training_operator(site: Site) -> bool:
 
 
 def scheduler_of(site: Site) -> SchedulerType | None:
-    """What the section `scheduler` names, hived where OpenPAI's block counts; None where the site has chosen none."""
+    """Returns the type in the section `scheduler`, or hived for OpenPAI's block, or None without a choice."""
     section = site.services.scheduler
     if section is not None:
         return section.type

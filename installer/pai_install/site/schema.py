@@ -1,4 +1,4 @@
-"""JSON Schemas of the site's files and of what `validate` reports, made from the models."""
+"""JSON Schemas of the site's files and of the output of `validate`, derived from the models."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Secrets of a site: written in the file, sealed by ansible-vault, or kept in a file or the environment.
+"""Secrets of a site: written in the file, encrypted by ansible-vault, or in a file or the environment.
 
-A secret that is unavailable now (no vault password, variable not set) does not stop reading the site: it is a
-warning, and an error with the same sentence for whoever asks for its value.
+A secret that is unavailable now (no vault password, variable not set) does not prevent reading the site. It is a
+warning, and an error with the same sentence on access to its value.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MAX_SECRET_BYTES = 64 * 1024
 
 
 class MissingSecret(SecretStr):
-    """A secret whose value is unavailable here; asking for it raises PaiError (exit code: site invalid)."""
+    """A secret with an unavailable value. Access raises PaiError (exit code: site invalid)."""
 
     def __init__(self, reason: str, remedy: str) -> None:
         super().__init__("")
@@ -32,7 +32,7 @@ class MissingSecret(SecretStr):
         self.remedy = remedy
 
     def get_secret_value(self) -> str:
-        """Raises PaiError: what is missing, and what to do."""
+        """Raises PaiError with the missing source and the remedy."""
         raise PaiError(self.reason, code="secret-unreadable", remedy=self.remedy, exit_code=ExitCode.SITE_INVALID)
 
 

@@ -1,4 +1,4 @@
-"""The machines that --limit means; pure."""
+"""The machines that --limit selects. Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ def require_present(site: Site, names: Collection[str]) -> None:
 
 
 def watched(site: Site, names: Collection[str]) -> tuple[str, ...]:
-    """The machines to look at: all present ones, or those named and those that they join and mount."""
+    """Returns the machines to observe: all present ones, or the selected ones and their dependencies for joins and
+    mounts.
+    """
     needed = {machine.hostname for machine in (*site.control_planes, *site.storage_servers)}
     present = (machine.hostname for machine in site.present_machines)
     return tuple(name for name in present if not names or name in names or name in needed)

@@ -1,4 +1,4 @@
-"""What a site means, said in values a person and a program can read; secrets are never among them."""
+"""The meaning of a site in values for people and programs, without secrets."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _HIDDEN = "********"
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """One thing the site decides. default: not written in the site; our default, or OpenPAI's."""
+    """One decision of the site. default: not in the site, but the default of pai-install or OpenPAI."""
 
     topic: str
     value: str
@@ -81,7 +81,7 @@ def _open(value: object) -> object:
 
 
 def roles(machine: Machine) -> list[str]:
-    """What a machine does, in the order control-plane, worker, storage."""
+    """Returns the roles of a machine, in the order control-plane, worker, storage."""
     return [role for role in MACHINE_ROLES if role in machine.roles]
 
 
@@ -117,7 +117,7 @@ def machine_table(site: Site) -> Iterator[tuple[str, ...]]:
 
 
 def meanings(site: Site) -> Iterator[Meaning]:
-    """Yields what the settings decide, in the order of an installation."""
+    """Yields the decisions of the settings, in the order of an installation."""
     settings = site.settings
 
     def says(topic: str, value: str, *keys: str) -> Meaning:

@@ -1,6 +1,6 @@
-"""When jobs of a virtual cluster have their GPUs for nothing, and what then: its words before the site's. Pure.
+"""Limits of idle jobs of a virtual cluster, and their actions. Its settings override the site's. Pure.
 
-The measuring part on the machines and the recorder on the control planes are told what is here.
+The program that measures on the machines and the recorder on the control-plane nodes read the values from here.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ WARNED = "pai-install/warned"
 
 @dataclass(frozen=True, slots=True)
 class UseLimit:
-    """what: of which jobs. busy_below: percent; 0 where use does not matter."""
+    """A limit. what: kind of jobs. busy_below: percent, 0 if utilization does not matter."""
 
     what: What
     busy_below: int
@@ -48,19 +48,19 @@ class UseLimits:
 
 
 def limits_of(site: Site, cluster: str) -> UseLimits:
-    """Those of a virtual cluster; of one that the site does not list, the site's."""
+    """Returns the limits of a virtual cluster, or the site's for an unlisted one."""
     entries = site.services.virtual_clusters or ()
     return _limits(site.services.job_records, next((one for one in entries if one.name == cluster), None))
 
 
 def all_limits(site: Site) -> Mapping[str, UseLimits]:
-    """By virtual cluster; "" is for all others."""
+    """Returns the limits by virtual cluster. "": all others."""
     named = {entry.name: limits_of(site, entry.name) for entry in site.services.virtual_clusters or ()}
     return {"": _limits(site.services.job_records, None), **named}
 
 
 def acts_of(site: Site) -> frozenset[Then]:
-    """What is done anywhere, beside listing."""
+    """Returns all actions of the site except listing."""
     return frozenset(limit.then for limits in all_limits(site).values() for limit in limits.all if limit.then != "list")
 
 
@@ -76,7 +76,7 @@ def _limits(jobs: Jobs, entry: VirtualClusterEntry | None) -> UseLimits:
 
 
 def _given(*sections: KebabSection | None) -> dict[str, Any]:
-    """What they say, the last one before the others."""
+    """Returns the given values, with precedence for the last one."""
     return dict(pair for section in sections if section is not None for pair in _pairs(section))
 
 

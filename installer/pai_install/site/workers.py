@@ -1,4 +1,4 @@
-"""What the workers of a site have for jobs, SKU by SKU. Pure."""
+"""The capacity of a site's workers for jobs, by SKU. Pure."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ OFFERED = 90
 
 @dataclass(frozen=True, slots=True)
 class Workers:
-    """The workers of one SKU, and what one of them has for jobs.
+    """The workers of one SKU, and the capacity of one of them for jobs.
 
-    resource: of its devices, "" for an SKU without. units: devices, or cores where it has none. cpu_millis,
-    memory_bytes: what goes with one unit. machine_millis, machine_bytes: cores and memory of one machine, the system's
-    part included. present, absent: names, in the order of the layout.
+    resource: of its devices, or "". units: devices, or cores without devices. cpu_millis, memory_bytes: share of one
+    unit. machine_millis, machine_bytes: cores and memory of one machine, including the system's part. present, absent:
+    names, in the order of the layout.
     """
 
     sku: str
@@ -37,12 +37,12 @@ class Workers:
 
     @property
     def unit(self) -> str:
-        """What a unit is called, as the keys of a quota are."""
+        """Returns the name of a unit, as in the keys of a quota."""
         return "devices" if self.resource else "cores"
 
 
 def workers_of(site: Site) -> Mapping[str, Workers]:
-    """SKU -> its workers, for those that have any; in the order of the layout."""
+    """Returns SKU -> its workers, in the order of the layout, without SKUs that have none."""
     present: dict[str, list[str]] = {name: [] for name in site.skus}
     absent: dict[str, list[str]] = {name: [] for name in site.skus}
     for machine in site.machines:

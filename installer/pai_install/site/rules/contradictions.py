@@ -22,7 +22,7 @@ _TWICE: dict[YamlPath, str] = {
 
 
 def check_contradictions(source: Document, services: Services, settings: Settings) -> None:
-    """Warns of each value that another one in config.yaml overrules; its defaults are told by the summary."""
+    """Warns of each value that another one in config.yaml overrides. The summary describes the defaults."""
     for path, key in _TWICE.items():
         theirs, ours = _value(services, path), getattr(settings, key)
         said = source.at(path) is not None and key in settings.model_fields_set

@@ -1,4 +1,4 @@
-"""Rules of the directory at which people log in: what API servers would not start with, or would wait for in vain."""
+"""Rules of the identity provider: settings that break or delay the start of API servers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SECTION = "authentication"
 
 
 def check_directory(source: Document, services: Services) -> None:
-    """Adds what is missing, and what has no effect."""
+    """Adds problems for missing settings and settings without effect."""
     section = services.authentication
     if section is None:
         return

@@ -1,4 +1,4 @@
-"""Rules between groups and what names them: namespaces of their own, storages and logins that are there."""
+"""Rules between groups and their references: separate namespaces, existing storages and credentials."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class _Wrong:
 
 
 def check_groups(source: Document, services: Services) -> None:
-    """Adds what is wrong between groups, their namespaces, storages and logins."""
+    """Adds problems between groups, their namespaces, storages, and credentials."""
     groups = groups_of(services)
     for found in (*_namespaces(groups), *_grants(groups, services), *_logins(groups, services)):
         source.add(found.path, f"site.{found.code}", found.message, found.remedy, severity=found.severity)

@@ -1,4 +1,4 @@
-"""Settings of the kubelet that undo what a cluster by pai-install has otherwise: allowed, and said."""
+"""Kubelet settings that override pai-install's defaults: permitted, with a warning."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ MAX_CONTROL_PLANES = 5
 
 
 def check_layout(layout: Document) -> None:
-    """Adds what is wrong between entries: names, addresses, machine types, roles."""
+    """Adds problems between entries: names, addresses, machine types, roles."""
     machines = drafts(layout)
     for section in ("machine-sku", "machine-list"):
         if section in layout.content and layout.content[section] in ({}, []):

@@ -1,4 +1,4 @@
-"""What a site asks for and this version does not do yet: said, never silently dropped."""
+"""Requested features that this version does not support yet: reported, never silently dropped."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pai_install.site.model import Site
 
 
 def pending(site: Site) -> tuple[str, ...]:
-    """One sentence for each thing that was read and checked, but is not set up; empty when all of it is."""
+    """Returns one sentence for each setting that is valid but not set up, or ()."""
     return tuple(_pending(site))
 
 
@@ -24,7 +24,7 @@ def _pending(site: Site) -> Iterator[str]:
 
 
 def _file_server(site: Site) -> Iterator[str]:
-    """What the section storage-manager asks for in vain."""
+    """Yields the settings of the section storage-manager without effect."""
     section = site.services.storage_manager
     if section is not None and not site.storage_servers:
         yield "nothing is served: no machine has pai-storage (storage-manager)"

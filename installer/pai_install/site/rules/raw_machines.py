@@ -1,6 +1,6 @@
-"""What can be said of the machines before their entries are known to be right.
+"""The machines before the validation of their entries.
 
-Checks over several entries read these, so that they also find what is wrong beside an entry that is itself wrong.
+Checks over several entries read these, so that they also find problems next to an invalid entry.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pai_install.documents.problem import YamlPath
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What can be said of an entry of machine-list before it is known to be right."""
+    """An entry of machine-list before its validation."""
 
     path: YamlPath
     entry: Entries

@@ -1,4 +1,4 @@
-"""Rules between the registries of both files: what contradicts, what needs what, what has no effect."""
+"""Rules between the registries of both files: contradictions, dependencies, settings without effect."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class _Found:
 
 
 def check_registry_settings(config: Document, settings: Settings) -> None:
-    """Adds what is wrong with the registries of config.yaml alone."""
+    """Adds problems of the registries in config.yaml alone."""
     if settings.docker_registry_username is not None:
         _check_domain(config, settings)
     elif config.content.get("docker_registry_domain") is not None:
@@ -62,7 +62,7 @@ def _check_domain(config: Document, settings: Settings) -> None:
 
 
 def check_registry(source: Document, section: RegistrySection, settings: Settings) -> None:
-    """Adds what is wrong between the section `registry` and config.yaml."""
+    """Adds problems between the section `registry` and config.yaml."""
     if not any(problem.is_error for problem in source.problems):
         for found in chain.from_iterable(rule(section, settings) for rule in (_of_section, _of_upstreams, _of_logins)):
             path = ("registry", *found.path)
@@ -70,7 +70,7 @@ def check_registry(source: Document, section: RegistrySection, settings: Setting
 
 
 def check_cache_port(source: Document, services: Services, settings: Settings) -> None:
-    """Adds an error where HiveD's Service has the cache's port; the component store has none of Kubernetes'."""
+    """Adds an error if HiveD's Service uses the cache's port. The component store uses no port of Kubernetes."""
     section, hived = services.docker_cache, services.hivedscheduler
     port = section.service_nodeport if section is not None else CACHE_PORT
     if not settings.enable_docker_cache or hived is None or hived.webservice_port != port:

@@ -1,4 +1,4 @@
-"""Rules between the settings of config.yaml: what contradicts, what needs what, what has no effect."""
+"""Rules between the settings of config.yaml: contradictions, dependencies, settings without effect."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ USED_PORTS = frozenset({*_SHARED_PORTS, 2381, 10248, 10249, 10256, 10257, 10259,
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Settings that do not go together. keys: all that are involved; the problem is placed at the first."""
+    """Contradicting settings. keys: all of them. The problem is placed at the first."""
 
     keys: tuple[str, ...]
     code: str
@@ -31,7 +31,7 @@ class Conflict:
 
 
 def check_settings(config: Document, settings: Settings) -> None:
-    """Adds what is wrong between settings. `settings` may lack those that are wrong in themselves."""
+    """Adds problems between settings. `settings` may lack invalid ones."""
     wrong = wrong_keys(config)
     for conflict in _conflicts(settings):
         if not wrong.intersection(conflict.keys):

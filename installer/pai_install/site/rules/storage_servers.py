@@ -12,7 +12,7 @@ from pai_install.site.services.storages import StorageEntry
 
 
 def check_storage_server(source: Document, services: Services, machines: Iterable[MachineEntry]) -> None:
-    """Adds storages whose folder is not among those that the site's own server serves."""
+    """Adds storages with a folder that the site's own server does not export."""
     servers = {name for machine in machines if machine.pai_storage for name in (machine.hostname, machine.hostip)}
     for number, entry in enumerate(services.storages or ()):
         if entry.type == "nfs" and entry.server in servers:

@@ -1,4 +1,4 @@
-"""Rules between storages and machines: what is there twice, what is unknown, what Kubernetes does not keep."""
+"""Rules between storages and machines: duplicates, unknown names, rules that Kubernetes does not enforce."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def check_storages(
     machines: Collection[str] | None,
     settings: Settings | None = None,
 ) -> None:
-    """Adds what is wrong between storages, and between them, the machines and the settings (None: unknown)."""
+    """Adds problems between storages, and between them, the machines, and the settings (None: unknown)."""
     for found in (*_names(storages), *_places(storages)):
         path = ("storages", *found.path)
         source.add(path, f"site.{found.code}", found.message, found.remedy, severity=found.severity)
@@ -49,7 +49,7 @@ def _names(storages: tuple[StorageEntry, ...]) -> Iterator[_Found]:
 
 
 def _places(storages: tuple[StorageEntry, ...]) -> Iterator[_Found]:
-    """Two names of one folder are no harm to Kubernetes, but to whoever cleans up."""
+    """Yields folders with two names. They work in Kubernetes, but confuse a person who cleans up."""
     for number, first in _alike(storages, place_of):
         message = f"is the same place as storages[{first}], {storages[first].name}"
         yield _Found((number, "name"), "same-place", message, "write one of them, or leave it so", "warning")
@@ -65,7 +65,7 @@ def _alike(storages: tuple[StorageEntry, ...], of: Callable[[StorageEntry], Hash
 
 
 def place_of(entry: StorageEntry) -> Hashable:
-    """What is mounted, whatever its name."""
+    """Returns the mounted source, regardless of its name."""
     return (
         entry.type,
         entry.server,

@@ -1,4 +1,4 @@
-"""Who may use the cluster: groups, what they may use, and where people log in."""
+"""Users of the cluster: groups, their grants, and the identity provider."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ DataSource = Annotated[str, choice("basic", "winbind", "ms-graph")]
 
 
 class Acls(Section):
-    """What a group may use."""
+    """The grants of a group."""
 
     admin: Flag = False
     """Whether its members administrate the cluster."""
@@ -48,7 +48,7 @@ class Acls(Section):
 
 
 class Extension(Section):
-    """What OpenPAI keeps beside a group's name."""
+    """OpenPAI's additional data of a group."""
 
     acls: Acls = Acls()
     """What the group may use."""
@@ -124,7 +124,7 @@ class Aad(Section):
 
 
 class Issuer(KebabSection):
-    """authentication.issuer: any directory that speaks OpenID Connect; ours. What it has counts before AAD."""
+    """authentication.issuer: any identity provider with OpenID Connect. An extension. It takes precedence over AAD."""
 
     url: IssuerUrl | None = None
     """The issuer as its tokens name it (https), with a closing '/' or without."""
@@ -144,7 +144,7 @@ class Authentication(Service):
     @model_validator(mode="before")
     @classmethod
     def has_directory(cls, data: object, info: ValidationInfo) -> object:
-        """Warns of what OpenPAI needs of a directory, and this version does not."""
+        """Warns of settings that OpenPAI needs for an identity provider and this version does not."""
         asked = isinstance(data, Entries) and str(data.get("OIDC")).strip().lower() == "true"
         if isinstance(data, Entries) and asked and data.get("OIDC-type") == "AAD" and "issuer" not in data:
             tell_missing(data.get("AAD", data), info, "tenantID", "clientSecret")

@@ -1,4 +1,4 @@
-"""dynamic-volumes: what a claim gets that names no volume; ours."""
+"""dynamic-volumes: the storage of claims without a volume name. An extension."""
 
 from __future__ import annotations
 

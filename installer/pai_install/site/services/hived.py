@@ -27,7 +27,7 @@ _TOP = "a mapping with physicalCluster and virtualClusters"
 
 
 class SkuShare(Section):
-    """skuTypes.NAME: what one cell of that type has of its machine."""
+    """skuTypes.NAME: the share of one cell of that type in its machine."""
 
     gpu: Whole | None = None
     """Devices."""
@@ -64,7 +64,7 @@ class PhysicalCell(Section):
 
 
 class PhysicalCluster(Section):
-    """physicalCluster: what is there."""
+    """physicalCluster: the existing hardware."""
 
     sku_types: Annotated[dict[Word, SkuShare], MappingOf] = Field(default_factory=dict, alias="skuTypes")
     """Types of cells at the bottom: a device, or a share of a machine without devices."""
@@ -127,7 +127,7 @@ class HivedConfig(Section):
 
     @property
     def content(self) -> Mapping[str, Any]:
-        """The block as plain data, with all keys in their order, also those that this product does not know."""
+        """Returns the block as plain data with all keys in order, including unknown ones."""
         return self._content
 
     @model_validator(mode="wrap")
@@ -142,7 +142,7 @@ class HivedConfig(Section):
     @model_validator(mode="before")
     @classmethod
     def has_both(cls, data: object, info: ValidationInfo) -> object:
-        """Adds an error for each of the two parts that is missing; `none`, as OpenPAI's tests write it, is nothing."""
+        """Adds an error for each missing part. `none`, which OpenPAI's tests write, means empty."""
         if isinstance(data, Entries) and isinstance(info.context, Document):
             for key in ("physicalCluster", "virtualClusters"):
                 if key not in data:
@@ -153,7 +153,7 @@ class HivedConfig(Section):
 
 
 def _plain(value: object, key: str = "") -> Any:  # noqa: ANN401 - any content
-    """Plain data. Names stay text, also those that look like a number."""
+    """Returns plain data. Names stay text, even if they look like a number."""
     if isinstance(value, Mapping):
         return {str(name): _plain(item, str(name)) for name, item in value.items()}
     if isinstance(value, list):
@@ -168,7 +168,7 @@ def _without_none(data: Entries) -> Entries:
 
 
 def _read_config(value: object, info: ValidationInfo) -> object:
-    """The YAML inside the text; None where there is none, and where it is wrong."""
+    """Returns the YAML inside the text, or None if it is empty or invalid."""
     if isinstance(value, Text) and isinstance(info.context, Document):
         if value.vault:
             raise invalid("vault", "an ansible-vault string is accepted for secrets only", "write it in plain text")

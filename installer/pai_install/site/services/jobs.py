@@ -1,4 +1,4 @@
-"""jobs: what is kept of jobs that have ended, and what becomes of those that do nothing; ours."""
+"""jobs: records of finished jobs, and limits of idle jobs. An extension."""
 
 from __future__ import annotations
 

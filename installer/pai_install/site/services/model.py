@@ -131,7 +131,7 @@ class Services(KebabSection):
 
     @property
     def job_records(self) -> Jobs:
-        """What is kept of jobs, also where the file says nothing of it."""
+        """Returns the settings of job records, with defaults if the file has none."""
         return self.jobs or Jobs()
 
     @classmethod
@@ -151,7 +151,7 @@ class Services(KebabSection):
 
 
 def status_of(name: str) -> str | None:
-    """Why a section has no effect, or none yet; None for one that has. name: the attribute's."""
+    """Returns why a section has no effect, or no effect yet, or None. name: of the attribute."""
     info = Services.model_fields[name]
     not_yet, without = marker_of(info, NotYet), marker_of(info, WithoutEffect)
     return not_yet.sentence if not_yet else without.why if without else None

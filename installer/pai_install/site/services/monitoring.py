@@ -1,4 +1,4 @@
-"""What watches the cluster: metrics, alerts and their receivers."""
+"""Monitoring of the cluster: metrics, alerts, and their receivers."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ class Routes(Section):
 
 
 class AlertManager(Service):
-    """alert-manager: alerts and what is done about them."""
+    """alert-manager: alerts and their actions."""
 
     port: Port = 9093
     """Where it listens."""

@@ -25,7 +25,7 @@ from pai_install.site.services.section import (
 
 
 class Service(KebabSection):
-    """What every service of OpenPAI's may have. service_type: from its defaults; decides nothing."""
+    """The common settings of OpenPAI's services. service_type: from its defaults, without effect."""
 
     service_type: Word | None = Field(default=None, alias="service_type")
 

@@ -8,6 +8,6 @@ from pai_install.site.services.model import Services
 
 
 def read_services(document: Document) -> Services:
-    """The sections of services-configuration.yaml; none of them where the file has errors, which are then added."""
+    """Returns the sections of services-configuration.yaml, or none of them for a file with errors, which are added."""
     found = validate(Services, document)
     return Services() if found is None else found

@@ -1,4 +1,4 @@
-"""registry: upstreams of the cache, mirrors, and logins of private registries; ours."""
+"""registry: upstreams of the cache, mirrors, and credentials of private registries. An extension."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RegistryHost = Annotated[str, BeforeValidator(read_registry_host), WithJsonSchem
 
 
 class UpstreamEntry(KebabSection):
-    """registry.upstreams[]: a registry whose images machines pull."""
+    """registry.upstreams[]: a registry of images that machines pull."""
 
     name: RegistryHost
     """The registry as images are named after it, e.g. quay.io."""
@@ -46,7 +46,7 @@ class UpstreamEntry(KebabSection):
     @model_validator(mode="before")
     @classmethod
     def whole(cls, data: object, info: ValidationInfo) -> object:
-        """Adds an error for half a login, and for what belongs to a mirror that is not there."""
+        """Adds an error for incomplete credentials, and for mirror settings without a mirror."""
         tell_half(data, info, "username", "password")
         tell_half(data, info, "mirror-username", "mirror-password")
         for key in ("mirror-username", "mirror-password", "mirror-ca-file"):

@@ -38,7 +38,7 @@ class DockerRegistry(KebabSection):
 
 
 class Cluster(Service):
-    """cluster: what all services of OpenPAI's share."""
+    """cluster: common settings of OpenPAI's services."""
 
     common: Common | None = None
     """Switches of OpenPAI's services."""

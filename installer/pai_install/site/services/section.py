@@ -1,4 +1,4 @@
-"""The base of all sections of services-configuration.yaml, and the types of what is in them."""
+"""The base of all sections of services-configuration.yaml, and the types of their values."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ _SCALAR: dict[str, Any] = {"type": ["string", "number", "boolean"]}
 
 
 class Section(FrozenModel):
-    """A mapping of services-configuration.yaml. An unknown key gives a warning; one without value is absent.
+    """A mapping of services-configuration.yaml. An unknown key causes a warning. A key without value is absent.
 
-    OpenPAI ignored unknown keys, so they never are errors.
+    OpenPAI ignored unknown keys, so they are never errors.
     """
 
     model_config = ConfigDict(extra="ignore")
@@ -48,7 +48,7 @@ class Section(FrozenModel):
     @model_validator(mode="before")
     @classmethod
     def keep_known(cls, data: object, info: ValidationInfo) -> object:
-        """Refuses what is no mapping, names the keys that are not known, and drops them and those without value."""
+        """Refuses values that are no mapping, reports unknown keys, and drops them and keys without value."""
         data = {} if data is None else read_mapping(data)
         known = keys_of(cls)
         if isinstance(data, Entries) and isinstance(info.context, Document):
@@ -70,7 +70,7 @@ class Section(FrozenModel):
 
 
 def tell_missing(data: object, info: ValidationInfo, *keys: str) -> None:
-    """Warns of keys without which OpenPAI's own services did not start; a model's before-validator has both."""
+    """Warns of missing keys that OpenPAI's own services needed to start. Called by a before-validator of the model."""
     if isinstance(data, Entries) and isinstance(info.context, Document):
         for key in keys:
             if data.get(key) in (None, ""):
@@ -83,20 +83,20 @@ def _kebab(name: str) -> str:
 
 
 class KebabSection(Section):
-    """A section whose keys have dashes: server_port is `server-port`."""
+    """A section with dashes in its keys: server_port is `server-port`."""
 
     model_config = ConfigDict(alias_generator=_kebab)
 
 
 class Kept(FrozenModel):
-    """A section that is kept as it is. The places of what is in it are those of the document."""
+    """A section that is kept unchanged. The places of its content are those of the document."""
 
     content: Any = Field(repr=False)
     """Plain data; may hold secrets."""
 
 
 def read_mapping(value: object) -> dict[Any, Any]:
-    """Refuses what is no mapping."""
+    """Refuses values that are no mapping."""
     if isinstance(value, dict):
         return value
     found = shown(value) if isinstance(value, list) else "text"

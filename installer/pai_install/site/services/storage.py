@@ -17,7 +17,7 @@ FOLDERS = ("data", "users")
 
 
 class Quotas(KebabSection):
-    """storage-manager.quotas: what folders may take of the server's disk, which keeps project quotas; ours."""
+    """storage-manager.quotas: limits of folders on the server's disk, which needs project quotas. An extension."""
 
     data: Capacity | None = None
     """The folder data with all that is in it, e.g. 10Ti."""

@@ -1,4 +1,4 @@
-"""storages: shared folders that jobs mount; ours. Who may use which stands with the groups (storageConfigs)."""
+"""storages: shared folders that jobs mount. An extension. The groups contain the grants (storageConfigs)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,48}[a-z0-9])?")
 
 @dataclass(frozen=True, slots=True)
 class TypeRule:
-    """Keys of an entry that its type needs, and those that it may have beside the keys of all types."""
+    """Required keys of an entry's type, and optional keys in addition to those of all types."""
 
     needs: tuple[str, ...]
     may: tuple[str, ...] = ()
@@ -142,5 +142,7 @@ class StorageEntry(KebabSection):
 
     @property
     def written(self) -> bool:
-        """Whether pods may write. Kubernetes does not keep an access mode: what is ReadOnlyMany is mounted so."""
+        """Returns whether pods may write. Kubernetes does not enforce access modes, so ReadOnlyMany is
+        mounted read-only.
+        """
         return not self.read_only and self.access_mode != "ReadOnlyMany"

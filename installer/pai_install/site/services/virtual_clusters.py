@@ -1,4 +1,4 @@
-"""scheduler and virtual-clusters: who is guaranteed which machines, and what keeps that; ours."""
+"""scheduler and virtual-clusters: guarantees of machines, and their scheduler. An extension."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 
 
 def read_cluster_name(value: object) -> str:
-    """A name that Kubernetes takes, short enough for what is made of it."""
+    """Reads a name that is valid in Kubernetes and short enough for derived names."""
     word = read_text(value)
     if _NAME.fullmatch(word) is None or len(word) > MAX_NAME:
         meant = re.sub(r"[^a-z0-9]+", "-", word.lower()).strip("-")[:MAX_NAME].strip("-")
@@ -85,7 +85,7 @@ class LevelEntry(KebabSection):
 
 
 class Scheduler(KebabSection):
-    """scheduler: what keeps the virtual clusters."""
+    """scheduler: the scheduler of the virtual clusters."""
 
     type: Annotated[SchedulerType, choice(*TYPES)]
     """kueue, volcano, hived, or default: Kubernetes' own scheduler, which cannot lend."""
@@ -96,7 +96,7 @@ class Scheduler(KebabSection):
 
 
 class QuotaEntry(KebabSection):
-    """virtual-clusters[].quota[]: what is guaranteed of one SKU. One of machines, devices and cores."""
+    """virtual-clusters[].quota[]: the guarantee of one SKU. Exactly one of machines, devices, and cores."""
 
     sku: Word
     """A machine type of layout.yaml that workers have."""
@@ -115,7 +115,7 @@ class QuotaEntry(KebabSection):
 
 
 class Priorities(KebabSection):
-    """virtual-clusters[].priorities: crit, prod, test or oppo, as OpenPAI calls them; oppo may always be evicted."""
+    """virtual-clusters[].priorities: crit, prod, test, or oppo, as in OpenPAI. oppo jobs may always be preempted."""
 
     usual: Priority | None = None
     """Of a job that names none; test, or highest where that is lower."""
@@ -124,7 +124,7 @@ class Priorities(KebabSection):
 
     @property
     def normal(self) -> PriorityName:
-        """What a job has that names none."""
+        """Returns the default priority of a job."""
         lower: PriorityName = (
             self.highest if PRIORITY_NAMES.index(self.highest) > PRIORITY_NAMES.index("test") else "test"
         )

@@ -24,7 +24,7 @@ _LABEL_VALUE = "up to 63 letters, digits, '-', '_' and '.'"
 
 
 def check_scheduling(source: Document, site: Site) -> None:
-    """Adds what is wrong. site: as far as its files are valid."""
+    """Adds problems. site: the valid parts of its files."""
     for found in (*_of_site(site), *_of_block(source, site)):
         source.add(found.path, f"site.{found.code}", found.message, found.remedy, severity=found.severity)
 
@@ -43,7 +43,7 @@ def _of_site(site: Site) -> Iterator[Wrong]:
 
 
 def _of_block(source: Document, site: Site) -> Iterator[Wrong]:
-    """What is wrong with HiveD's block, where each part of it could be read."""
+    """Yields problems of HiveD's block if all parts are readable."""
     config, prefix = hived_of(site), dotted(HIVED)
     if config is not None and not any(one.is_error and one.path.startswith(prefix) for one in source.problems):
         yield from _sku_names(config)

@@ -17,7 +17,7 @@ _TAKEN = {"volcano": ("root",)}
 
 
 def of_clusters(site: Site, scheduler: Scheduler, clusters: tuple[VirtualClusterEntry, ...]) -> Iterator[Wrong]:
-    """What is wrong with the virtual clusters."""
+    """Yields problems of the virtual clusters."""
     yield from _names(scheduler, clusters)
     yield from _groups(site, clusters)
     yield from of_acls(site, [cluster.name for cluster in clusters])
@@ -30,7 +30,7 @@ def of_clusters(site: Site, scheduler: Scheduler, clusters: tuple[VirtualCluster
 
 
 def of_acls(site: Site, names: Collection[str]) -> Iterator[Wrong]:
-    """Virtual clusters that groups may submit to, and that are not there; OpenPAI took any name."""
+    """Yields missing virtual clusters in the grants of groups. OpenPAI accepted any name."""
     for group in groups_of(site.services):
         for number, name in enumerate(group.group.extension.acls.virtual_clusters):
             if name not in names:
@@ -79,7 +79,7 @@ def _pins(site: Site, clusters: tuple[VirtualClusterEntry, ...]) -> Iterator[Wro
 
 
 def of_machine(path: YamlPath, name: str, machine: Machine | None, known: Collection[str]) -> Iterator[Wrong]:
-    """What is wrong with a machine that is to run jobs. machine: None where the layout has none of that name."""
+    """Yields problems of a machine for jobs. machine: None if the layout has no such name."""
     if machine is None:
         remedy = f"did you mean {near}?" if (near := nearest(name, known)) else "name a machine of layout.yaml"
         yield Wrong(path, "unknown-machine", f"{name} is no machine of layout.yaml", remedy)

@@ -1,4 +1,4 @@
-"""What is wrong with HiveD's block: what HiveD ends at, and what it takes without a word and does wrong."""
+"""Problems of HiveD's block: values that crash HiveD, and values that it silently misinterprets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pai_install.site.services.hived import CellType, HivedConfig
 
 
 def of_hived(site: Site, config: HivedConfig) -> Iterator[Wrong]:
-    """What is wrong in the block, and between it and the machines."""
+    """Yields problems in the block, and between it and the machines."""
     yield from _types(config)
     yield from _skus(config)
     yield from _tops(config)
@@ -71,7 +71,7 @@ def _child_number(path: YamlPath, found: CellType) -> Iterator[Wrong]:
 
 
 def _cycles(config: HivedConfig) -> Iterator[Wrong]:
-    """Types that are made of themselves; each circle is told once, at its first type in the file."""
+    """Yields types that contain themselves. Each cycle is reported once, at its first type in the file."""
     types = config.physical_cluster.cell_types
     told: set[str] = set()
     for name in types:
@@ -83,7 +83,7 @@ def _cycles(config: HivedConfig) -> Iterator[Wrong]:
 
 
 def _circle(config: HivedConfig, name: str) -> tuple[str, ...]:
-    """The types from one back to itself; () where it is in no circle."""
+    """Returns the types of the cycle from a type back to itself, or () without a cycle."""
     types, way = config.physical_cluster.cell_types, [name]
     while (found := types.get(way[-1])) is not None and found.child_cell_type is not None:
         if found.child_cell_type == name:
@@ -95,7 +95,7 @@ def _circle(config: HivedConfig, name: str) -> tuple[str, ...]:
 
 
 def _skus(config: HivedConfig) -> Iterator[Wrong]:
-    """OpenPAI divides what jobs ask for by what one device has."""
+    """Yields problems of SKUs. OpenPAI divides the requests of jobs by the share of one device."""
     cluster = config.physical_cluster
     for key, shares in (("skuTypes", cluster.sku_types), ("gpuTypes", cluster.gpu_types)):
         for name, share in shares.items():

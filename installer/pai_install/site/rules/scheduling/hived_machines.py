@@ -16,7 +16,7 @@ from pai_install.system.words import plural
 
 
 def of_machines(site: Site, config: HivedConfig) -> Iterator[Wrong]:
-    """What is wrong between written cells and machines."""
+    """Yields problems between written cells and machines."""
     machines = {machine.hostname: machine for machine in site.machines}
     taken, devices = _Taken(config), Counter[str]()
     nodes: list[Cell] = []
@@ -43,7 +43,7 @@ def of_machines(site: Site, config: HivedConfig) -> Iterator[Wrong]:
 
 
 def _other_types(site: Site, nodes: list[Cell], machines: dict[str, Machine]) -> Iterator[Wrong]:
-    """Names that mean one machine type in layout.yaml and another in the block; each pair once."""
+    """Yields names with different machine types in layout.yaml and in the block, each pair once."""
     told: set[tuple[str, str]] = set()
     for node in nodes:
         here, there = node.chain.leaf, machines[node.node].sku if node.node in machines else ""
@@ -62,7 +62,7 @@ def _unnamed(top: Cell) -> Iterator[Wrong]:
 
 
 def _devices(site: Site, machine: Machine) -> int:
-    """How many its machine type has; 0 where it has none, or is not known."""
+    """Returns the number of devices of its machine type, or 0 if unknown."""
     sku = site.skus.get(machine.sku)
     return sum(sku.resources.values()) if sku is not None else 0
 
@@ -97,13 +97,13 @@ def without_devices(config: HivedConfig, leaf: str) -> bool:
 
 @dataclass
 class _Taken:
-    """Devices that cells have, by machine; a core is no device."""
+    """Devices of cells, by machine. A core is no device."""
 
     config: HivedConfig
     devices: dict[tuple[str, bool], dict[int, YamlPath]] = field(default_factory=dict)
 
     def take(self, node: Cell) -> Iterator[Wrong]:
-        """Takes a machine's; what is wrong where another cell has them."""
+        """Reserves a machine's devices. Yields problems for devices of another cell."""
         key = (node.node, without_devices(self.config, node.chain.leaf))
         taken = self.devices.setdefault(key, {}) if node.node else {}
         told: set[YamlPath] = set()

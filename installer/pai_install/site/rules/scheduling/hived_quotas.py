@@ -22,7 +22,7 @@ _CLUSTERS: YamlPath = (*HIVED, "virtualClusters")
 
 @dataclass(frozen=True, slots=True)
 class _Ask:
-    """What a virtual cluster asks of a level of a chain. path: of the virtual cell."""
+    """The request of a virtual cluster on a level of a chain. path: of the virtual cell."""
 
     path: YamlPath
     cluster: str
@@ -32,7 +32,7 @@ class _Ask:
 
 
 def of_virtual_clusters(site: Site, config: HivedConfig) -> Iterator[Wrong]:
-    """What is wrong with names, guarantees and pins."""
+    """Yields problems of names, guarantees, and pinned cells."""
     chains = chains_of(config)
     yield from _names(config)
     asks: list[_Ask] = []
@@ -184,7 +184,7 @@ def _too_much(ask: _Ask, left: int) -> str:
 
 
 def _short(asks: list[_Ask], room: Room) -> tuple[_Ask, int] | None:
-    """The first ask that cannot be met, and what is left for it; the widest cells are given first."""
+    """Returns the first unsatisfiable request and the remaining room. Larger cells are allocated first."""
     needed = Counter[int]()
     for ask in asks:
         needed[ask.depth] += ask.number

@@ -9,7 +9,7 @@ from pai_install.documents.problem import Severity, YamlPath
 
 @dataclass(frozen=True, slots=True)
 class Wrong:
-    """What is wrong at a path of services-configuration.yaml. code: without its "site." prefix."""
+    """A problem at a path of services-configuration.yaml. code: without its "site." prefix."""
 
     path: YamlPath
     code: str

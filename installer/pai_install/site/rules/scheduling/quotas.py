@@ -18,7 +18,7 @@ _AMOUNTS = ("machines", "devices", "cores")
 
 
 def of_quotas(site: Site, scheduler: Scheduler, clusters: tuple[VirtualClusterEntry, ...]) -> Iterator[Wrong]:
-    """What is wrong with the quotas."""
+    """Yields problems of the quotas."""
     workers = workers_of(site)
     pinned = frozenset(name for cluster in clusters for name in cluster.pinned)
     rooms = {sku: _Room(found, pinned) for sku, found in workers.items()}
@@ -65,12 +65,12 @@ def _amount(path: YamlPath, quota: QuotaEntry, workers: Workers | None) -> Itera
 
 
 def units_of(quota: QuotaEntry, workers: Workers) -> int:
-    """What is guaranteed, in units of the SKU."""
+    """Returns the guarantee in units of the SKU."""
     return quota.machines * workers.units if quota.machines is not None else quota.devices or quota.cores or 0
 
 
 def memory_of(quota: QuotaEntry, workers: Workers) -> int:
-    """What is guaranteed of the SKU's memory, in bytes."""
+    """Returns the guaranteed part of the SKU's memory in bytes."""
     return quota.memory if quota.memory is not None else units_of(quota, workers) * workers.memory_bytes
 
 
@@ -98,7 +98,7 @@ def _lending(path: YamlPath, quota: QuotaEntry, scheduler: Scheduler, workers: W
 
 @dataclass(frozen=True, slots=True)
 class _Ask:
-    """What a virtual cluster asks of an SKU, and what those before it took. shown: an amount in words."""
+    """The request of a virtual cluster for an SKU, and the sum of earlier requests. shown: an amount as text."""
 
     path: YamlPath
     cluster: str
@@ -110,7 +110,7 @@ class _Ask:
 
 @dataclass
 class _Room:
-    """What is left of an SKU while quotas are taken from it, in the order of the file."""
+    """The remaining capacity of an SKU during the allocation of quotas, in the order of the file."""
 
     workers: Workers
     pinned: frozenset[str]
@@ -118,7 +118,7 @@ class _Room:
     memory: int = field(default=0, init=False)
 
     def take(self, path: YamlPath, cluster: str, quota: QuotaEntry) -> Iterator[Wrong]:
-        """Takes a quota; what is wrong where there is less."""
+        """Allocates a quota. Yields a problem if the capacity is too small."""
         workers = self.workers
         key = next((one for one in _AMOUNTS if getattr(quota, one) is not None), "sku")
         units, memory = units_of(quota, workers), memory_of(quota, workers)
@@ -146,7 +146,7 @@ class _Room:
         return plural(count // self.workers.units, "machine")
 
     def _short(self, ask: _Ask, per_machine: int) -> Iterator[Wrong]:
-        """What is wrong where one ask crosses what there is; those after it are not told of."""
+        """Yields the problem of the request that exceeds the capacity. Later requests are not reported."""
         workers = self.workers
         for names, absent in ((workers.names, False), (workers.present, True)):
             count = sum(name not in self.pinned for name in names)

@@ -16,7 +16,7 @@ _HOST_NAMES = ("machine", "host", "node")
 
 
 def of_topology(site: Site, scheduler: Scheduler) -> Iterator[Wrong]:
-    """What is wrong with the levels."""
+    """Yields problems of the levels."""
     first: dict[str, int] = {}
     for number, level in enumerate(scheduler.topology):
         path: YamlPath = ("scheduler", "topology", number)

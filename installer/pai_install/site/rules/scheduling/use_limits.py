@@ -1,4 +1,4 @@
-"""Rules of what becomes of jobs that have their GPUs for nothing: who would do it has to be there, and able to."""
+"""Rules for jobs with idle GPUs: the programs that enforce the limits must exist and have the required rights."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SECTIONS = ("idle", "long", "notebooks")
 
 
 def of_use_limits(site: Site) -> Iterator[Wrong]:
-    """What is wrong with them."""
+    """Yields problems of the limits."""
     for path, then in _thens(site):
         if then != "list" and not site.services.job_records.keep_days:
             message = f"{then} is what the recorder of jobs does, and jobs.keep-days is 0: there is none"
