@@ -66,7 +66,7 @@ class Identity(_Value):
     serving_ca: generation of the authority that signed the certificates of cache and store, one of the authorities.
     used_login: generation of the credentials of machines, one of the logins. used_port: the port that machines use, one
     of the ports. Old files and sites without a cache have no ports and 0. salt: of digests that others may read, so
-    that nobody can guess a secret from them. It never changes. content: current place during a copy to the place in the
+    that no one can guess a secret from them. It never changes. content: current place during a copy to the place in the
     site's files. left: the old place, from the switch until the verification of the copy. webhook: of the scheduler's
     admission, None if it creates its own or has none.
     """

@@ -86,7 +86,7 @@ def _line(job: JobState) -> tuple[str, ...]:
 
 
 def _stopped(job: JobState) -> str:
-    """Returns who ended the job and why, or "" if nobody did or it is unknown."""
+    """Returns who ended the job and why, or "" if it is unknown."""
     return (
         f"stopped by {job.stopped_by}" + (f": {job.stopped_why}" if job.stopped_why else "") if job.stopped_by else ""
     )
