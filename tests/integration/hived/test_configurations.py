@@ -13,6 +13,8 @@ import pytest
 import yaml
 
 from pai_install.schedulers.hived.cells import hived_config
+from pai_install.scheduling.read import scheduling_of
+from tests.hived_demo import demo_site
 from tests.virtual_clusters import CASES
 
 PROGRAM = os.environ.get("PAI_HIVED", "")
@@ -39,6 +41,12 @@ def ends(configuration: object, folder: Path) -> str:
 @pytest.mark.parametrize("case", CASES)
 def test_hived_starts_with_what_is_compiled(case: str, tmp_path: Path) -> None:
     assert ends(hived_config(CASES[case]()), tmp_path) == ""
+
+
+def test_hived_starts_with_a_block_as_it_is_written(tmp_path: Path) -> None:
+    scheduling = scheduling_of(demo_site(tmp_path))
+    assert scheduling is not None
+    assert ends(hived_config(scheduling), tmp_path) == ""
 
 
 def test_hived_ends_with_a_wrong_one(tmp_path: Path) -> None:

@@ -25,11 +25,6 @@ class PodGroup:
     sku: str = ""
     pin: str = ""
 
-    @property
-    def total(self) -> int:
-        """Cells of all pods."""
-        return sum(cells * number for cells, number in self.pods.items())
-
 
 @dataclass(frozen=True, slots=True)
 class CellPool:
@@ -38,6 +33,11 @@ class CellPool:
     name: str
     sku: str
     parts: Counter[int]
+
+    @property
+    def total(self) -> int:
+        """Cells of all parts."""
+        return sum(size * number for size, number in self.parts.items())
 
     def holds(self, group: PodGroup) -> bool:
         """Whether all pods fit at the same time. The largest pods are placed first."""
@@ -60,8 +60,7 @@ class CellPool:
     def __str__(self) -> str:
         """The room in words."""
         number = sum(self.parts.values())
-        total = sum(size * count for size, count in self.parts.items())
-        return f"{total} {self.sku} in {plural(number, 'part')} of {self.name}"
+        return f"{self.total} {self.sku} in {plural(number, 'part')} of {self.name}"
 
 
 def configuration(scheduling: Scheduling) -> HivedConfig:

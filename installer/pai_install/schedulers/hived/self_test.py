@@ -14,6 +14,7 @@ from pai_install.kube.objects import JsonObject as Found
 from pai_install.kube.objects import child, text
 from pai_install.schedulers.hived.cells import leaf_types
 from pai_install.schedulers.hived.compile import class_value
+from pai_install.schedulers.hived.placement import rooms
 from pai_install.schedulers.hived.usage import hived_pods
 from pai_install.schedulers.self_test.driver import SelfTestDriver
 from pai_install.schedulers.self_test.model import PLACES, Gang, Scenario
@@ -118,6 +119,9 @@ def _stage(
     share = cluster.share(supply.sku)
     units = share.units if share is not None else 0
     unit = _unit(supply.units, units)
+    if scheduling.block is not None:  # a gang is in one chain, and its cells may be smaller than a machine
+        pools = [one for one in rooms(scheduling, cluster.name, opportunistic=False) if one.sku == supply.sku]
+        unit, units = 1, max((one.total for one in pools), default=0)
     room = units // supply.units * (supply.units // unit) if unit > 1 else units
     if not _LEAST <= room <= _MOST:
         return f"{cluster.name} has room for {room} pods of {supply.sku}; the test needs {_LEAST} to {_MOST}"
@@ -129,9 +133,17 @@ def _stage(
         leaf=leaf_types(scheduling.supply)[supply.sku],
         unit=unit,
         room=room,
-        total=len(supply.machines) * (supply.units // unit),
+        total=_total_of(scheduling, supply, unit, room),
         devices=bool(supply.resource),
     )
+
+
+def _total_of(scheduling: Scheduling, supply: Supply, unit: int, room: int) -> int:
+    """Pods that all machines have room for; with several chains of an SKU, `room`, as opportunistic jobs use the others."""
+    if scheduling.block is not None:
+        chains = [one for one in rooms(scheduling, "", opportunistic=True) if one.sku == supply.sku]
+        return chains[0].total if len(chains) == 1 else room
+    return len(supply.machines) * (supply.units // unit)
 
 
 def _unit(on_machine: int, guaranteed: int) -> int:

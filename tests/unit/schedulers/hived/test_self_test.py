@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +19,8 @@ from pai_install.schedulers.self_test.objects import CELL_PRIORITIES, CellSite, 
 from pai_install.schedulers.self_test.scenarios import Bounds, on_cells
 from pai_install.scheduling.job_queue import HIVED_MARKER, HIVED_SPEC, hived_spec
 from pai_install.scheduling.model import PRIORITIES, Scheduling, Supply
+from pai_install.scheduling.read import scheduling_of
+from tests.hived_demo import demo_site
 from tests.unit.scheduling.usage.objects import pod
 from tests.virtual_clusters import CASES, cluster, cores, gpus, pinned, share, site, two_teams, with_backend
 
@@ -56,6 +59,16 @@ def test_the_smallest_idle_guarantee_is_used_and_another_one_borrows(snapshot: S
     assert stage == CellSite("product", "research", "a100", "a100", unit=2, room=4, total=16, devices=True)
     assert names(found) == {"quota", "priority", "restart", "gang", "deadlock", "oversize", "borrow", "down"}
     assert found.reasons["scheduler-cores"] == snapshot
+
+
+def test_with_a_block_the_test_stays_in_one_chain(tmp_path: Path) -> None:
+    """vc1 has 4 devices beside the pinned ones. An opportunistic job could use the other chain, so nothing is lent."""
+    scheduling = scheduling_of(demo_site(tmp_path))
+    assert scheduling is not None
+    found = programme(scheduling, nodes(scheduling), (), BOUNDS)
+    stage = found.acts[0].stage
+    assert (stage.leaf, stage.unit, stage.room, stage.total) == ("K80", 1, 4, 4)
+    assert "borrow" not in names(found)
 
 
 def test_cores_are_tried_where_machines_without_devices_are_guaranteed() -> None:
