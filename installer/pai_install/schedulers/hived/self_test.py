@@ -139,7 +139,10 @@ def _stage(
 
 
 def _total_of(scheduling: Scheduling, supply: Supply, unit: int, room: int) -> int:
-    """Pods that all machines have room for; with several chains of an SKU, `room`, as opportunistic jobs use the others."""
+    """Pods that all machines have room for.
+
+    With several chains of an SKU it is `room`: opportunistic jobs could use the other chains.
+    """
     if scheduling.block is not None:
         chains = [one for one in rooms(scheduling, "", opportunistic=True) if one.sku == supply.sku]
         return chains[0].total if len(chains) == 1 else room
