@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 LIMIT = Measure(clauses=5, semicolons=5, long=15)
 # groups above the limit, with their present values: lower these with each rewrite, never raise them
 RATCHET = {
-    "docstrings": Measure(clauses=8, semicolons=5, long=15),
+    "docstrings": Measure(clauses=6, semicolons=5, long=15),
 }
 WRAPPED = ("*.md", "docs/*.md", "docs/contributing/*.md", "docs/decisions/*.md", "roles/*/README.md")
 TO_WRAP = {"CHANGELOG.md", "architecture.md", "testing.md"}

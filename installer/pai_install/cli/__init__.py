@@ -1,1 +1,1 @@
-"""One thin file per verb; only `main` exits."""
+"""The command line: one thin file per command. Only `main` exits."""

@@ -34,7 +34,9 @@ _WORDS = {errno.EEXIST: "another file is already there"}
 
 
 def refused_by_box(error: OSError) -> PaiError | None:
-    """The message where the dev box is the cause: missing permission, no space, an existing file; None for a bug."""
+    """Returns the error if the controller host is the cause: missing permission, no space, an existing file. None for a
+    bug.
+    """
     remedy = _REMEDIES.get(error.errno or 0)
     if remedy is None or isinstance(error, ConnectionError):
         return None

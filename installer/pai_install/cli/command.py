@@ -91,7 +91,7 @@ def editing(model: type[BaseModel]) -> Decorator:
 
 
 def environment_of(context: click.Context) -> Environment:
-    """The environment of the command line: the product's, or the one that `main.run` was given."""
+    """Returns the environment of the command line: the default, or the argument of `main.run`."""
     chosen = context.find_root().obj
     return chosen if isinstance(chosen, Environment) else ProductEnvironment()
 

@@ -1,4 +1,4 @@
-"""`pai-install explain`: what a check reads, its rule and numbers, and what to do, for the checks of every verb."""
+"""`pai-install explain`: evidence, rule, limits, and remedy of a check of any command."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ SCHEMA_VERSION = 1
 
 
 def show(error: PaiError, *, as_json: bool, debug: bool) -> None:
-    """Tells the error; `debug` adds where in the program it was raised."""
+    """Prints the error. `debug` adds the traceback."""
     click.echo(f"error: {error.message}", err=True)
     if error.details:
         click.echo("\n".join(f"  {line}" for line in error.details.splitlines()), err=True)
@@ -52,7 +52,7 @@ def data(error: PaiError) -> dict[str, Any]:
 
 
 def schema() -> dict[str, Any]:
-    """The JSON Schema of the document; docs/reference/error.schema.json is the same."""
+    """Returns the JSON Schema of the document, equal to docs/reference/error.schema.json."""
     text = {"type": "string"}
     codes = [int(code) for code in ExitCode if code is not ExitCode.OK]
     return published(
@@ -65,7 +65,7 @@ def schema() -> dict[str, Any]:
 
 
 def wants_json(argv: Sequence[str], command: click.Command | None) -> bool:
-    """Whether a command line asks a verb that can report as JSON to do so; the last --format counts."""
+    """Returns whether a command line requests JSON from a command with that format. The last --format wins."""
     own = list(argv[: argv.index("--")] if "--" in argv else argv)
     forms = [word.partition("=")[2] for word in own if word.startswith("--format=")]
     forms += [after for word, after in pairwise(own) if word == "--format"]

@@ -53,9 +53,9 @@ def command(*, site_dir: Path, words: tuple[str, ...]) -> int:
 
 
 def server_words(addresses: Sequence[str], answers: Callable[[str], bool]) -> tuple[str, ...] | None:
-    """What kubectl is told besides the kubeconfig: nothing where the first answers, which the kubeconfig names.
+    """Returns additional arguments of kubectl: none if the server of the kubeconfig responds.
 
-    addresses: of the control planes, the preferred one first. None where no one answers on the API's port.
+    addresses: of the control-plane nodes, the preferred one first. Returns None if none responds on the API's port.
     """
     found = next((address for address in addresses if answers(address)), None)
     if found is None:
@@ -64,7 +64,7 @@ def server_words(addresses: Sequence[str], answers: Callable[[str], bool]) -> tu
 
 
 def ready(address: str) -> bool:
-    """Whether the API server there says that it is ready: one that has just started takes connections before."""
+    """Returns whether the API server is ready. During its start it accepts connections earlier."""
     # No secret is sent, and kubectl checks the certificate of whom it then talks to.
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE

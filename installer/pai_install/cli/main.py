@@ -41,9 +41,9 @@ def cli(*, debug: bool) -> None:
 
 
 def run(argv: Sequence[str], environment: Environment | None = None) -> int:
-    """Runs one command line and returns its exit code; never raises, never exits.
+    """Runs one command line and returns its exit code. Never raises, never exits.
 
-    environment: what verbs run in; the product's own where left out.
+    environment: of the commands, by default the product's own.
     """
     words = _without_debug(argv)
     try:
@@ -87,14 +87,14 @@ def _tell(error: BaseException, words: Sequence[str], *, debug: bool) -> int:  #
 
 
 def _without_debug(argv: Sequence[str]) -> list[str]:
-    """The words without --debug, which may stand anywhere among those that are ours."""
+    """Returns the words without --debug, which may be anywhere among our own words."""
     ends = [argv.index(word) for word in ("--", "kubectl") if word in argv]
     ours = min(ends, default=len(argv))
     return [*(word for word in argv[:ours] if word != "--debug"), *argv[ours:]]
 
 
 def _verb(words: Sequence[str]) -> str:
-    """The verb of a command line; the value of a --site before it is none."""
+    """Returns the command of a command line, skipping the value of a --site before it."""
     return next((word for before, word in pairwise(("", *words)) if word in VERBS and before != "--site"), "")
 
 

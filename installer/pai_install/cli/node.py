@@ -1,4 +1,4 @@
-"""`pai-install node`: machines come and go; nodes leave scheduling and come back."""
+"""`pai-install node`: add and remove machines, cordon and uncordon nodes."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def _inherited(context: click.Context, parameter: click.Parameter, value: Path) 
 
 
 def site_option_with(*, expose: bool = True, meaning: str = "", **attributes: Any) -> Callable[[Command], Command]:  # noqa: ANN401 - click's
-    """The option --site; a group before the command may have it as well."""
+    """Returns the option --site. A group before the command may have it as well."""
     return click.option(
         "--site",
         "site_dir",
@@ -45,7 +45,7 @@ group_site_option = site_option_with(expose=False, **_DEFAULT)
 
 
 def formats_option(*formats: str) -> Callable[[Command], Command]:
-    """An option --format with these formats; the first one is the default."""
+    """Returns an option --format with these formats. The first one is the default."""
     return click.option(
         "--format",
         "output_format",

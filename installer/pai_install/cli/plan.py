@@ -1,4 +1,4 @@
-"""`pai-install plan`: what apply would change, and why."""
+"""`pai-install plan`: preview the changes of apply, with reasons."""
 
 from __future__ import annotations
 

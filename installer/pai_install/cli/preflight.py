@@ -1,4 +1,4 @@
-"""`pai-install preflight`: what would make an installation fail."""
+"""`pai-install preflight`: find reasons why an installation would fail."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`pai-install schema`: the JSON Schema of a site's file, or of what a verb reports."""
+"""`pai-install schema`: the JSON Schema of a site's file, or of a command's output."""
 
 from __future__ import annotations
 

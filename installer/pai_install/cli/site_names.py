@@ -15,13 +15,13 @@ Names = Callable[[click.Context], Iterable[str]]
 
 
 class SiteName(click.types.StringParamType):
-    """A text whose values the site knows. A site that cannot be read completes nothing."""
+    """A text with completions from the site. An invalid site has no completions."""
 
     def __init__(self, names: Names) -> None:
         self.names = names
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """The names that begin like the word; of a list with commas, like its last part."""
+        """Returns the names with this prefix, or with the prefix after the last comma of a list."""
         before, comma, begun = incomplete.rpartition(",") if "," in (param.metavar or "") else ("", "", incomplete)
         with contextlib.suppress(PaiError, OSError):
             found = dict.fromkeys(name for name in self.names(ctx) if name.startswith(begun))

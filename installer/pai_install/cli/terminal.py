@@ -142,7 +142,7 @@ class Terminal:
             click.echo(json.dumps(data, indent=2))
 
     def show_passed(self) -> None:
-        """Prints the findings of the runs that pass, for verbs whose result they are."""
+        """Prints the findings of passed runs, for commands with such a result."""
         for outcome in () if self.as_json else self._outcomes:
             for finding in sorted(outcome.findings, key=lambda finding: (finding.subject, finding.message)):
                 if finding.verdict is Verdict.PASS:

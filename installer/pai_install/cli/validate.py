@@ -1,4 +1,4 @@
-"""`pai-install validate`: every problem of the site's files, and what the site means."""
+"""`pai-install validate`: every problem of the site's files, and the meaning of the site."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ class Verbs(click.Group):
         return list(VERBS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """The command of one verb; None for another word."""
+        """Returns a command by name, or None."""
         if cmd_name not in VERBS:
             return None
         command = importlib.import_module(f"pai_install.cli.{cmd_name.replace('-', '_')}").command

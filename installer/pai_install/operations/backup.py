@@ -1,4 +1,4 @@
-"""Put what the cluster cannot make again into one file on the dev box."""
+"""Saves the irreplaceable data of the cluster in one file on the controller host."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ON_MACHINE = "/var/lib/pai-install/backup/backup.tar"
 
 
 class Backup(Operation):
-    """A snapshot of etcd, the keys of the cluster, the site's files, what the dev box alone knows of the site."""
+    """A snapshot of etcd, the keys of the cluster, the site's files, and the site's state on the controller host."""
 
     name: ClassVar[str] = "backup"
     summary: ClassVar[str] = "Back up etcd, the cluster's keys, the site and its state into one file of the dev box."
@@ -42,11 +42,11 @@ class Backup(Operation):
 
     @property
     def queries(self) -> tuple[Select, ...]:
-        """The namespace whose id is the cluster's."""
+        """Returns the query of the namespace with the uid of the cluster."""
         return (Select(("namespaces",), fields="metadata.name=kube-system"),)
 
     def require(self, site: Site) -> None:
-        """A file that is there already is never replaced; a snapshot is one that the timer kept."""
+        """Checks that the file does not exist yet, and that the snapshot is one of the timer's."""
         del site
         if self.snapshot and KEPT.fullmatch(self.snapshot) is None:
             raise PaiError(
@@ -91,12 +91,12 @@ class Backup(Operation):
         return str(site.directory.resolve() / FOLDER / f"{self._of(observation)}.tar.gz")
 
     def _of(self, observation: Observation) -> str:
-        """The time whose data it has."""
+        """Returns the time of the data."""
         kept = KEPT.fullmatch(self.snapshot)
         return kept["at"] if kept else datetime.fromtimestamp(observation.at, UTC).strftime("%Y%m%dT%H%M%SZ")
 
 
 def cluster_id(observation: Observation) -> str:
-    """The uid of the namespace kube-system, which no two clusters share; empty where the API did not say it."""
+    """Returns the unique uid of the namespace kube-system, or "" if the API did not return it."""
     found = observation.answers[0] if observation.answers else ()
     return text(child(found[0], "metadata").get("uid")) if found else ""

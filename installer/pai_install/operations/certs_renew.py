@@ -93,7 +93,7 @@ class CertsRenew(Operation):
         return f"{plural(len(due), 'certificate')} end within {self.within_days} days, {first.path} on {first.date}"
 
     def _box(self, rows: Sequence[CertificateRow]) -> str:
-        """Why the dev box needs the kubeconfig of a control plane; empty where it does not."""
+        """Returns why the controller host needs the kubeconfig of a control-plane node, or ""."""
         own = [row for row in rows if (row.subject, row.path) == (DEV_BOX, KUBECONFIG)]
         if not own:
             return "the dev box has no kubeconfig"

@@ -1,4 +1,4 @@
-"""What a control plane needs beyond a worker when it leaves the cluster. Pure."""
+"""Additional steps for the removal of a control-plane node, compared with a worker. Pure."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _PLAYBOOK = "etcd-leave.yml"
 
 
 def leaving_planes(machines: Sequence[Machine], site: Site) -> tuple[str, ...]:
-    """Those of the machines that are control planes.
+    """Returns the machines that are control-plane nodes.
 
-    site: what it is without them. Raises PaiError where none would be left.
+    site: without them. Raises PaiError if no control-plane node would remain.
     """
     planes = tuple(machine.hostname for machine in machines if machine.control_plane)
     if planes and not any(machine.hostname not in planes for machine in site.control_planes):
@@ -32,10 +32,10 @@ def leaving_planes(machines: Sequence[Machine], site: Site) -> tuple[str, ...]:
 def out_of_etcd(
     steps: Sequence[Step], machines: Sequence[Machine], leader: str, before: Collection[str]
 ) -> tuple[Step, ...]:
-    """The steps of a removal, and what control planes need among them: nothing is touched while etcd cannot spare them.
+    """Returns the steps of a removal with those for etcd: nothing changes while etcd needs the members.
 
-    machines: that leave. leader: the control plane that stays and has them leave. before: steps that take the machines
-    themselves away; the members go before the first of them.
+    machines: to remove. leader: the remaining control-plane node that removes them. before: steps that stop the
+    machines, before which the members leave.
     """
     addresses = [machine.hostip for machine in machines if machine.control_plane]
     if not addresses:

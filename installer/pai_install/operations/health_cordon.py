@@ -1,4 +1,4 @@
-"""Cordon machines that health found unhealthy, and release those that have recovered."""
+"""Cordons machines that health found unhealthy, and releases recovered ones."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pai_install.site.model import Site
 
 
 class HealthCordon(Operation):
-    """`health --act cordon` on a fresh health report; not in OPERATIONS, which has no report."""
+    """`health --act cordon` on a fresh health report. It is not in OPERATIONS, which has no report."""
 
     name: ClassVar[str] = "health --act cordon"
     summary: ClassVar[str] = "Cordon machines that FAIL; release recovered ones."

@@ -71,7 +71,7 @@ class Install(Operation):
         require_present(site, self.limit)
 
     def watched(self, site: Site) -> tuple[str, ...]:
-        """The machines that were named and the control planes; all where none was."""
+        """Returns the selected machines and the control-plane nodes, or all machines without a selection."""
         return watched(site, self.limit)
 
     def refused_changes(self, site: Site, observation: Observation) -> tuple[RefusedChange, ...]:
@@ -79,7 +79,9 @@ class Install(Operation):
         return fixed_settings(site, observation)
 
     def plan(self, site: Site, observation: Observation) -> Plan:
-        """The phases with work, and the verification of what they change or earlier runs left unproven."""
+        """Returns the phases with work, and the verification of their changes and of machines that earlier runs did not
+        verify.
+        """
         plan = make_plan(
             site,
             observation.inventory,
@@ -122,9 +124,10 @@ class Install(Operation):
         )
 
     def known(self, site: Site, observation: Observation, plan: Plan) -> tuple[Finding, ...]:
-        """Findings known before the run. A run with work verifies the cluster; one without reports it.
+        """Returns findings known before the run. A run with work verifies the cluster. Without work the findings report
+        it.
 
-        Nodes that are not the layout's machines are named in any case, and an upgrade that is not done.
+        Nodes outside the layout and incomplete upgrades are always reported.
         """
         if plan.empty:
             return standing(site, observation)
@@ -137,14 +140,16 @@ class Install(Operation):
 
 
 def _jobs(steps: Iterable[Step]) -> str:
-    """An installation drains no node and stops no pod; remarks of machines name the exceptions."""
+    """Returns the consequences for jobs. An installation drains no node and stops no pod, except as noted
+    for a machine.
+    """
     remarked = dict.fromkeys(host.host for step in steps for host in step.hosts if host.impact)
     but = f", but read the remarks of {shortened(remarked)}" if remarked else ""
     return f"Running jobs keep running{but}."
 
 
 def changes_scheduler(site: Site, observation: Observation, plan: Plan) -> bool:
-    """Whether the plan installs or changes what schedules jobs; virtual clusters alone are no other scheduler."""
+    """Returns whether the plan installs or changes the batch scheduler. A change of virtual clusters does not."""
     leader = site.control_planes[0].hostname
     step = next((step for step in plan.steps if step.name == _ADDONS.name and leader in step.names), None)
     if step is None or leader not in observation.machines:

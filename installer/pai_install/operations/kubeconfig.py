@@ -20,10 +20,9 @@ def kubeconfig_step(site: Site, leader: str, why: str) -> Step:
 
 
 def missing_kubeconfig(observation: Observation, leader: str) -> str:
-    """Why the dev box needs the kubeconfig of the leader, which is in a cluster; empty where it does not.
+    """Returns why the controller host needs the kubeconfig of the leader, which is in a cluster, or "".
 
-    It does where it has none, or one that leads to a machine that left, and where its own ends soon and the leader's
-    later.
+    It needs one if it has none, if its own names a removed machine, or if its own expires soon and the leader's later.
     """
     seen = observation.machines.get(leader)
     if observation.box is None or seen is None or not (seen.kubernetes.control_plane and seen.kubernetes.joined):

@@ -12,7 +12,7 @@ from pai_install.site.selection import watched
 
 
 class Look(Operation):
-    """Plans nothing, so it needs no components; no verb of its own, so it is not in OPERATIONS."""
+    """An observation without a plan, so it needs no components. It is not in OPERATIONS, because it is no command."""
 
     name: ClassVar[str] = "look"
     summary: ClassVar[str] = "Observe all machines."

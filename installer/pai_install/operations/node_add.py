@@ -1,4 +1,4 @@
-"""Machines of the layout join the cluster: an installation that is limited to them, and what goes with a new node."""
+"""Machines of the layout join the cluster: an installation limited to them, with the steps for a new node."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class NodeAdd(Operation):
         require_present(site, self.nodes)
 
     def watched(self, site: Site) -> tuple[str, ...]:
-        """The machines and the control planes; no other machine is asked anything, unless a control plane joins."""
+        """Returns the machines and the control-plane nodes, and all machines if a control-plane node joins."""
         if self._planes(site):
             return tuple(machine.hostname for machine in site.present_machines)
         planes = [machine.hostname for machine in site.control_planes]
@@ -68,7 +68,7 @@ class NodeAdd(Operation):
         return Install(limit=() if joins else self.nodes)
 
     def plan(self, site: Site, observation: Observation) -> Plan:
-        """What an installation does on these machines; first they are cleaned where they are no nodes and were once."""
+        """Returns the installation of these machines. Former nodes are reset first."""
         nodes = {node.name: node for node in map(Node.parse, observation.answers[0])}
         leftover = _leftover(observation.machines, self.nodes, nodes)
         clean = cleaning(observation.machines, tuple(leftover), "it is no node of the cluster and was one")

@@ -34,9 +34,9 @@ class NodeOperation(Operation):
         return (Select(("nodes",)),)
 
     def named(self, observation: Observation) -> tuple[Node, ...]:
-        """The nodes that were named, each once.
+        """Returns the nodes with these names, without duplicates.
 
-        Raises PaiError for a name that no node has, with the one that was probably meant.
+        Raises PaiError for an unknown name, with a similar one.
         """
         known = {node.name: node for node in map(Node.parse, observation.answers[0])}
         for name in self.nodes:
@@ -46,7 +46,7 @@ class NodeOperation(Operation):
 
 
 class NodeCordon(NodeOperation):
-    """Starts no new pods on nodes; those that run there stay."""
+    """Cordons nodes. Running pods stay."""
 
     name: ClassVar[str] = "node cordon"
     summary: ClassVar[str] = "Take nodes out of scheduling; pods that run there stay."
@@ -59,7 +59,7 @@ class NodeCordon(NodeOperation):
 
 
 def cordoning(nodes: Sequence[Node]) -> tuple[Step, ...]:
-    """The step that takes nodes out of scheduling; none where all of them are out already."""
+    """Returns the step that cordons nodes, or () if all are cordoned."""
     hosts = tuple(HostStep(node.name, (ASKED,), (_effect(node),)) for node in nodes if _effect(node))
     if not hosts:
         return ()
@@ -68,17 +68,17 @@ def cordoning(nodes: Sequence[Node]) -> tuple[Step, ...]:
 
 
 def _effect(node: Node) -> str:
-    """What cordoning changes; empty where the node is out of scheduling already, and by a person."""
+    """Returns the effect of a cordon, or "" if a person has cordoned the node already."""
     if not node.cordoned:
         return "no new pods start there"
     return "health will no longer uncordon the node" if CORDONED_BY_HEALTH in node.labels else ""
 
 
 def scheduling(name: str, *, stop: bool, mark: str = "") -> ClusterCall:
-    """Takes a node out of scheduling, or puts it back.
+    """Returns a call that cordons or uncordons a node.
 
-    mark: the label that tells for what, until it is put back. Without one a person asks, and the marks of
-    `health --act cordon`, of an upgrade and of a reboot go: from now on the node is what the person asked for.
+    mark: the label with the reason, until the node is uncordoned. Without one, a person makes the change, and the marks
+    of `health --act cordon`, an upgrade, and a reboot are removed.
     """
     marks = (CORDONED_BY_HEALTH, CORDONED_BY_UPGRADE, CORDONED_BY_REBOOT)
     labels = {mark: "true" if stop else None} if mark else dict.fromkeys(marks)

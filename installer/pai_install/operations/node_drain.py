@@ -60,7 +60,7 @@ class NodeDrain(NodeOperation):
     def draining(
         self, pods: Mapping[str, Sequence[Pod]], budgets: Sequence[PodDisruptionBudget], *, unmanaged: bool = False
     ) -> tuple[Step, ...]:
-        """The step that moves pods away: node -> pods. unmanaged: those that nothing starts again go as well."""
+        """Returns the step that evicts pods: node -> pods. unmanaged: also evict pods without a controller."""
         hosts = tuple(
             HostStep(name, (_reason(found),), tuple(effects_on(found)), tuple(self._impact(found, budgets)))
             for name, found in pods.items()
@@ -103,7 +103,7 @@ def _reason(pods: Sequence[Pod]) -> str:
 
 
 def effects_on(pods: Sequence[Pod]) -> Iterator[str]:
-    """What happens to the pods: lost work first, each named by its owner."""
+    """Yields the effects on the pods: lost work first, by owner."""
     ended: dict[str, list[Pod]] = {}
     for pod in pods:
         if not moves(pod):

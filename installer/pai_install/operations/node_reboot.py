@@ -1,7 +1,6 @@
-"""Reboot machines, so many at a time; the first batch that does not come back well is the last.
+"""Reboots machines in batches, and stops after the first batch that does not recover.
 
-What is left of an interrupted command follows from the nodes: each carries the boot that is to end until all of them
-are through.
+An interrupted command resumes from the state of the nodes: each has a mark with its old boot id until all are complete.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ class NodeReboot(NodeOperation):
     force: bool = Field(default=False, description="End jobs, and delete pods under a disruption budget.")
 
     def require(self, site: Site) -> None:
-        """Present machines, and no control planes; the width must be one."""
+        """Checks that the machines are present workers, and that the width is valid."""
         width(self.max_unavailable, len(self.nodes))
         known = {machine.hostname: machine for machine in site.present_machines}
         planes = [name for name in self.nodes if name in known and known[name].control_plane]
@@ -103,7 +102,7 @@ class NodeReboot(NodeOperation):
         pods: Mapping[str, Sequence[Pod]],
         budgets: Sequence[PodDisruptionBudget],
     ) -> tuple[Step, ...]:
-        """The steps of a batch; a node that a person took out of scheduling stays so."""
+        """Returns the steps of a batch. A node that a person cordoned stays cordoned."""
         drain = NodeDrain(nodes=self.nodes, grace=self.grace, timeout=self.timeout, force=self.force)
         full = {node.name: pods[node.name] for node in nodes if pods[node.name]}
         hosts = tuple(HostStep(node.name, (ASKED,), ("the machine is away until it has started",)) for node in nodes)
@@ -134,12 +133,14 @@ def _ours(node: Node) -> bool:
 
 
 def _through(node: Node) -> bool:
-    """Whether an interrupted command rebooted the node and gave it back; one that it did not give back is not well."""
+    """Returns whether an interrupted command rebooted and uncordoned the node. A node that is still cordoned is
+    unhealthy.
+    """
     return node.labels.get(BOOT_TO_END, node.boot_id) != node.boot_id and not _ours(node)
 
 
 def _marking(nodes: Sequence[Node]) -> tuple[Step, ...]:
-    """The step by which the next command knows what is left, should this one be interrupted."""
+    """Returns the step that marks the nodes, so that the next command can resume after an interruption."""
     new = [node for node in nodes if BOOT_TO_END not in node.labels]
     calls = tuple(_note(node, "Note the boot that is to end", node.boot_id) for node in new)
     return (Step("mark", "Note which boots are to end", _asked(new), ClusterCalls(calls)),) if new else ()
@@ -176,7 +177,7 @@ def _giving_back(nodes: Sequence[Node]) -> tuple[Step, ...]:
 
 
 def _numbered(step: Step, number: int) -> Step:
-    """Names of steps differ from batch to batch; nothing of one is taken back on its own."""
+    """Returns the step with a name that is unique among batches, without an undo of its own."""
     needs = tuple(f"{name}-{number}" for name in step.needs)
     return replace(
         step, name=f"{step.name}-{number}", title=f"Batch {number}: {step.title}", needs=needs, undo=None, undo_verb=""

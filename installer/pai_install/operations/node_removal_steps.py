@@ -43,9 +43,9 @@ def cleaning(
     needs: tuple[str, ...] = (),
     data: bool = False,
 ) -> tuple[Step, ...]:
-    """The step that cleans those of the named machines that have anything of ours.
+    """Returns the step that resets the named machines with files of pai-install.
 
-    machines: those that answered. data: whether images and other data go as well.
+    machines: responding ones. data: also delete images and other data.
     """
     effects = ("removes what pai-install made there", "its data goes too" if data else "images and other data stay")
     hosts = tuple(HostStep(name, (why,), effects) for name in names if name in machines and dirty(machines[name]))
@@ -55,10 +55,10 @@ def cleaning(
 
 
 def forgetting(names: Sequence[str], how: str, why: str, addresses: Mapping[str, str]) -> tuple[Step, ...]:
-    """The step that edits layout.yaml and forgets what the dev box knows of the machines.
+    """Returns the step that edits layout.yaml and deletes the controller host's data about the machines.
 
-    how: "remove" the entries, mark them "absent", "keep" them, or keep them for other hardware ("replaced").
-    addresses: machine -> address in the layout.
+    how: "remove" the entries, mark them "absent", "keep" them, or keep them for other hardware ("replaced"). addresses:
+    machine -> address in the layout.
     """
     if not names:
         return ()
@@ -69,7 +69,7 @@ def forgetting(names: Sequence[str], how: str, why: str, addresses: Mapping[str,
 
 
 def writing(before: str, text: str, leader: str) -> tuple[Step, ...]:
-    """The step that writes layout.yaml, where it is still what it was. leader: who answers for the step."""
+    """Returns the step that writes layout.yaml if it is unchanged. leader: host of the step."""
     work = LocalWork(WRITE, {"before": before, "text": text})
     hosts = (HostStep(leader, ("the command changes layout.yaml",)),)
     return (Step(WRITE, "Write layout.yaml", hosts, work),)

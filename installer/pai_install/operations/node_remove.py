@@ -32,10 +32,10 @@ AWAIT = "await-jobs"
 
 
 class NodeRemove(Operation):
-    """Scheduler, pods, node, machine, layout, in this order; what is done already is left out.
+    """Removes machines in this order: scheduler, pods, node, machine, layout. Completed steps are skipped.
 
-    The site that it is planned for has the machines no more, or has them absent. Not in OPERATIONS: the machines are
-    read from the layout before.
+    The planned site has the machines removed or absent. It is not in OPERATIONS, because the machines are read from the
+    old layout.
     """
 
     name: ClassVar[str] = "node remove"
@@ -72,7 +72,9 @@ class NodeRemove(Operation):
         return (Select(("nodes",)), Select(("poddisruptionbudgets",)), QUERY, *pods)
 
     def plan(self, site: Site, observation: Observation) -> Plan:
-        """What is left to do. Raises PaiError for jobs that would be lost, and for dead machines that are alive."""
+        """Returns the remaining work. Raises PaiError for jobs that would be lost, and for allegedly dead machines that
+        respond.
+        """
         leaving_planes(self.machines, site)
         leader = leader_of(site, observation.machines)
         if leader not in observation.machines:
@@ -86,7 +88,7 @@ class NodeRemove(Operation):
         return _Removal(self, site, observation).plan()
 
     def typed(self, plan: Plan) -> str:
-        """The machines, where there are several or a control plane. One that is replaced needs no name."""
+        """Returns the machines to type, if there are several or a control-plane node. A replacement needs no name."""
         del plan
         if self.how == "replaced":
             return ""
@@ -102,7 +104,7 @@ class NodeRemove(Operation):
 
 
 class _Removal:
-    """One removal: what is there, and what is left to do."""
+    """One removal: existing objects and remaining work."""
 
     def __init__(self, operation: NodeRemove, site: Site, observation: Observation) -> None:
         self._operation, self._site, self._observation = operation, site, observation

@@ -13,7 +13,7 @@ from pai_install.site.model import Site
 
 
 class NodeUncordon(NodeOperation):
-    """Lets new pods start on nodes again, whoever took them out."""
+    """Uncordons nodes, regardless of who cordoned them."""
 
     name: ClassVar[str] = "node uncordon"
     summary: ClassVar[str] = "Put nodes back into scheduling."

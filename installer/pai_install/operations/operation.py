@@ -19,12 +19,12 @@ from pai_install.system.words import plural
 
 
 class Operation(BaseModel):
-    """An acting verb with its arguments, which are the model's fields; `run` takes it from here to a report.
+    """A command that changes something. The model's fields are its arguments, and `run` executes it.
 
-    name: the verb's words, e.g. "node drain". summary: one line for lists and help.
-    configures: whether it gives machines their settings; only then are the site's components fetched.
-    asks_deprecated: whether `Observation.deprecated` is asked for.
-    ends_cluster: whether no cluster is left that could keep the site's state.
+    name: of the command, such as "node drain". summary: one line for lists and help.
+    configures: it changes machine settings. Only then are the site's components downloaded.
+    asks_deprecated: it needs `Observation.deprecated`.
+    ends_cluster: it leaves no cluster to store the site's state.
     Every method is pure.
     """
 
@@ -46,7 +46,7 @@ class Operation(BaseModel):
         return ()
 
     def require(self, site: Site) -> None:
-        """Raises PaiError for an argument that the site knows nothing of; asked before anything is touched."""
+        """Raises PaiError for an argument that is unknown in the site. Called before any change."""
 
     def watched(self, site: Site) -> tuple[str, ...]:
         """The machines to observe before planning: none, unless the operation says otherwise."""
@@ -55,11 +55,11 @@ class Operation(BaseModel):
 
     @property
     def queries(self) -> tuple[Select, ...]:
-        """What to ask the cluster for before planning; `Observation.answers` holds the objects of each."""
+        """Returns the queries of the cluster before planning. `Observation.answers` has the objects of each."""
         return ()
 
     def refused_changes(self, site: Site, observation: Observation) -> tuple[RefusedChange, ...]:
-        """Changes that the running cluster does not support; the run then ends before anything is fetched.
+        """Returns changes that the running cluster does not support. Then the run ends before any download.
 
         observation: its inventory has connections only.
         """
@@ -67,7 +67,9 @@ class Operation(BaseModel):
         return ()
 
     def versions(self, site: Site, observation: Observation) -> Mapping[str, Versions]:
-        """Machine -> component -> version that it is to have: what runs stays, whatever the catalogue prefers."""
+        """Returns machine -> component -> desired version. Installed versions stay, regardless of the catalogue's
+        defaults.
+        """
         return kept(site, observation.machines)
 
     @abstractmethod
@@ -80,10 +82,10 @@ class Operation(BaseModel):
         return ()
 
     def typed(self, plan: Plan) -> str:
-        """What the user has to type to agree; empty where yes is enough."""
+        """Returns the text that the user must type to confirm, or "" if yes is enough."""
         del plan
         return ""
 
     def question(self, plan: Plan, hosts: tuple[str, ...]) -> str:
-        """The confirmation question for `hosts`, those that preflight admits; without '?'."""
+        """Returns the confirmation question for the `hosts` that preflight admits, without '?'."""
         return f"run {plural(len(plan.steps), 'step')} on {plural(len(hosts), 'machine')}"

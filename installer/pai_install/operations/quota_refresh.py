@@ -1,4 +1,4 @@
-"""Virtual clusters follow the machines: the step that tells the scheduler what there is now. Pure."""
+"""Virtual clusters follow the machines: the step that updates the scheduler's capacity. Pure."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ NAME = "capacity"
 
 
 def capacity_steps(site: Site, observation: Observation) -> Iterator[Step]:
-    """None where the site has no virtual clusters, or the scheduler has what the site says.
+    """Yields the step, or nothing without virtual clusters or if the scheduler is up to date.
 
-    observation: with the first control plane, through which add-ons are applied.
+    observation: includes the first control-plane node, which applies the add-ons.
     """
     scheduling, leader = scheduling_of(site), site.control_planes[0].hostname
     seen = observation.machines.get(leader)
@@ -34,7 +34,9 @@ def capacity_steps(site: Site, observation: Observation) -> Iterator[Step]:
 
 
 def spare_capacity(site: Site, names: tuple[str, ...]) -> Iterator[str]:
-    """What is guaranteed to no virtual cluster of the machine types of these machines, a sentence each."""
+    """Yields a sentence for each machine type of these machines with capacity outside the virtual clusters'
+    guarantees.
+    """
     scheduling = scheduling_of(site)
     if scheduling is None:
         return

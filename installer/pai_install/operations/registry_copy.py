@@ -1,4 +1,4 @@
-"""Copy what the registry cache keeps to where the site's files want it."""
+"""Copies the content of the registry cache to the place in the site's files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pai_install.site.model import Site
 
 
 class RegistryCopy(RegistryLook):
-    """The content of the cache, on the first control plane; what is copied where is in the role's variables."""
+    """The content of the cache on the first control-plane node. The role's variables contain source and target."""
 
     name: ClassVar[str] = "registry copy"
     summary: ClassVar[str] = "Copy what the cache keeps to its new place, where that does not have it yet."

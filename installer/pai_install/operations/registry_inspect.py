@@ -1,4 +1,4 @@
-"""Look at the registries from the machines: tests, and what the cache says of itself."""
+"""Inspects the registries from the machines: tests, and the cache's own reports."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _IMAGE = re.compile(r"[a-z0-9]([a-zA-Z0-9._:/-]|@sha256:[0-9a-f]{64}$){0,254}")
 
 
 def _image(text: str) -> str:
-    """Raises ValueError for what is no name of an image."""
+    """Checks the name of an image. Raises ValueError."""
     if not _IMAGE.fullmatch(text):
         raise ValueError(f"{text!r} is no image: write NAME:TAG, UPSTREAM/NAME:TAG or NAME@sha256:DIGEST")
     return text
@@ -120,7 +120,7 @@ class RegistryStatus(RegistryLook):
 
 
 class RegistryGc(RegistryLook):
-    """Content that no machine asks for goes now, as it does on its schedule; it can be fetched again."""
+    """Deletes unused content now instead of at the scheduled time. The cache can pull it again."""
 
     name: ClassVar[str] = "registry gc"
     summary: ClassVar[str] = "Drop from the cache what is unused or over its limit, now."
@@ -158,7 +158,7 @@ def _own_cache(site: Site) -> Cache:
 
 
 def upstreams(site: Site, *, cached: bool = False) -> tuple[str, ...]:
-    """The registries that machines ask a cache or a mirror for; cached: the cluster's own cache alone."""
+    """Returns the registries that machines use through a cache or a mirror. cached: only the cluster's own cache."""
     found = registries_of(site)
     ours = {upstream.name for upstream in found.cache.upstreams} if found.cache else set()
     return tuple(one.name for one in found.upstreams if one.name in ours or (one.mirror and not cached))

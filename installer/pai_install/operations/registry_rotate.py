@@ -20,7 +20,7 @@ from pai_install.site.selection import watched
 
 
 class RegistryRotate(Operation):
-    """The phases of a stage alone, where machines differ from what the site and the identity say."""
+    """Runs only the phases of a stage, on machines that differ from the site and the identity."""
 
     name: ClassVar[str] = "registry rotate"
     summary: ClassVar[str] = "Bring one stage of a rotation to what serves and to the machines; no container restarts."
@@ -55,7 +55,7 @@ class RegistryRotate(Operation):
         return watched(site, ())
 
     def plan(self, site: Site, observation: Observation) -> Plan:
-        """What the phases have to do; nothing elsewhere."""
+        """Returns the work of the phases, and no other steps."""
         plan = make_plan(site, observation.inventory, observation.machines, unreachable=observation.unreachable)
         phases = self.phases or (() if self.subject == "upstream" else phases_of(self.subject))
         steps = tuple(step for step in plan.steps if step.name in phases)
@@ -63,13 +63,13 @@ class RegistryRotate(Operation):
 
 
 def unsettled(plan: Plan, subject: Subject) -> bool:
-    """Whether what a rotation changes differs from what the site and the identity say, where machines answered."""
+    """Returns whether responding machines differ from the site and the identity, in the rotated object."""
     phases = phases_of(subject) | {"addons", "registries"}
     return any(step.name in phases for step in plan.steps)
 
 
 def behind(plan: Plan, subject: Subject) -> tuple[str, ...]:
-    """The machines that do not have what the identity says, or did not answer."""
+    """Returns the machines that differ from the identity or did not respond."""
     clients = phases_of(subject) - SERVERS | {"registries"}
     waiting = [name for step in plan.steps if step.name in clients for name in step.names]
     return tuple(sorted({*waiting, *plan.unreachable}))

@@ -1,4 +1,4 @@
-"""One registry of the site: asked before anything changes, and what the cache had for it put back."""
+"""One registry of the site: a test before any change, and the restoration of its cache configuration."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from pai_install.site.model import Site
 
 
 class RegistryUpstream(RegistryLook):
-    """ask: with the site's account, the cache's upstream on its machine, a mirror on every machine.
+    """ask: test the site's account: the cache's upstream on its machine, a mirror on every machine.
 
-    keep: ask, and keep what the cache has for the upstream now; restore: put that back; forget: remove what was kept.
+    keep: test, and save the cache's current content for the upstream. restore: restore it. forget: delete the saved
+    content.
     """
 
     name: ClassVar[str] = "registry upstream"

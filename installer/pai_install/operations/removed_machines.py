@@ -1,9 +1,9 @@
-"""Machines that were taken out of the cluster: their logins make no node again. Pure.
+"""Removed machines: their credentials cannot create a node again. Pure.
 
-A kubelet's certificate is valid until it ends, and nothing takes it back. So the API refuses the node itself: an
-admission policy compares what registers with the machine ids of those that were removed. What a login without a node
-may still read is what every node may: no secret, as none is bound to it. Who signs a new login for a machine takes
-it off the list (pai_node_certificate).
+A kubelet's certificate is valid until its expiry, because Kubernetes cannot revoke it. So the API refuses the node
+itself: an admission policy compares the registering machine with the machine ids of removed ones. Credentials without a
+node can only read data of all nodes, and no secret, because none is bound to them. A new certificate for a machine
+removes it from the list (pai_node_certificate).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _REMOVED = (
 
 
 def removed_machines(found: Sequence[JsonObject]) -> dict[str, str]:
-    """Node -> machine id of those that were removed, from what QUERY gave."""
+    """Returns node -> machine id of removed machines, from the result of QUERY."""
     data = child(found[0], "data") if found else {}
     return {str(name): text(value) for name, value in data.items()}
 

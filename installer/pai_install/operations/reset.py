@@ -19,7 +19,7 @@ from pai_install.system.parameters import Parameter
 
 
 class Reset(Operation):
-    """Every machine becomes what it was before the installation; nothing of Kubernetes is asked."""
+    """Restores every machine to its state before the installation, without requests to Kubernetes."""
 
     name: ClassVar[str] = "reset"
     summary: ClassVar[str] = "Take the cluster and everything of pai-install off all machines."
@@ -36,7 +36,9 @@ class Reset(Operation):
         return watched(site, ())
 
     def plan(self, site: Site, observation: Observation) -> Plan:
-        """Cleans workers, then what serves them; a machine that does not answer is named and stops no other."""
+        """Returns the reset of workers, then of the machines that serve them. An unreachable machine is reported and
+        skipped.
+        """
         servers = {machine.hostname for machine in (*site.control_planes, *site.storage_servers)}
         last = [machine for machine in site.present_machines if machine.hostname in servers]
         first = [machine for machine in site.present_machines if machine.hostname not in servers]

@@ -1,4 +1,4 @@
-"""Put a backup in the place of what the cluster has."""
+"""Replaces the cluster's data with a backup."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _BEFORE = PHASE_NAMES[: PHASE_NAMES.index("control-plane")]
 
 
 class Restore(Operation):
-    """etcd of one control plane starts again from the backup; the others leave and join again by the apply after it.
+    """Restarts etcd of one control-plane node from the backup. The others leave, and the next apply joins them again.
 
-    Not in OPERATIONS: the backup is read before, and the installation goes on after it.
+    It is not in OPERATIONS: the backup is read before it, and the installation continues after it.
     """
 
     name: ClassVar[str] = "restore"
@@ -35,13 +35,13 @@ class Restore(Operation):
     created: str = Field(description="When the backup was made.")
 
     def watched(self, site: Site) -> tuple[str, ...]:
-        """The control planes; the others are for the installation that follows."""
+        """Returns the control-plane nodes. The following installation observes the others."""
         return tuple(machine.hostname for machine in site.control_planes)
 
     def plan(self, site: Site, observation: Observation) -> Plan:
-        """What the control planes lack, then the restoration.
+        """Returns the missing parts of the control-plane nodes, then the restoration.
 
-        Raises PaiError where a control plane does not answer: with the old data it would go on serving them.
+        Raises PaiError for an unreachable control-plane node, because it would continue to serve the old data.
         """
         planes = [machine.hostname for machine in site.control_planes]
         if silent := [name for name in planes if name not in observation.machines]:

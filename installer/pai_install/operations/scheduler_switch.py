@@ -1,4 +1,4 @@
-"""The switch to another scheduler of jobs: what the old one has goes, then all of the new one comes."""
+"""The switch to another batch scheduler: the objects of the old one are removed, then the new one is installed."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ STEP = "scheduler-switch"
 
 
 class SchedulerSwitch(Operation):
-    """An installation of the site with the other scheduler, and before it the end of the old one's jobs.
+    """Ends the old scheduler's jobs, then installs the site with the new scheduler.
 
-    The site that it is planned for has the other scheduler already; the step writes that into the site's file. Not in
-    OPERATIONS: what the cluster has is asked before.
+    The planned site already has the new scheduler, and a step writes it to the site's file. It is not in OPERATIONS,
+    because the cluster's objects are queried first.
     """
 
     name: ClassVar[str] = "scheduler switch"
@@ -46,9 +46,9 @@ class SchedulerSwitch(Operation):
         return Install().refused_changes(site, observation)
 
     def plan(self, site: Site, observation: Observation) -> Plan:
-        """The end of the old one's jobs and the edit, where there is any, and what an installation does then.
+        """Returns the end of the old scheduler's jobs and the edit, if needed, then the installation.
 
-        Raises PaiError where the machine does not answer through which add-ons go and come.
+        Raises PaiError if the machine that applies add-ons is unreachable.
         """
         plan = Install().plan(site, observation)
         if self.before == self.to and not self.edits:
@@ -86,7 +86,7 @@ class SchedulerSwitch(Operation):
         return Install().known(site, observation, plan)
 
     def question(self, plan: Plan, hosts: tuple[str, ...]) -> str:
-        """What is asked before it begins."""
+        """Returns the confirmation question."""
         del hosts
         ending = ", ending every job that runs or waits," if self.force and self.before != self.to else ""
         return f"replace {self.before} by {self.to}{ending} in {len(plan.steps)} phases"

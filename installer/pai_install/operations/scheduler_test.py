@@ -1,4 +1,4 @@
-"""Show in the cluster that its scheduler keeps what it promises: small jobs in queues of the test's own."""
+"""Verifies the scheduler's guarantees in the cluster: small jobs in queues of the test."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MARGIN_S = 30.0
 
 
 class SchedulerTest(Operation):
-    """Gangs, quota, lending and taking back, priority: what users rely on, seen from jobs."""
+    """Gangs, quota, lending, reclaim, priority: the guarantees for users, from the view of jobs."""
 
     name: ClassVar[str] = "scheduler test"
     summary: ClassVar[str] = "Show with small jobs that the scheduler keeps what it promises; cleans up."
@@ -105,7 +105,7 @@ def self_test(
     *,
     disruptive: bool = False,
 ) -> Plan:
-    """The plan of the test on those machines; without any it has no step."""
+    """Returns the plan of the test on those machines, without steps if there are none."""
     leader, inventory = leader_of(site, observation.machines), observation.inventory
     names = [node.name for node in machines]
     arguments = {
@@ -146,9 +146,9 @@ def _workers(site: Site) -> list[str]:
 
 
 def quick_test(site: Site, observation: Observation, reason: str, needs: tuple[str, ...]) -> tuple[Step, ...]:
-    """What an installation shows of its scheduler at the end; nothing without one.
+    """Returns the scheduler's verification at the end of an installation, or () without a scheduler.
 
-    The cluster may not be there yet when this is planned: which workers take pods is asked when it begins.
+    The cluster may not exist during planning, so the step selects the schedulable workers at its start.
     """
     backend, leader = scheduler_of(site), site.control_planes[0].hostname
     if backend is None or leader not in observation.machines:

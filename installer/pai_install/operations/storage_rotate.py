@@ -1,4 +1,4 @@
-"""The rotation of a storage: try its new place, bring what its generations have to the cluster."""
+"""The rotation of a storage: test its new place, apply its generations to the cluster."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PHASE = "addons"
 
 
 class StorageTry(Operation):
-    """Every worker mounts a grant that stands for the new place; not in OPERATIONS, which have no grant."""
+    """Every worker mounts a temporary grant of the new place. It is not in OPERATIONS, which have no grant."""
 
     name: ClassVar[str] = "storage rotate"
     summary: ClassVar[str] = "Try the new place of a storage on every worker."
@@ -37,7 +37,7 @@ class StorageTry(Operation):
 
 
 class StorageRotate(Operation):
-    """The add-ons alone, where the cluster differs from what the site and the rotation say."""
+    """Applies only the add-ons, if the cluster differs from the site and the rotation."""
 
     name: ClassVar[str] = "storage rotate"
     summary: ClassVar[str] = "Bring one stage of a storage's rotation to the cluster; data stays."
@@ -50,7 +50,7 @@ class StorageRotate(Operation):
         return tuple(machine.hostname for machine in site.control_planes)
 
     def plan(self, site: Site, observation: Observation) -> Plan:
-        """What the add-ons have to do; nothing elsewhere."""
+        """Returns the work of the add-ons, and no other steps."""
         plan = make_plan(site, observation.inventory, observation.machines, unreachable=observation.unreachable)
         steps = tuple(step for step in plan.steps if step.name == PHASE)
         if self.final and (steps or plan.leader in observation.unproven):

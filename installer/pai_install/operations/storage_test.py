@@ -27,7 +27,7 @@ _GRANT = "name it in storageConfigs of a group in services-configuration.yaml, t
 
 
 class StorageTest(Operation):
-    """Every worker mounts what a group may mount, from a pod in the group's namespace."""
+    """Every worker mounts each group's storages, in a pod in the group's namespace."""
 
     name: ClassVar[str] = "storage test"
     summary: ClassVar[str] = "Mount the storages on every worker, write, read back, measure; cleans up."
@@ -47,7 +47,7 @@ class StorageTest(Operation):
     )
 
     def require(self, site: Site) -> None:
-        """Storages and workers must be the site's; those that are named must be granted to a group."""
+        """Checks that storages and workers are in the site, and that named storages have a grant."""
         known = [storage.name for storage in site.services.storages or ()]
         if not known:
             raise _refusal(
@@ -81,7 +81,7 @@ class StorageTest(Operation):
         )
 
     def plan(self, site: Site, observation: Observation) -> Plan:
-        """One step on a control plane; none where there is nothing to try."""
+        """Returns one step on a control-plane node, or none without grants to test."""
         return trial(site, observation, tuple(self._grants(site)), self._workers(site), self.size_mib, self.timeout_s)
 
     def _workers(self, site: Site) -> tuple[Machine, ...]:
@@ -102,7 +102,7 @@ def trial(
     size_mib: int = 16,
     timeout_s: int = 150,
 ) -> Plan:
-    """Pods that mount the grants on the workers; no step where there is nothing to try."""
+    """Returns pods that mount the grants on the workers, without steps if there are none."""
     leader = leader_of(site, observation.machines)
     variables = {
         "storage_grants": [_granted(grant) for grant in grants],

@@ -1,7 +1,7 @@
-"""Bring a running cluster to other versions: control planes one by one, then workers batch by batch.
+"""Upgrades or downgrades a running cluster: control-plane nodes one by one, then workers in batches.
 
-What is left to do follows from the observation alone, so that the same command continues one that was interrupted. The
-rules of what may be upgraded stand in upgrade_rules.py.
+The remaining work follows from the observation alone, so that the same command resumes an interrupted one.
+upgrade_rules.py contains the rules.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Upgrade(Operation):
     )
 
     def require(self, site: Site) -> None:
-        """The width must be one, and the version must be what config.yaml asks for, if it asks for one."""
+        """Checks that the width is valid, and that the version matches config.yaml."""
         width(self.max_unavailable, len(site.workers) or 1)
         require_target(site, self.to)
 
@@ -85,11 +85,11 @@ class Upgrade(Operation):
 
     @property
     def queries(self) -> tuple[Select, ...]:
-        """Nodes and pods, and what a backup asks."""
+        """Returns the queries of nodes, pods, and the backup."""
         return (Select(("nodes",)), Select(("pods",)), *Backup().queries)
 
     def refused_changes(self, site: Site, observation: Observation) -> tuple[RefusedChange, ...]:
-        """What `apply` refuses, but for the version."""
+        """Returns the changes that `apply` refuses, except the version."""
         return tuple(one for one in fixed_settings(site, observation) if one.name != "kubernetes_version")
 
     def versions(self, site: Site, observation: Observation) -> Mapping[str, Versions]:
@@ -99,7 +99,7 @@ class Upgrade(Operation):
         return {machine.hostname: {KUBERNETES: asked} for machine in site.present_machines} if asked else {}
 
     def plan(self, site: Site, observation: Observation) -> Plan:
-        """The steps that are left. Raises PaiError for what must not be upgraded, and says what to do first."""
+        """Returns the remaining steps. Raises PaiError with a remedy if the upgrade is not permitted."""
         work = _Work(self, site, observation)
         require_control_planes(site, observation)
         require_applied(site, observation)
@@ -117,7 +117,7 @@ class Upgrade(Operation):
         return warnings(observation.deprecated)
 
     def question(self, plan: Plan, hosts: tuple[str, ...]) -> str:
-        """With what it means for pods."""
+        """Returns the question with the consequences for pods."""
         drained = [name for step in plan.steps for name in _drained(step)]
         return f"upgrade {plural(len(hosts), 'machine')}, draining {plural(len(drained), 'node')}"
 
@@ -130,7 +130,7 @@ def _drained(step: Step) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class _Work:
-    """What one upgrade has to do, from the planner's steps towards the versions that are wanted."""
+    """The work of one upgrade, from the planner's steps to the desired versions."""
 
     operation: Upgrade
     site: Site
@@ -138,7 +138,7 @@ class _Work:
 
     @cached_property
     def whole(self) -> Plan:
-        """What `apply` would do with these versions, all at once."""
+        """Returns the plan of an `apply` with these versions."""
         seen = self.observation
         return make_plan(self.site, seen.inventory, seen.machines, unreachable=seen.unreachable)
 
@@ -164,7 +164,7 @@ class _Work:
 
     @cached_property
     def members(self) -> dict[str, Machine]:
-        """Machines that answered and are nodes; others are `apply`'s."""
+        """Returns the responding machines that are nodes. `apply` handles the others."""
         seen = self.observation.machines
         found = {machine.hostname: machine for machine in self.site.present_machines}
         return {name: it for name, it in found.items() if name in seen and seen[name].kubernetes.node}
@@ -186,7 +186,7 @@ class _Work:
 
     @cached_property
     def _by_phase(self) -> dict[str, dict[str, HostStep]]:
-        """Phase -> machine -> what the planner has for it there; once for all, since it is asked for each machine."""
+        """Returns phase -> machine -> work of the planner there. Cached, because every machine reads it."""
         return {
             step.name: {host.host: host for host in step.hosts if host.host in self.members}
             for step in self.whole.steps
@@ -241,7 +241,7 @@ class _Work:
         return node is not None and CORDONED_BY_UPGRADE in node.labels
 
     def _through(self, name: str, title: str, hosts: Sequence[str]) -> tuple[Step, ...]:
-        """Drain, change, let come back; without a drain where nothing restarts under the pods."""
+        """Returns drain, change, and uncordon, without a drain if nothing restarts under the pods."""
         runtime = [self._planned(_RUNTIME)[host] for host in hosts if host in self._planned(_RUNTIME)]
         member = [host for host in hosts if not self.members[host].control_plane and self._joins_again(host)]
         away = [host for host in hosts if self._restarts(host)]
@@ -315,7 +315,7 @@ class _Work:
 
 
 def _effects(pods: Sequence[Pod]) -> Iterator[str]:
-    """What becomes of the pods: lost work first."""
+    """Yields the effects on the pods: lost work first."""
     lost = [f"{pod.namespace}/{pod.name}" for pod in pods if not moves(pod)]
     if lost:
         yield f"stops {shortened(lost)}"

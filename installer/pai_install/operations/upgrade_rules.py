@@ -1,4 +1,4 @@
-"""What may be upgraded, and to what: skew, downgrades, APIs in use, pods that nothing starts again. Pure.
+"""Rules of upgrades: version skew, downgrades, APIs in use, pods without a controller. Pure.
 
 Source: https://kubernetes.io/releases/version-skew-policy/
 """
@@ -56,9 +56,9 @@ def require_control_planes(site: Site, observation: Observation) -> None:
 
 
 def require_applied(site: Site, observation: Observation) -> None:
-    """Raises PaiError where a control plane is still as another version of pai-install made it.
+    """Raises PaiError for a control-plane node with drift from this version of pai-install.
 
-    What the way back needs, such as the program that takes snapshots, comes with `apply`.
+    `apply` installs the requirements of a restoration, such as the program that creates snapshots.
     """
     wanted = {it.hostname: observation.inventory.settings_of(it.hostname) for it in site.control_planes}
     other = [
@@ -139,9 +139,9 @@ def _indented(line: str) -> str:
 
 
 def warnings(uses: Sequence[ApiUse]) -> tuple[Finding, ...]:
-    """A finding per API in use that a later version will lack.
+    """Returns a finding per API in use that a later version removes.
 
-    One that no version removes is work for nobody: Kubernetes itself uses Endpoints.
+    An API without a planned removal needs no action: Kubernetes itself uses Endpoints.
     """
     return tuple(
         Finding(

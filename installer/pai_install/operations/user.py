@@ -1,4 +1,4 @@
-"""What both operations on users ask the cluster, and how they name what they find."""
+"""Common queries and names of both operations on users."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ class UserOperation(Operation):
 
     @property
     def queries(self) -> tuple[Select, ...]:
-        """All users, and whether the cluster has what groups need."""
+        """Returns the queries of all users, and of the objects that groups need."""
         return (*USERS, *_PLACES)
 
     def found(self, observation: Observation) -> Found:
-        """What the cluster has of the user."""
+        """Returns the cluster's objects of the user."""
         return Found(*observation.answers[: len(USERS)]).of(self.user)
 
 

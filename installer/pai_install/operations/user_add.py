@@ -22,7 +22,7 @@ Object = dict[str, Any]
 
 
 class UserAdd(UserOperation):
-    """Gives a user an account and makes it a member of groups; groups that it is in already it stays in."""
+    """Creates an account for a user and adds it to groups. Existing memberships stay."""
 
     name: ClassVar[str] = "user add"
     summary: ClassVar[str] = "Make a person a user: a member of groups, with access to their namespaces."
@@ -67,7 +67,7 @@ class UserAdd(UserOperation):
 
 
 def _require_places(groups: list[PlacedGroup], observation: Observation) -> None:
-    """Raises PaiError where the cluster has not got what `apply` makes of groups."""
+    """Raises PaiError if the cluster lacks the objects that `apply` creates for groups."""
     spaces, roles = observation.answers[len(USERS) :]
     there = set(map(name_of, spaces))
     missing = [it for it in (NAMESPACE, *(group.namespace for group in groups)) if it not in there]

@@ -33,13 +33,13 @@ class UserRemove(UserOperation):
     )
 
     def require(self, site: Site) -> None:
-        """As for `user add`; without groups the site is not asked, it may have lost them."""
+        """Checks as `user add`. Without groups the site is not checked, because it may have lost them."""
         require_name(self.user)
         if self.groups:
             require_groups(site, self.groups)
 
     def plan(self, site: Site, observation: Observation) -> Plan:
-        """One call for each object, those that give rights first. Raises PaiError for a name that no user has."""
+        """Returns one call for each object, rights first. Raises PaiError for an unknown user."""
         everyone = Found(*observation.answers[: len(USERS)])
         found = everyone.of(self.user)
         if not (found.accounts or found.memberships or found.administrations or found.marks):

@@ -1,4 +1,4 @@
-"""Bring the site's virtual clusters to the cluster, and nothing else; and the way back to those that worked."""
+"""Applies only the site's virtual clusters, and restores the last working ones."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _PHASES: Mapping[str, Phase] = {phase.name: phase for phase in PHASES}
 
 
 class VcApply(Operation):
-    """Node labels and the add-ons of virtual clusters, where the cluster differs; then what their scheduler says."""
+    """Node labels and the add-ons of virtual clusters, if the cluster differs, then the scheduler's status."""
 
     name: ClassVar[str] = "vc apply"
     summary: ClassVar[str] = "Bring the site's virtual clusters to the cluster, and nothing else."
@@ -70,7 +70,7 @@ class VcApply(Operation):
 
 
 class VcRestore(Operation):
-    """The virtual clusters with which the scheduler last came up; not in OPERATIONS, which have none."""
+    """The virtual clusters of the scheduler's last successful start. It is not in OPERATIONS, which have none."""
 
     name: ClassVar[str] = "vc apply"
     summary: ClassVar[str] = "Restore the virtual clusters with which the scheduler last came up."
@@ -83,7 +83,7 @@ class VcRestore(Operation):
         return (Select(("nodes",)),)
 
     def plan(self, site: Site, observation: Observation) -> Plan:
-        """Labels, objects, and the look at them. What Ansible keeps records of differs then, as the site does."""
+        """Returns labels, objects, and their verification. Ansible's records differ afterwards, as the site does."""
         leader = leader_of(site, observation.machines)
         back = Step(
             "restore",
@@ -109,7 +109,7 @@ class VcRestore(Operation):
 
 
 def look(scheduling: Scheduling, leader: str, reason: str) -> Step:
-    """The step that asks whether the cluster holds them, and what the scheduler says."""
+    """Returns the step that reads the cluster's virtual clusters and the scheduler's status."""
     work = LocalWork(STEP, {"kept": kept_object(scheduling), "wait_s": WAIT_S})
     host = HostStep(leader, (f"{reason}; {len(objects_of(scheduling))} objects",))
     return Step(STEP, "Ask the scheduler whether it has the virtual clusters", (host,), work, looks=True)

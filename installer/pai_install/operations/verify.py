@@ -41,7 +41,7 @@ class Verify(Operation):
         require_present(site, self.limit)
 
     def watched(self, site: Site) -> tuple[str, ...]:
-        """The machines that were named and the control planes; all where none was."""
+        """Returns the selected machines and the control-plane nodes, or all machines without a selection."""
         return watched(site, self.limit)
 
     def refused_changes(self, site: Site, observation: Observation) -> tuple[RefusedChange, ...]:
@@ -54,7 +54,7 @@ class Verify(Operation):
         return (*identity_findings(site, observation.machines), *certificates_standing(site, observation))
 
     def plan(self, site: Site, observation: Observation) -> Plan:
-        """The verification on the named machines that answered; without a limit on all that answered."""
+        """Returns the verification of the selected responding machines, or of all responding ones without a limit."""
         leader = leader_of(site, observation.machines)
         steps = proof(site, observation, "asked for", self.limit)
         steps += scheduler_proof(site, observation, self.limit)
@@ -62,10 +62,9 @@ class Verify(Operation):
 
 
 def proof(site: Site, observation: Observation, reason: str, limit: Collection[str] = ()) -> tuple[Step, ...]:
-    """The steps that prove the cluster, then the machines' health; none where no machine answered.
+    """Returns the steps that verify the cluster, then the machines' health, or () without a responding machine.
 
-    reason: that of the machines of which nothing else is known to be unproven. limit: only on these machines; empty:
-    on all.
+    reason: for machines without an earlier reason. limit: only these machines, empty for all.
     """
     answered = [machine for machine in site.present_machines if machine.hostname in observation.machines]
     proven = [machine for machine in answered if not limit or machine.hostname in limit]
@@ -81,9 +80,9 @@ def proof(site: Site, observation: Observation, reason: str, limit: Collection[s
 def scheduler_proof(
     site: Site, observation: Observation, limit: Collection[str] = (), *, changed: bool = False
 ) -> tuple[Step, ...]:
-    """The step that shows what the scheduler promises, for `proof`.
+    """Returns the step that verifies the scheduler's guarantees, for `proof`.
 
-    None unless the scheduler was changed, or the control plane that it was changed through is not proven since.
+    It is omitted unless the scheduler changed, or the control-plane node that changed it is still unverified.
     """
     leader = site.control_planes[0].hostname
     left = leader in observation.unproven
@@ -98,7 +97,7 @@ def _reason(observation: Observation, name: str, otherwise: str) -> str:
 
 
 def certificates_standing(site: Site, observation: Observation) -> tuple[Finding, ...]:
-    """Until when certificates are valid; nothing where no control plane was seen in a cluster."""
+    """Returns the findings on certificate expiry, or () if no control-plane node was observed in a cluster."""
     return certificate_findings(certificates_of(site, observation))
 
 
@@ -117,5 +116,5 @@ def fixed_settings(site: Site, observation: Observation) -> tuple[RefusedChange,
 
 
 def wanted_of_cluster(site: Site, observation: Observation) -> Vars:
-    """The variables of the first control plane: what is true of the cluster as a whole is said there."""
+    """Returns the variables of the first control-plane node, which contain the facts of the whole cluster."""
     return observation.inventory.variables_of(site.control_planes[0].hostname)

@@ -22,9 +22,9 @@ from pai_install.run.host_results import HostResults
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """What every step of a run needs.
+    """The environment of a step.
 
-    keep: is given every raw event, secrets and all; for reading facts, never for writing.
+    keep: receives every raw event including secrets, for facts only, never for output.
     """
 
     engine: Engine
@@ -54,7 +54,7 @@ class StepEnd:
 
 
 def run_playbook(step: Step, request: RunRequest, stage: Stage) -> StepEnd:
-    """Runs the playbook on the hosts in `request.limit`; a Ctrl-C ends it and is reported, not raised."""
+    """Runs the playbook on the hosts in `request.limit`. A Ctrl-C ends it and is reported, not raised."""
     collected = HostResults(request.limit, stage.redactor)
     began = stage.clock()
     interrupted, problem = False, None
@@ -69,7 +69,7 @@ def run_playbook(step: Step, request: RunRequest, stage: Stage) -> StepEnd:
 
 
 def run_calls(step: Step, action: ClusterCalls, hosts: Sequence[str], stage: Stage, cluster: ClusterClient) -> StepEnd:
-    """Makes the calls of each host in turn; a call that fails ends the turn of its host."""
+    """Makes the calls of each host in turn. A failed call ends the work of its host."""
     began = stage.clock()
     results: dict[str, HostResult] = {}
     interruption, stopped = HostResult(HostStatus.INTERRUPTED), False

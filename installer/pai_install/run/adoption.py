@@ -23,9 +23,10 @@ _RECORD = "addon.storages"
 def with_adopted(
     site: Site, observation: Observation, inventory: Inventory, cluster: ClusterClient, say: Callable[[str], None]
 ) -> tuple[Site, tuple[Finding, ...]]:
-    """The site with what its cluster has already, and findings about what cannot be taken over; kept in its state.
+    """Returns the site with adopted objects of its cluster, and findings about objects that cannot be adopted. Saves
+    them in its state.
 
-    The cluster is asked only where the storages differ from those that were applied last.
+    The cluster is queried only if the storages differ from the last applied ones.
     """
     awaited = [
         AwaitedGrant(grant.storage.name, grant.namespace, grant.claim, grant.volume, volume(grant)["spec"])
@@ -71,7 +72,7 @@ def _kept(site: Site, volumes: Mapping[str, Mapping[str, str]], say: Callable[[s
 
 
 def adoption_refusal(findings: tuple[Finding, ...]) -> PaiError:
-    """The error that names each, and what to do."""
+    """Returns the error with each finding and its remedy."""
     return PaiError(
         "the cluster has PVCs of storages of this site that were made by hand, and are something else",
         code="storage-claims-made-by-hand",

@@ -11,7 +11,7 @@ _TIMEOUT_S, _POLL_S = 180.0, 5.0
 
 
 def await_cluster(cluster: ClusterClient, say: Callable[[str], None], *, timeout_s: float = _TIMEOUT_S) -> None:
-    """Returns once a control plane is ready, or after timeout_s seconds: the next question then says what is wrong."""
+    """Waits until a control-plane node is ready, for at most timeout_s seconds. The next request reports the error."""
     deadline, told = time.monotonic() + timeout_s, False
     while not _ready(cluster) and time.monotonic() < deadline:
         if not told:

@@ -1,7 +1,7 @@
-"""A backup as one file: what a control plane packed, the site's files, and what the dev box alone knows of the site.
+"""A backup as one file: the archive of a control-plane node, the site's files, and the site's state.
 
-A tar of: manifest.json; machine.tar, as module pai_backup made it; state/, from the site's state folder; site/. It
-holds every key of the cluster, and is for its owner alone (0600).
+A tar of manifest.json, machine.tar (of module pai_backup), state/ (of the site's state folder), and site/. It contains
+every key of the cluster, and only its owner can read it (0600).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _PART = 1 << 20
 
 
 class BackupManifest(BaseModel):
-    """What a backup says of itself. cluster: the cluster's id. created: the time whose data it has.
+    """The description of a backup. cluster: the cluster's id. created: time of its data.
 
     files: member -> sha256.
     """
@@ -86,7 +86,7 @@ def _time(stamp: str) -> str:
 
 
 def pack(site_dir: Path, state: StateFolder, machine: Path, file: Path, manifest: BackupManifest) -> None:
-    """Writes the file, whole or not at all. manifest: what it says of itself, but for its files."""
+    """Writes the file atomically. manifest: without the list of files."""
     members = {MACHINE: machine, **dict(_present(site_dir, state))}
     manifest = manifest.model_copy(update={"files": {name: _sha256(path) for name, path in members.items()}})
     partial = file.with_name(f"{file.name}.partial")
@@ -134,7 +134,7 @@ def read_backup(file: Path) -> BackupManifest:
 
 
 def _require_whole(archive: tarfile.TarFile, manifest: BackupManifest) -> None:
-    """Raises ValueError for a member that no backup has, and for one that differs from the manifest."""
+    """Raises ValueError for an unknown member, and for a member that differs from the manifest."""
     if strange := sorted(set(manifest.files) - _MEMBERS):
         raise ValueError(f"{strange[0]!r} is no member of a backup")
     for name, wanted in manifest.files.items():
@@ -173,7 +173,7 @@ def _require_host_keys(content: bytes) -> None:
 
 
 def take_machine(file: Path, dest: Path) -> None:
-    """Writes what goes to the control plane into a file for the owner alone."""
+    """Extracts the control-plane node's archive to a file for the owner alone."""
     descriptor = os.open(dest, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with tarfile.open(file) as archive, os.fdopen(descriptor, "wb") as handle:
         source = _content(archive, MACHINE)
@@ -184,9 +184,9 @@ def take_machine(file: Path, dest: Path) -> None:
 def bring_back(
     file: Path, manifest: BackupManifest, site_dir: Path, *, host_keys: bool = True
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Writes the site's files and its state where they are missing: those written, and those that are others and stay.
+    """Restores missing files of the site and its state. Returns the written files, and the existing files that differ.
 
-    The state is for the owner alone. host_keys: also of machines; those that were reinstalled have others.
+    Only the owner can read the state. host_keys: also restore those of machines. Reinstalled machines have others.
     Raises OSError.
     """
     written, others = [], []

@@ -1,4 +1,4 @@
-"""The certificates that the dev box keeps of a site: the kubeconfig, and what registries are known by."""
+"""The certificates of a site on the controller host: the kubeconfig, and the identity of registries."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SERVER = re.compile(r"server:\s*https://([^:/\s]+):")
 
 
 def box_certificates(state: StateFolder, planes: Collection[str]) -> tuple[Certificate, ...]:
-    """Those that there are; what cannot be used says why. planes: addresses of the control planes."""
+    """Returns the existing certificates. Invalid ones have a cause. planes: addresses of the control-plane nodes."""
     return (*_kubeconfig(state, planes), *_registry(state))
 
 

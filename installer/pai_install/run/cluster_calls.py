@@ -1,4 +1,4 @@
-"""The verbs of a ClusterCall, one function each: what steps may do to the cluster. Arguments are plain data."""
+"""The verbs of a ClusterCall, one function each: the changes of steps in the cluster. Arguments are plain data."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ Found = TypeVar("Found")
 
 
 def make_call(cluster: ClusterClient, call: ClusterCall, say: Say = lambda _line: None) -> str:
-    """Makes the call and returns what was done. Raises PaiError when the cluster refuses or does not answer.
+    """Makes the call and describes its result. Raises PaiError if the cluster refuses or is unreachable.
 
-    say: is told what a call that takes long waits for, whenever that changes.
+    say: receives the reason of a long wait, on every change.
     """
     verb = SLOW_VERBS.get(call.verb)
     return _repeated(cluster, call) if verb is None else verb(cluster, call.arguments, _Changes(say))
 
 
 def _repeated(cluster: ClusterClient, call: ClusterCall) -> str:
-    """Makes it again where an API server went away meanwhile, as one does whose control plane leaves."""
+    """Repeats the call if an API server stopped meanwhile, as on the removal of its control-plane node."""
     return _answered(lambda: VERBS[call.verb](cluster, call.arguments))
 
 
@@ -74,7 +74,7 @@ def _apply(cluster: ClusterClient, arguments: Arguments) -> str:
 
 
 def _delete(cluster: ClusterClient, arguments: Arguments) -> str:
-    """refs: kind, name, namespace ("" for none) of each. What is gone already counts as deleted."""
+    """Deletes objects. refs: kind, name, namespace ("" for none) of each. A missing object counts as deleted."""
     refs = [Ref(one["kind"], one["name"], one["namespace"]) for one in arguments["refs"]]
     cluster.delete(refs)
     return f"deleted {', '.join(map(str, refs))}"
@@ -93,9 +93,10 @@ class _Changes:
 
 
 def _drain(cluster: ClusterClient, arguments: Arguments, say: Say) -> str:
-    """node, grace_s (None: the pods' own), timeout_s, force; unmanaged: also pods that nothing starts again.
+    """Drains a node. Arguments: node, grace_s (None: the pods' own), timeout_s, force, unmanaged (also evict pods
+    without a controller).
 
-    Evicts until no pod is left that must go.
+    Evicts until no evictable pod is left.
     """
     node, force, evicted = arguments["node"], arguments["force"], set[Ref]()
     deadline = time.monotonic() + arguments["timeout_s"]
@@ -120,7 +121,7 @@ def _drain(cluster: ClusterClient, arguments: Arguments, say: Say) -> str:
 
 
 def _holding(cluster: ClusterClient, pods: Sequence[Pod], said: Mapping[Ref, str]) -> dict[Ref, str]:
-    """Pod -> the budgets that hold it, by name, and what the API server said."""
+    """Returns pod -> the names of the budgets that block it, and the API server's message."""
     rows = cluster.list(Select(("poddisruptionbudgets",)))[0] if pods else ()
     budgets = tuple(map(PodDisruptionBudget.parse, rows))
     names = {pod.ref: [f"{one.namespace}/{one.name}" for one in blocking(pod, budgets)] for pod in pods}
@@ -131,7 +132,7 @@ def _holding(cluster: ClusterClient, pods: Sequence[Pod], said: Mapping[Ref, str
 
 
 def _await_jobs(cluster: ClusterClient, arguments: Arguments, say: Say) -> str:
-    """node, timeout_s. Waits until no pod is left there whose work would be lost."""
+    """Waits until the node has no pods with work to lose. Arguments: node, timeout_s."""
     node, deadline = arguments["node"], time.monotonic() + arguments["timeout_s"]
     while jobs := jobs_among(to_evict(_answered(lambda: read.pods(cluster, node=node)))):
         names = shortened([f"{pod.namespace}/{pod.name}" for pod in jobs])
@@ -147,10 +148,10 @@ def _await_jobs(cluster: ClusterClient, arguments: Arguments, say: Say) -> str:
 
 
 def _await_node(cluster: ClusterClient, arguments: Arguments, say: Say) -> str:
-    """node, timeout_s. Waits until it is ready.
+    """Waits until the node is ready. Arguments: node, timeout_s.
 
-    boot: id of the boot that must be over; empty where any will do. version: of the kubelet; where it is given, also
-    the pods that belong to this node alone must run.
+    boot: id of the boot that must have ended, empty for any. version: of the kubelet. If given, the node's own pods
+    must also run.
     """
     node, deadline = arguments["node"], time.monotonic() + arguments["timeout_s"]
     while problems := _unready(_answered(lambda: read.occupancy(cluster, node), deadline), arguments):
@@ -167,7 +168,7 @@ def _await_node(cluster: ClusterClient, arguments: Arguments, say: Say) -> str:
 
 
 def _unready(seen: read.Occupancy, arguments: Arguments) -> list[str]:
-    """What keeps a node from being what is waited for."""
+    """Returns the missing conditions of the node."""
     node, boot, version = seen.node(arguments["node"]), arguments.get("boot", ""), arguments.get("version", "")
     if node is None:
         return ["it is no node"]

@@ -35,15 +35,15 @@ class Environment(ABC):
     def inventory(
         self, site: Site, state: StateFolder, say: Say, versions: Mapping[str, Versions] | None = None
     ) -> Inventory:
-        """The site's inventory with the settings of every role; fetches the components that it names.
+        """Returns the site's inventory with the settings of every role. Downloads its components.
 
-        versions: machine -> component -> version that it is to have; what is not named is the catalogue's.
-        Raises PaiError when a component is unavailable.
+        versions: machine -> component -> desired version, by default the catalogue's. Raises PaiError if a component is
+        unavailable.
         """
 
     @abstractmethod
     def connections(self, site: Site) -> Inventory:
-        """The inventory without settings: how machines are reached, and what must be known to judge the cluster."""
+        """Returns the inventory without settings: connections to machines, and data for the checks of the cluster."""
 
     @abstractmethod
     def stocked(self, site: Site) -> bool:
@@ -51,15 +51,15 @@ class Environment(ABC):
 
     @abstractmethod
     def image(self, site: Site, state: StateFolder, name: str, say: Say) -> str:
-        """How pods name an image of the site's components, its digest included; raises as `inventory`."""
+        """Returns the reference with digest of a component's image for pods. Raises as `inventory`."""
 
     @abstractmethod
     def engine(self, state: StateFolder, run: RunFolder, *, accept_new: bool) -> AbstractContextManager[Engine]:
-        """An engine that holds its connections; accept_new: whether to record host keys that are not known yet."""
+        """Returns an engine that keeps its connections. accept_new: record unknown host keys."""
 
     @abstractmethod
     def preflight(self, engine: Engine, site: Site, hosts: tuple[str, ...], forced: tuple[str, ...]) -> PreflightReport:
-        """Judges machines that were never touched before. forced: checks whose failures are ignored."""
+        """Checks machines before the first change. forced: checks with ignored failures."""
 
     @abstractmethod
     def cluster(self, site: Site, state: StateFolder, *, accept_new: bool) -> AbstractContextManager[ClusterClient]:
@@ -69,7 +69,7 @@ class Environment(ABC):
     def local_work(
         self, site: Site, state: StateFolder, engine: Engine, cluster: ClusterClient
     ) -> Mapping[str, LocalWorker]:
-        """Name of work on the dev box -> what does it."""
+        """Returns name of work on the controller host -> its function."""
 
 
 class ProductEnvironment(Environment):
@@ -78,7 +78,7 @@ class ProductEnvironment(Environment):
     def inventory(
         self, site: Site, state: StateFolder, say: Say, versions: Mapping[str, Versions] | None = None
     ) -> Inventory:
-        """As the site and the components say. The store gets what any of the machines has."""
+        """Returns the inventory of the site and its components. The store has the components of all machines."""
         from pai_install.engine.content import part_digests  # noqa: PLC0415
         from pai_install.parts.registry import make_context  # noqa: PLC0415
         from pai_install.plan.inventory import build_inventory, combined, connection  # noqa: PLC0415
@@ -150,7 +150,9 @@ class ProductEnvironment(Environment):
     def local_work(
         self, site: Site, state: StateFolder, engine: Engine, cluster: ClusterClient
     ) -> Mapping[str, LocalWorker]:
-        """The machines' health, the self-test of the scheduler, the end of one that goes, and virtual clusters."""
+        """Returns the machines' health, the scheduler's self-test, the end of an old scheduler, and virtual
+        clusters.
+        """
         from pai_install.health.gate import health_gate, passed  # noqa: PLC0415
         from pai_install.run.backup import backup_worker  # noqa: PLC0415
         from pai_install.run.layout_file import forgetting_worker, writing_worker  # noqa: PLC0415
@@ -173,7 +175,7 @@ class ProductEnvironment(Environment):
 
 
 def _identity(site: Site, state: StateFolder, say: Say) -> Identity:
-    """What component store and cache are known by, made with the first run."""
+    """Returns the identity of component store and cache, created by the first run."""
     from pai_install.registry.compile import served_names, wants_cache  # noqa: PLC0415
     from pai_install.registry.identity import open_identity  # noqa: PLC0415
     from pai_install.registry.rotation import port_rotation_notice  # noqa: PLC0415
@@ -187,9 +189,9 @@ def _identity(site: Site, state: StateFolder, say: Say) -> Identity:
 
 
 def site_components(site: Site, say: Say) -> ComponentSet:
-    """Every component of the site, verified; fetched where the cache lacks it.
+    """Returns every component of the site, verified. Downloads uncached ones.
 
-    Raises PaiError when a component is unavailable.
+    Raises PaiError if a component is unavailable.
     """
     return _fetched(site, *_choice(site), say)
 
@@ -205,7 +207,7 @@ def _fetched(site: Site, selection: Selection, source: Source, say: Say) -> Comp
 
 
 def _known(site: Site) -> str:
-    """What can be said without components."""
+    """Returns the facts that need no components."""
     from pai_install.site.summary import headline  # noqa: PLC0415
 
     needs = "plan, apply and inventory need the sum of every component; validate, preflight and status need none"
@@ -213,7 +215,7 @@ def _known(site: Site) -> str:
 
 
 def cached_program(site: Site, name: str) -> Path | None:
-    """A program of the site's components where the cache has it, verified; fetches nothing."""
+    """Returns a cached program of the site's components, verified, or None. Downloads nothing."""
     from pai_install.components.fetch import cached  # noqa: PLC0415
 
     entries = filter(None, cached(*_choice(site)).values())
@@ -221,7 +223,7 @@ def cached_program(site: Site, name: str) -> Path | None:
 
 
 def component_requirements(site: Site) -> tuple[str, ...]:
-    """Debian packages that the dev box lacks to fetch what is not in the cache yet."""
+    """Returns Debian packages that the controller host lacks to fetch uncached components."""
     from pai_install.components.fetch import requirements  # noqa: PLC0415
 
     return requirements(*_choice(site))
@@ -234,7 +236,7 @@ def _choice(site: Site, versions: Versions | None = None) -> tuple[Selection, So
 
 
 def _choices(site: Site, versions: Mapping[str, Versions]) -> dict[Selection, tuple[Source, list[str]]]:
-    """Selection -> its source and the machines that it is for; that of the first control plane is the first."""
+    """Returns selection -> its source and its machines. The first control-plane node's selection is first."""
     chosen: dict[frozenset[tuple[str, str]], tuple[Selection, Source]] = {}
     found: dict[Selection, tuple[Source, list[str]]] = {}
     for machine in sorted(site.present_machines, key=lambda it: it != site.control_planes[0]):

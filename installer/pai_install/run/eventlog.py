@@ -13,7 +13,7 @@ from pai_install.system.files import append_secret, naming
 
 
 class EventLog:
-    """Writes each TaskFinished to a file (0600); a context manager, an Observer."""
+    """Writes each TaskFinished to a file (0600). A context manager and an Observer."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -32,7 +32,7 @@ class EventLog:
             self._file = None
 
     def notice(self, notice: Notice) -> None:
-        """Writes a finished task; passes over everything else."""
+        """Writes a finished task and ignores other notices."""
         if isinstance(notice, TaskFinished) and self._file is not None:
             with naming(self._path):
                 self._file.write(json.dumps(asdict(notice), default=str) + "\n")

@@ -1,4 +1,4 @@
-"""Runs a plan step by step; a host that drops out never stops the others."""
+"""Runs a plan step by step. A failed host never stops the others."""
 
 from __future__ import annotations
 
@@ -44,10 +44,9 @@ def execute(
 ) -> Outcome:
     """Runs the plan and returns its Outcome, also after a Ctrl-C, which is not raised.
 
-    check: changes nothing on the machines; a failing task then drops no host, since what it misses may be
-    what an earlier step would have made. before: the phases that only looked, the observation that the plan was
-    made from and preflight, so that the outcome counts their tasks and names the hosts that did not answer or were
-    refused. findings: what is known already.
+    check: changes nothing on the machines. A failed task then removes no host, because it may depend on an earlier
+    step's change. before: earlier read-only phases (observation and preflight), so that the outcome counts their tasks
+    and lists unreachable and refused hosts. findings: known before the run.
     """
     stage = Stage(means.engine, tuple(observers), plan.redactor, clock)
     run = _Run(plan, means, stage, check=check, findings=list(findings))
@@ -57,9 +56,9 @@ def execute(
 
 @dataclass
 class _Run:
-    """One execution: what has ended so far, and which hosts are out, with the reason.
+    """One execution: completed steps, and removed hosts with the reason.
 
-    stopped: why no further step may start; empty while one may.
+    stopped: why no further step may start, or "".
     """
 
     plan: Plan
@@ -159,7 +158,7 @@ class _Run:
         self.stage.tell(PhaseFinished(result))
 
     def _blocked(self, step: Step) -> str:
-        """Why the step may not start at all; empty when it may."""
+        """Returns why the step may not start, or ""."""
         if self.stopped:
             return self.stopped
         for done in self.phases:
@@ -181,6 +180,6 @@ def _failed_on(done: PhaseResult) -> list[str]:
 
 
 def _roles(step: Step) -> dict[str, dict[str, list[str]]]:
-    """The variable that tells a playbook which of its roles have work on a machine; without a word it runs all."""
+    """Returns the variable with the roles that have work on each machine. Without it, a playbook runs all roles."""
     chosen = {one.host: list(one.roles) for one in step.hosts if one.roles}
     return {"pai_roles": chosen} if chosen else {}

@@ -1,4 +1,4 @@
-"""Collects the events of one phase into a result per host; pure."""
+"""Collects the events of one phase to a result per host. Pure."""
 
 from __future__ import annotations
 
@@ -71,7 +71,9 @@ class HostResults:
             host.unreachable = event
 
     def results(self, *, complete: bool) -> dict[str, HostResult]:
-        """Host -> result. complete: the run reached its end; else hosts without a failure are interrupted."""
+        """Returns host -> result. complete: the run reached its end. Otherwise hosts without a failure are
+        interrupted.
+        """
         return {name: self._result(name, host, complete=complete) for name, host in self._hosts.items()}
 
     def _result(self, name: str, host: _Host, *, complete: bool) -> HostResult:
@@ -115,7 +117,9 @@ class HostResults:
 
 
 def _finding(event: Event, raw: Mapping[str, Any]) -> Finding:
-    """What a machine says of itself, or a control plane of the cluster; advice is told as that of who gives it."""
+    """Returns a finding of a machine about itself, or of a control-plane node about the cluster. A remedy names its
+    source.
+    """
     said = parse_finding({name: one_line(str(value or "")) for name, value in raw.items()}, subject=event.host)
     if event.action in _OF_THE_CLUSTER:
         return said._replace(remedy=quoted("the control plane", said.remedy))
@@ -142,7 +146,7 @@ def failure_of(event: Event, redactor: Redactor) -> Failure:
 
 
 def quoted(host: str, advice: str) -> str:
-    """A machine's advice on one line, as what it is; empty where it gives none."""
+    """Returns a machine's remedy on one line with its source, or ""."""
     return f"{host} says: {one_line(advice)[:_ADVICE_CHARACTERS]}" if advice.strip() else ""
 
 

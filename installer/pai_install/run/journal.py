@@ -1,6 +1,6 @@
-"""The journal of a run: what began and ended, on disk at once, so that a crash leaves a trace.
+"""The journal of a run: its started and completed steps, on disk at once, so that a crash leaves a trace.
 
-The journal never decides what to do next: the next run observes the machines again.
+The journal never decides the next step: the next run observes the machines again.
 """
 
 from __future__ import annotations
@@ -30,10 +30,9 @@ _LONGEST_BYTES = 8 << 20
 
 @dataclass(frozen=True, slots=True)
 class Interrupted:
-    """An interrupted run: when it began, its phase, and the hosts that had not finished that phase.
+    """An interrupted run: its start, its phase, and the hosts with incomplete work in that phase.
 
-    operation: what it was a run of. phases_done: names of the phases that had ended. phase is empty when the run
-    stopped between two.
+    operation: name of its operation. phases_done: names of completed phases. phase: "" if the run stopped between two.
     """
 
     run: str
@@ -49,7 +48,7 @@ def _now() -> datetime:
 
 @dataclass
 class Journal:
-    """Appends one JSON line per step, forced to disk when a phase begins or ends; a context manager, an Observer.
+    """Appends one JSON line per step, synced at the start and end of a phase. A context manager and an Observer.
 
     run: the name of the run.
     """
@@ -105,7 +104,7 @@ class Journal:
 
 
 def _make_room(path: Path) -> bool:
-    """Rotates a long journal; returns whether a crash truncated the last line."""
+    """Rotates a long journal. Returns whether a crash truncated the last line."""
     if not path.exists() or not (size := path.stat().st_size):
         return False
     if size > _LONGEST_BYTES:
@@ -117,9 +116,9 @@ def _make_room(path: Path) -> bool:
 
 
 def interrupted_run(path: Path) -> Interrupted | None:
-    """The last run in the journal if it never ended; None when it did, or there is none.
+    """Returns the last run in the journal if it never ended, or None.
 
-    A line that a crash truncated, or that no run wrote, is ignored.
+    Truncated and foreign lines are ignored.
     """
     state: Interrupted | None = None
     for line in _lines(path):

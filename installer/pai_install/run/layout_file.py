@@ -1,4 +1,4 @@
-"""The site's layout.yaml as commands write it, and what else the dev box remembers of a machine that leaves."""
+"""The site's layout.yaml for commands that write it, and other data of the controller host about removed machines."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pai_install.system.files import write_atomic
 
 
 def layout_file(site_dir: Path) -> Path:
-    """The file; where it is a link, that to which it leads."""
+    """Returns the file, or the target of a link."""
     path = site_dir / LAYOUT
     return path.resolve() if path.is_symlink() else path
 
@@ -74,7 +74,9 @@ def site_with(site_dir: Path, layout: str) -> LoadedSite:
 
 
 def forgetting_worker(site_dir: Path, state: StateFolder) -> LocalWorker:
-    """Edits layout.yaml and forgets the machines: host keys, health history and baselines, what is not proven."""
+    """Edits layout.yaml and deletes data of the machines: host keys, health history and baselines, pending
+    verification.
+    """
 
     def work(hosts: Sequence[str], arguments: Mapping[str, Any]) -> tuple[()]:
         text = edited_layout(site_dir, hosts, arguments["how"])
@@ -121,6 +123,6 @@ def forget_host_keys(known_hosts: Path, addresses: Collection[str]) -> None:
 
 
 def _names(line: str) -> set[str]:
-    """The hosts that a line of known_hosts is about; [ADDRESS]:PORT counts as the address."""
+    """Returns the hosts of a line of known_hosts. [ADDRESS]:PORT counts as the address."""
     names = line.split(" ", 1)[0].split(",")
     return {name.partition("]")[0].removeprefix("[") for name in names}

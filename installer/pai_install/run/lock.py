@@ -23,9 +23,9 @@ _TIMEOUT_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Who runs: process id, user, machine, what and since when (ISO 8601, UTC).
+    """The holder of the lock: process id, user, machine, operation, and start (ISO 8601, UTC).
 
-    owner: the process so that it cannot be taken for another (engine.processes.Owner).
+    owner: unambiguous id of the process (engine.processes.Owner).
     """
 
     pid: int
@@ -40,7 +40,9 @@ class Holder:
 
 
 def holder(state_dir: Path) -> Holder | None:
-    """The holder of the site's lock; None without one, or before it has written its card. Never blocks a run."""
+    """Returns the holder of the site's lock, or None without one or before it has written its file. Never
+    blocks a run.
+    """
     found = _read(state_dir / "lock.json")
     if found is None:
         return None
@@ -54,11 +56,10 @@ def holder(state_dir: Path) -> Holder | None:
 
 @contextmanager
 def site_lock(state_dir: Path, verb: str) -> Iterator[None]:
-    """Holds the site for one run; a run that is just ending is waited for.
+    """Locks the site for one run, and waits for a run that is ending.
 
-    The kernel frees the lock when its process dies, so one left by a killed run is simply taken over.
-
-    Raises PaiError, naming the holder, when another run has it.
+    The kernel releases the lock of a dead process, so the lock of a killed run is free. Raises PaiError with the holder
+    if another run has it.
     """
     lock = filelock.FileLock(state_dir / "lock", timeout=_TIMEOUT_S, mode=0o600)
     card = state_dir / "lock.json"
@@ -78,7 +79,7 @@ def site_lock(state_dir: Path, verb: str) -> Iterator[None]:
 
 
 def _locked(state_dir: Path) -> bool:
-    """Probe the lock by trying to take it; only where the holder cannot be read otherwise."""
+    """Returns whether a run holds the lock by trying to lock it, if the holder is not readable otherwise."""
     try:
         with filelock.FileLock(state_dir / "lock", timeout=0, mode=0o600):
             return False

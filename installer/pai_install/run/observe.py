@@ -16,9 +16,9 @@ from pai_install.system.plain import one_line
 
 @dataclass(frozen=True, slots=True)
 class ObserveResult:
-    """The observation. results: host -> the result of the fact module; hosts without one are in `missed`.
+    """The observation. results: host -> result of the fact module. Hosts without one are in `missed`.
 
-    missed: host -> why.
+    missed: host -> cause.
     """
 
     phase: PhaseResult

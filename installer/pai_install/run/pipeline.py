@@ -57,9 +57,9 @@ from pai_install.system.files import write_atomic
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A site that this process holds, with an engine ready; lives as long as the lock.
+    """A locked site with a ready engine, for the duration of the lock.
 
-    interrupted: the run before this one, if it never ended. say: takes lines for the user.
+    interrupted: the previous run, if it never ended. say: receives lines for the user.
     """
 
     request: Request
@@ -87,10 +87,10 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A plan and the observation behind it.
+    """A plan and its observation.
 
-    look: how observing the machines went, where any was. preflight: what it says of the machines that were never
-    touched before, and gate which of them may be; both None where there are none.
+    look: result of the observation, if any. preflight: findings on machines before their first change. gate: admitted
+    ones. Both None without such machines.
     """
 
     plan: Plan
@@ -132,11 +132,11 @@ def open_session(
     verb: str = "",
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> Iterator[Session]:
-    """Takes the site's lock and makes the folder of a run; SIGTERM counts as Ctrl-C inside.
+    """Locks the site and creates the folder of a run. SIGTERM acts as Ctrl-C inside.
 
-    verb: the holder of the lock, where that is not the operation itself.
+    verb: the holder of the lock, if it is not the operation itself.
 
-    Raises SiteInvalid, and PaiError when another process holds the site.
+    Raises SiteInvalid, and PaiError if another process holds the site.
     """
     edited = request.services is not None or request.layout is not None
     site_dir = workspace.site_dir
@@ -153,10 +153,10 @@ def open_session(
 
 
 def prepare(session: Session, *, insist: bool = True) -> Prepared:
-    """Observes and plans; writes plan.json into the run's folder. Changes nothing on machines.
+    """Observes and plans, and writes plan.json to the run's folder. Changes nothing on machines.
 
-    Components are fetched after the observation: a site that a running cluster cannot follow is refused first.
-    insist: whether to raise PaiError for such a site; a verb that only reports names it among its findings.
+    Components are downloaded after the observation: a site with unsupported changes is refused first. insist: raise
+    PaiError for such a site. Otherwise the refusal is a finding.
     """
     site, operation = session.site, session.request.operation
     observation, look = _look(session)
@@ -187,10 +187,11 @@ def prepare(session: Session, *, insist: bool = True) -> Prepared:
 def _configured(
     session: Session, observation: Observation, *, insist: bool
 ) -> tuple[Site, Inventory, tuple[Finding, ...]]:
-    """The site with what its cluster has already, its inventory with settings, and what cannot be taken over.
+    """Returns the site with adopted objects, its inventory with settings, and findings on objects that cannot be
+    adopted.
 
-    Where all are silent, a dev box that does not know the site makes no authority for it: there may be a cluster that
-    has one. Nothing can be planned, and connections are inventory enough.
+    If all machines are silent, a controller host without state creates no authority, because an existing cluster may
+    have one. Then no plan is possible, and connections are enough.
     """
     if observation.silent and not session.state.registry.exists():
         return session.site, observation.inventory, ()
@@ -206,14 +207,14 @@ def _configured(
 
 
 def _taken_over(session: Session, observation: Observation) -> Site:
-    """The site, with what a dev box that is new to it takes over from its cluster."""
+    """Returns the site with the state that a new controller host reads from its cluster."""
     if not take_over(session.site, observation, session.state, session.cluster, session.say):
         return session.site
     return session.site.model_copy(update={"rotations": read_rotations(session.site.directory)})
 
 
 def _look(session: Session) -> tuple[Observation, PhaseResult | None]:
-    """What the operation observes, with an inventory of connections only; None where it observes no machine."""
+    """Returns the observation, with an inventory of connections only, or None if the operation observes no machine."""
     inventory = with_guests(session.environment.connections(session.site), session.request.operation.guests)
     watched = session.request.operation.watched(session.site)
     if not watched:
@@ -228,9 +229,9 @@ def _look(session: Session) -> tuple[Observation, PhaseResult | None]:
 
 
 def admit(session: Session, prepared: Prepared) -> Prepared:
-    """Runs preflight on machines that a run would change for the first time; changes nothing there.
+    """Runs preflight on machines before their first change. Read-only on the machines.
 
-    Writes preflight.json into the run's folder. Raises PaiError for an unknown check, KeyboardInterrupt on Ctrl-C.
+    Writes preflight.json to the run's folder. Raises PaiError for an unknown check, KeyboardInterrupt on Ctrl-C.
     """
     machines = prepared.observation.machines
     looked_at = new_machines(prepared.plan, machines)
@@ -247,11 +248,11 @@ def admit(session: Session, prepared: Prepared) -> Prepared:
 
 
 def preview(session: Session, prepared: Prepared, *, log: bool = True) -> tuple[Outcome, tuple[FileChange, ...]]:
-    """Runs the plan in check mode: what each step would change, with differences; changes nothing.
+    """Runs the plan in check mode: the changes of each step with diffs. Changes nothing.
 
-    log: whether its tasks belong into the run's events, as they do where nothing else follows.
+    log: record its tasks in the run's events, for runs without other steps.
 
-    Steps that check mode cannot show anything of are left out.
+    Steps without a preview in check mode are omitted.
     """
     collector = ChangeCollector()
     outcome = execute(
@@ -307,7 +308,7 @@ def _means(session: Session) -> Means:
 
 
 def _known(prepared: Prepared) -> tuple[Finding, ...]:
-    """Findings known before the run: what the operation says of the observation, and why machines were refused."""
+    """Returns findings known before the run: of the operation about the observation, and causes of refused machines."""
     return (*prepared.plan.findings, *(prepared.gate.findings if prepared.gate else ()))
 
 

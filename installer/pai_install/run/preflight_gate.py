@@ -1,4 +1,4 @@
-"""Exclude machines that fail preflight, before the first change to them; pure."""
+"""Excludes machines that fail preflight, before their first change. Pure."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ class PreflightGate:
 def preflight_gate(
     report: PreflightReport, *, looked_at: Collection[str], planned: Collection[str], leader: str
 ) -> PreflightGate:
-    """Refuses the machines with a FAIL; and, where the leader is one of them, all that have work.
+    """Refuses the machines with a FAIL, and all machines with work if the leader is one of them.
 
-    A machine that preflight only could not talk to is not refused: the run itself names it. leader: the control
-    plane that the others join through; without it nothing of a new cluster can be made.
+    An unreachable machine is not refused, because the run itself reports it. leader: the control-plane node that the
+    others join through, without which no new cluster is possible.
     """
     failed = [finding for finding in report.findings if _in_the_way(finding)]
     why = {host: _reason(host, failed) for host in dict.fromkeys(finding.subject for finding in failed)}

@@ -1,4 +1,4 @@
-"""Which machines were changed and not proven since; kept in the state folder, docs/decisions/005 says why there."""
+"""Machines that were changed and not verified since, in the state folder. docs/decisions/005 gives the reason."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Proof(BaseModel):
 
 
 def read_proof(path: Path) -> Proof:
-    """The proof in the file; empty for a missing or broken one: observation must still find what is wrong."""
+    """Returns the proof in the file, empty for a missing or invalid one. Observation must still find problems."""
     try:
         return Proof.model_validate_json(path.read_text())
     except (OSError, ValidationError, ValueError):
@@ -75,7 +75,7 @@ def _changes(step: Step) -> bool:
 
 
 def _results(plan: Plan, outcome: Outcome, *, proving: bool) -> dict[str, list[HostResult]]:
-    """Host -> its results in the steps that prove, or in those that change machines."""
+    """Returns host -> its results in the verifying steps, or in the changing steps."""
     names = {step.name for step in plan.steps if (step.proves if proving else _changes(step))}
     found: dict[str, list[HostResult]] = {}
     for phase in outcome.phases:
@@ -92,7 +92,7 @@ def _changed(plan: Plan, outcome: Outcome) -> list[str]:
 
 
 def _verdict(host: str, results: Sequence[HostResult], plan: Plan, outcome: Outcome, run: str) -> Unproven | None:
-    """What the verification found wrong; None without a problem or without a verification."""
+    """Returns the problem that the verification found, or None without a problem or a verification."""
     if any(result.status is HostStatus.FAILED for result in results):
         return Unproven(why=f"run {run} could not verify it", failed=True)
     if not any(result.status.good for result in results):

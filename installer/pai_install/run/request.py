@@ -16,7 +16,7 @@ from pai_install.site.model import Machine, Site
 
 
 class RunnableOperation(Protocol):
-    """The part of an operation that a run needs; see `operations.operation.Operation`."""
+    """The part of an operation that a run needs. See `operations.operation.Operation`."""
 
     @property
     def name(self) -> str: ...
@@ -58,9 +58,9 @@ class RunnableOperation(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A requested run. forced_checks: ids of preflight checks whose failures are ignored.
+    """A requested run. forced_checks: ids of preflight checks with ignored failures.
 
-    services, layout: texts to use in place of services-configuration.yaml and layout.yaml; None for the files.
+    services, layout: texts that replace services-configuration.yaml and layout.yaml. None: the files.
     """
 
     operation: RunnableOperation

@@ -28,7 +28,7 @@ class SavedPlan:
         return bool(self.data["previewed"])
 
     def require_unmoved(self, plan: Plan) -> None:
-        """Raises PaiError, naming each difference, when the plan is not the one that was saved."""
+        """Raises PaiError with each difference if the plan is not the saved one."""
         try:
             self._require_operation(plan)
             self._refuse(plan_changes(self.data, plan))

@@ -1,4 +1,4 @@
-"""What a switch of schedulers does beside playbooks: no job of the old one is left, the site names the new one."""
+"""The work of a scheduler switch outside playbooks: end the old scheduler's jobs, write the new one to the site."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ def scheduler_switch(cluster: ClusterClient, site_dir: Path) -> LocalWorker:
 
 
 def jobs_in(cluster: ClusterClient, backend: Backend, devices: Collection[str]) -> tuple[KeptJob, ...]:
-    """What there is of the scheduler's jobs. Raises NoClusterError, and ApiError where the API refuses."""
+    """Returns the scheduler's existing jobs. Raises NoClusterError, and ApiError if the API refuses."""
     keeper = backend_of(backend)
     answers = {kind: _asked(cluster, kind) for kind in keeper.inventory_resources}
     return in_order(keeper.kept_jobs(answers, devices))
 
 
 def _asked(cluster: ClusterClient, kind: str) -> Sequence[JsonObject]:
-    """All objects of a kind; none where the kind is gone, as after an interrupted switch."""
+    """Returns all objects of a kind, or () if the kind is deleted, as after an interrupted switch."""
     try:
         (found,) = cluster.list(Select((kind,)))
     except ApiError as error:
@@ -71,9 +71,9 @@ def end_jobs(
     clock: Clock = time.monotonic,
     pause: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Removes what is left of jobs that ended, while the scheduler still lets it go; with force, all other jobs, too.
+    """Deletes remaining finished jobs while the scheduler can release them, and with force all other jobs.
 
-    Raises PaiError for jobs that have not ended, without force, and for what does not go.
+    Raises PaiError for unfinished jobs without force, and for jobs that are not deleted.
     """
     deadline, told = clock() + END_S, set[Ref]()
     while jobs := jobs_in(cluster, backend, devices):
@@ -88,7 +88,7 @@ def end_jobs(
 
 
 def ref_of(job: KeptJob) -> Ref:
-    """What names its object."""
+    """Returns the reference of its object."""
     kind = job.kind.lower()
     return Ref(f"{kind}.{job.group}" if job.group else kind, job.name, job.namespace)
 
@@ -119,7 +119,7 @@ def _listed(jobs: Sequence[KeptJob]) -> str:
 
 
 def write_scheduler(site_dir: Path, to: Backend) -> None:
-    """The site's file says which scheduler it has; all else in it stays. Raises PaiError where it cannot be edited."""
+    """Writes the scheduler to the site's file and keeps the rest. Raises PaiError if the file cannot be edited."""
     path = services_file(site_dir)
     before = path.read_bytes().decode() if path.exists() else ""
     after = scheduler_text(site_dir, before, to)

@@ -12,7 +12,7 @@ _NEW_FILE_MODE = 0o600  # a password may be written into it
 
 
 def services_file(site_dir: Path) -> Path:
-    """The file; where it is a link, that to which it leads."""
+    """Returns the file, or the target of a link."""
     path = site_dir / SERVICES
     return path.resolve() if path.is_symlink() else path
 

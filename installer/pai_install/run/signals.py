@@ -30,10 +30,10 @@ class _Listener:
 
 @contextmanager
 def ending_like_ctrl_c() -> Iterator[None]:
-    """Turns the first SIGTERM or SIGHUP into KeyboardInterrupt inside the block, as Ctrl-C is.
+    """Converts the first SIGTERM or SIGHUP inside the block to KeyboardInterrupt, like Ctrl-C.
 
-    For some seconds after it, further ones are ignored: the run is ending already, and has to say what it did.
-    Does nothing outside the main thread; a signal that this process was started to ignore (nohup) stays ignored.
+    Further ones are ignored for some seconds, because the run is ending and must report its work. Does nothing outside
+    the main thread. An ignored signal (nohup) stays ignored.
     """
     with _listening(_Listener(ending=False)):
         yield

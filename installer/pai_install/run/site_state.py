@@ -1,6 +1,6 @@
-"""What the dev box alone knows of a site, kept in the cluster as well: a new dev box takes the cluster over with it.
+"""The controller host's state of a site, with a copy in the cluster, so that a new controller host can take over.
 
-A secret of the cluster has it, encrypted in etcd as all secrets are. Who may read that may do everything there.
+A secret of the cluster contains it, encrypted in etcd as all secrets. A reader of this secret has all rights.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ KEPT = ("registry.json", "storages.json")
 
 
 def keep_state(state: StateFolder, cluster: ClusterClient) -> tuple[Finding, ...]:
-    """Writes the state into the cluster, where the site has an identity and the cluster has another state.
+    """Writes the state to the cluster, if the site has an identity and the cluster has another state.
 
-    A finding where the cluster does not take it; nothing else depends on it.
+    Returns a finding if the cluster refuses. No other step depends on it.
     """
     wanted = _secret(state)
     if "registry.json" not in wanted["data"]:
@@ -59,10 +59,9 @@ def _secret(state: StateFolder) -> dict[str, Any]:
 def take_over(
     site: Site, observation: Observation, state: StateFolder, cluster: ClusterClient, say: Callable[[str], None]
 ) -> bool:
-    """Brings the site's state from its cluster to a dev box that does not know it; whether anything came.
+    """Reads the site's state from its cluster on a controller host without state. Returns whether it read any.
 
-    Raises PaiError where there is a cluster, or may be one, and its state cannot be read: with another one every
-    machine would be changed.
+    Raises PaiError if a cluster may exist and its state is unreadable: with another state every machine would change.
     """
     if state.registry.exists() or not _has_cluster(site, observation):
         return False
@@ -90,7 +89,7 @@ def _has_cluster(site: Site, observation: Observation) -> bool:
 
 
 def _files(secret: Mapping[str, Any]) -> dict[str, str]:
-    """The files in the secret; of ours alone, whatever else it holds."""
+    """Returns our files in the secret and ignores others."""
     data = secret.get("data") or {}
     try:
         return {name: base64.b64decode(data[name], validate=True).decode() for name in KEPT if name in data}

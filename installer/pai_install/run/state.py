@@ -18,7 +18,7 @@ _KEPT_RUNS = 20
 
 @dataclass(frozen=True, slots=True)
 class RunFolder:
-    """The folder of one run; its name is the time at which it began, in UTC."""
+    """The folder of one run. Its name is the start of the run in UTC."""
 
     path: Path
 
@@ -48,7 +48,7 @@ class RunFolder:
 
     @contextmanager
     def in_use(self) -> Iterator[None]:
-        """Keeps the folder from being dropped while the run is at work; over at once when its process dies."""
+        """Protects the folder from deletion during the run. The protection ends with the process."""
         mark = self._mark
         with filelock.FileLock(mark, timeout=0, mode=0o600):
             yield
@@ -78,12 +78,12 @@ class StateFolder:
 
     @property
     def journal(self) -> Path:
-        """What the runs began and ended."""
+        """Returns the file with started and completed steps of the runs."""
         return self.path / "journal.jsonl"
 
     @property
     def registry(self) -> Path:
-        """What the registry cache and the machines know each other by; holds keys and passwords."""
+        """Returns the file with the identities of registry cache and machines. It contains keys and passwords."""
         return self.path / "registry.json"
 
     @property
@@ -93,7 +93,7 @@ class StateFolder:
 
     @property
     def virtual_clusters(self) -> Path:
-        """The virtual clusters to restore where those that are being applied are not taken; there for that long."""
+        """Returns the file with the virtual clusters to restore if new ones are refused. It exists during an apply."""
         return self.path / "virtual-clusters.json"
 
     @property
@@ -154,12 +154,12 @@ class StateFolder:
 
 
 def state_of(site_dir: Path) -> StateFolder:
-    """The state folder of a site for reading; makes nothing, so it may not be there."""
+    """Returns the state folder of a site for reading. It may not exist."""
     return StateFolder(site_dir.resolve() / ".pai")
 
 
 def open_state(site_dir: Path) -> StateFolder:
-    """Makes <site>/.pai where it is missing; it is kept out of version control and away from other users."""
+    """Creates <site>/.pai if it is missing, ignored by version control and private to the user."""
     path = state_of(site_dir).path
     private_folder(path)
     return StateFolder(path)

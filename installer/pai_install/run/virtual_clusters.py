@@ -1,4 +1,4 @@
-"""How virtual clusters stand in the cluster, as local work of a run; and those to restore, in a file."""
+"""The state of virtual clusters in the cluster, as local work of a run, and the file of those to restore."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _POLL_S = 1.0
 
 
 def standing_worker(cluster: ClusterClient, sleep: Callable[[float], None] = time.sleep) -> LocalWorker:
-    """The worker. It waits as long as the scheduler has not said something of every queue; sleep: for tests."""
+    """Returns the worker. It waits until the scheduler has reported every queue. sleep: for tests."""
 
     def work(hosts: Sequence[str], arguments: Mapping[str, Any]) -> tuple[Finding, ...]:
         del hosts
@@ -43,7 +43,7 @@ def read_standings(cluster: ClusterClient, scheduling: Scheduling) -> tuple[Obje
 
 
 def read_good(path: Path) -> Scheduling | None:
-    """The virtual clusters in the file; None without one that is understood."""
+    """Returns the virtual clusters in the file, or None if it is missing or invalid."""
     try:
         return kept_in_text(path.read_text())
     except (OSError, UnicodeDecodeError):

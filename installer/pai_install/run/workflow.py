@@ -1,7 +1,7 @@
 """Workflows: work of several runs, in stages. They resume, wait for machines, and roll back.
 
-A workflow keeps no file of its own: its `WorkflowStore` reads how far it is from what the site's state has anyway, for
-example the identity of the registries. So a process that was killed leaves nothing behind, and the next one resumes.
+A workflow has no file of its own: its `WorkflowStore` derives the progress from existing state of the site, for example
+from the identity of the registries. So a killed process leaves no trace, and the next one resumes.
 """
 
 from __future__ import annotations
@@ -64,11 +64,11 @@ class StageFailed(StageStopped):
 
 @dataclass(frozen=True, slots=True)
 class WorkflowStage(Generic[State]):
-    """One stage. `run` may be killed anywhere and is then run again from its beginning.
+    """One stage. `run` may be killed anywhere and then restarts from its beginning.
 
-    done: whether the state is past the stage, `verify` included. run: the exit code of its last run; raises
-    StageStopped or StageFailed. verify: the same, after `run`. undo: restores what `run` changed, also where it changed
-    nothing yet; raises StageStopped. requires_all_machines: whether each machine must have the stage before it.
+    done: the state is past the stage, including `verify`. run: returns the exit code of its last run, and raises
+    StageStopped or StageFailed. verify: the same, after `run`. undo: reverts the changes of `run`, if any, and raises
+    StageStopped. requires_all_machines: each machine must have completed the previous stage.
     """
 
     name: str
@@ -110,7 +110,7 @@ def all_machines_answer() -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Workflow(Generic[State]):
-    """Stages in their order. missing_machines: those that do not have the stages so far."""
+    """Stages in their order. missing_machines: machines without the completed stages."""
 
     stages: tuple[WorkflowStage[State], ...]
     store: WorkflowStore[State]

@@ -73,12 +73,12 @@ class Workspace:
 
     @property
     def state(self) -> StateFolder:
-        """The state folder for reading; it exists once a run has begun."""
+        """Returns the state folder for reading. It exists after the start of the first run."""
         return state_of(self.site_dir)
 
     @property
     def cluster(self) -> ClusterClient:
-        """A client of the cluster; it connects on its first request."""
+        """Returns a client of the cluster, which connects on its first request."""
         return self.cluster_of(self.site)
 
     def cluster_of(self, site: Site) -> ClusterClient:
@@ -115,7 +115,9 @@ class Workspace:
             yield engine
 
     def engine_for(self, run: RunFolder) -> Engine:
-        """The engine of the process; it logs into the folder of the first run. Only for the holder of the lock."""
+        """Returns the engine of the process, which logs to the folder of the first run. Only for the holder
+        of the lock.
+        """
         if self._held is None:
             raise RuntimeError("an engine needs the site's lock")
         if self._engine is None:

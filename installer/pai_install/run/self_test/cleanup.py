@@ -33,7 +33,7 @@ def clean(cluster: ClusterClient, driver: SelfTestDriver) -> None:
 
 
 def gone(cluster: ClusterClient, driver: SelfTestDriver, pause: Callable[[float], None]) -> tuple[str, ...]:
-    """Waits until all that `clean` removes is gone; gives the names of what is not, after a while."""
+    """Waits until the objects of `clean` are deleted. Returns the names of remaining ones after a timeout."""
     left: tuple[str, ...] = ()
     for _ in range(_GONE_S):
         left = tuple(str(ref_of(entry)) for objects in _ours(cluster, driver) for entry in objects)
@@ -62,7 +62,7 @@ def _not_there(error: ApiError) -> PaiError:
 
 
 def ref_of(entry: JsonObject) -> Ref:
-    """What names an object, with its group, as several groups have jobs and queues."""
+    """Returns the reference of an object with its group, because several groups have jobs and queues."""
     group, slash, _ = text(entry.get("apiVersion")).partition("/")
     metadata, kind = child(entry, "metadata"), text(entry.get("kind")).lower()
     plural = f"{kind[:-1]}ies" if kind.endswith("y") else f"{kind}es" if kind.endswith("s") else f"{kind}s"
@@ -96,7 +96,7 @@ def _kept(entry: JsonObject) -> str:
 
 
 def _replicas(entry: JsonObject) -> int:
-    """How many it has; of one that a killed run stopped, how many it had."""
+    """Returns the number of replicas, or the former number if a killed run stopped the object."""
     count = child(entry, "spec").get("replicas")
     return int(_kept(entry) or (count if isinstance(count, int) else 1))
 

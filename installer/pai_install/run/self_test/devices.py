@@ -1,6 +1,6 @@
-"""The devices of the self-test: amounts of a resource that no driver has, on the status of nodes. Pure.
+"""The devices of the self-test: amounts of a resource without a driver, in the status of nodes. Pure.
 
-A kubelet keeps what others write there, so the scheduler counts them as it counts GPUs.
+A kubelet keeps foreign entries there, so the scheduler counts them as GPUs.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from pai_install.schedulers.self_test.model import RESOURCE, Scenario
 
 
 def given(machines: Sequence[str], scenarios: Sequence[Scenario]) -> Iterator[Patch]:
-    """Gives every machine its share of what the scenarios need."""
+    """Yields patches that give each machine its share of the scenarios' devices."""
     shares = {one.resource: str(one.capacity // len(machines)) for one in scenarios if one.capacity}
     for machine in machines:
         yield _patch(machine, shares)
 
 
 def taken(nodes: Sequence[Node]) -> Iterator[Patch]:
-    """Takes from every node what any run of the test gave it."""
+    """Yields patches that remove the devices of all runs of the test from every node."""
     for node in nodes:
         names = {name for name in (*node.capacity, *node.allocatable) if name.startswith(RESOURCE)}
         if names:

@@ -1,4 +1,4 @@
-"""What the API says of the self-test's objects, as samples. Pure."""
+"""The self-test's objects in the API as samples. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ENDED = {"Job": "Complete", "JobSet": "Completed"}
 
 
 def samples(objects: Iterable[JsonObject], scenarios: Sequence[Scenario], at_s: float) -> Mapping[str, Sample]:
-    """Scenario -> what is seen of it. objects: pods and jobs of the test."""
+    """Returns scenario -> its sample. objects: pods and jobs of the test."""
     found: dict[str, dict[str, list[JsonObject]]] = {}
     for entry in objects:
         metadata = child(entry, "metadata")
@@ -26,7 +26,7 @@ def samples(objects: Iterable[JsonObject], scenarios: Sequence[Scenario], at_s: 
 
 
 def last_warning(events: Iterable[JsonObject]) -> str:
-    """What the youngest event says; empty without any."""
+    """Returns the message of the newest event, or ""."""
     told = sorted(events, key=lambda event: text(event.get("lastTimestamp")) or text(event.get("eventTime")))
     return text(told[-1].get("message")) if told else ""
 

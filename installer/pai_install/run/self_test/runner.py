@@ -30,7 +30,7 @@ _ATTEMPTS = 3
 
 @dataclass
 class SelfTestRunner:
-    """Where scenarios are played. clock: seconds; pause: waits for as many."""
+    """Runs scenarios. clock: returns seconds. pause: waits for seconds."""
 
     cluster: ClusterClient
     context: SelfTestContext
@@ -53,10 +53,10 @@ class SelfTestRunner:
         return round(self.clock() - self.began, 2)
 
     def play(self, scenarios: Sequence[Scenario]) -> list[ScenarioRun]:
-        """Plays all; the disruptive ones last, while the scheduler is stopped.
+        """Runs all scenarios, disruptive ones last, while the scheduler is stopped.
 
-        What an earlier run left goes first, what this one made goes last, also after Ctrl-C. Raises PaiError when the
-        cluster does not answer, or what an earlier run left does not go.
+        Deletes the remains of an earlier run first and its own objects last, also after Ctrl-C. Raises PaiError if the
+        cluster is unreachable, or the remains are not deleted.
         """
         clean(self.cluster, self.driver)
         if left := gone(self.cluster, self.driver, self.pause):
@@ -97,7 +97,9 @@ class SelfTestRunner:
         return runs
 
     def _look(self, scenarios: Sequence[Scenario]) -> dict[str, Sample]:
-        """Every scenario as it is now; nothing where the API did not answer. Raises PaiError after many such looks."""
+        """Returns the current sample of every scenario, or {} without a response. Raises PaiError after
+        many failures.
+        """
         ours = f"{OURS},{RUN}={self.context.run}"
         try:
             (found,) = self.cluster.list(Select(("pods", *self.driver.jobs), labels=ours))
@@ -114,7 +116,7 @@ class SelfTestRunner:
         return self._act(run, scenario.steps[0], queue_objects(self.context, scenario))
 
     def _moved(self, run: ScenarioRun, sample: Sample) -> ScenarioRun:
-        """The run after a look, with what its next step does."""
+        """Returns the run after a sample, with the actions of its next step."""
         before, moved = run.step, seen(run, sample)
         if before is None or moved.place == run.place:
             return moved
@@ -122,7 +124,7 @@ class SelfTestRunner:
         return moved if moved.step is None else self._act(moved, moved.step)
 
     def _said(self, scenario: Scenario) -> str:
-        """Why jobs wait, in the scheduler's own words; without such words what went wrong last."""
+        """Returns why jobs are pending, in the scheduler's words, or the last error."""
         warnings = Select(("events",), scenario.namespace, fields="type=Warning")
         words = [Select((kind,), scenario.namespace) for kind in (self.driver.words,) if kind]
         try:
@@ -132,7 +134,7 @@ class SelfTestRunner:
         return next(filter(None, map(self.driver.why, found)), "") or last_warning(events)
 
     def _act(self, run: ScenarioRun, step: ScenarioStep, queues: Sequence[JsonObject] = ()) -> ScenarioRun:
-        """Does what a step does."""
+        """Executes the action of a step."""
         scenario = run.scenario
         try:
             for name in step.ends:

@@ -31,7 +31,7 @@ from pai_install.system.files import write_atomic
 
 
 def self_test(cluster: ClusterClient, kept: Path) -> LocalWorker:
-    """The worker. kept: the file for what was seen, for the owner only."""
+    """Returns the worker. kept: the file for observations, for the owner only."""
 
     def work(hosts: Sequence[str], arguments: Mapping[str, Any]) -> tuple[Finding, ...]:
         del hosts
@@ -53,7 +53,9 @@ def self_test(cluster: ClusterClient, kept: Path) -> LocalWorker:
 
 
 def _quick(cluster: ClusterClient, kept: Path, arguments: Mapping[str, Any]) -> tuple[Finding, ...]:
-    """The most important scenarios, on the workers that take pods now; only what was tried is told."""
+    """Runs the most important scenarios on the currently schedulable workers. Returns findings of executed
+    ones only.
+    """
     machines = takers_of(arguments["workers"], cluster.list(Select(("nodes",)))[0])
     if not machines:
         return (untried(START, "no worker is Ready and takes pods; pai-install scheduler test tries it later"),)
@@ -77,7 +79,7 @@ def _played(
     bounds: Bounds,
     wanted: Callable[[Scenario], bool],
 ) -> tuple[list[ScenarioRun], Mapping[str, str]]:
-    """The scenarios that are wanted; check -> why this run did not try it."""
+    """Returns the wanted scenarios, and check -> why this run skipped it."""
     if not backend_of(context.backend).self_test.knows_devices:
         scheduling = kept_of(arguments["kept"])
         assert scheduling is not None  # noqa: S101 - the operation has made it
@@ -93,7 +95,9 @@ def _in_turn(
     bounds: Bounds,
     wanted: Callable[[Scenario], bool],
 ) -> tuple[list[ScenarioRun], Mapping[str, str]]:
-    """HiveD's, one after the other in one virtual cluster; what a user's job came into says nothing, and ends it."""
+    """Runs HiveD's scenarios one after the other in one virtual cluster. A user's job invalidates a scenario and ends
+    the test.
+    """
     nodes, pods = cluster.list(Select(("nodes",)), Select(("pods",)))
     found = programme(scheduling, nodes, pods, bounds)
     acts = [act for act in found.acts if wanted(act.scenario)]

@@ -1,1 +1,1 @@
-"""The support bundle: what helps others to find a fault, in one file, without secrets."""
+"""The support bundle: data for troubleshooting by others, in one file, without secrets."""

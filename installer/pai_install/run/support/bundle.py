@@ -1,4 +1,6 @@
-"""Writes a support bundle: one archive for the owner only, bounded, with a list of what is in it and what is not."""
+"""Writes a support bundle: one archive for the owner only, of limited size, with a list of included and
+omitted files.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ _LARGEST_FILE = 2_000_000
 
 
 def known_secrets(site_dir: Path, state: StateFolder) -> Iterator[object]:
-    """Everything on the dev box in which names say what is secret: the site's files, and the state folder's."""
+    """Yields all data on the controller host with named secrets: the site's files, and the state folder's."""
     for name in SITE_FILES:
         try:
             yield YAML(typ="safe").load((site_dir / name).read_text())
@@ -49,7 +51,7 @@ def _kubeconfig(path: Path) -> Iterator[str]:
 
 
 def from_dev_box(site_dir: Path, state: StateFolder, found: Collected) -> None:
-    """Adds the site's files, the reports of the last runs, and what the state folder knows of them."""
+    """Adds the site's files, the reports of the last runs, and their data in the state folder."""
     for name in SITE_FILES:
         _add(found, f"site/{name}", site_dir / name)
     for name in _STATE_FILES:
@@ -72,9 +74,10 @@ def _add(found: Collected, name: str, path: Path) -> None:
 
 
 def write_bundle(path: Path, found: Collected, masks: Masks, largest: int) -> tuple[str, ...]:
-    """Writes the archive; the names that had no place. largest: bytes of all texts before they are compressed.
+    """Writes the archive atomically and returns the names of omitted files. largest: bytes of all texts before
+    compression.
 
-    Smaller files first, so that one long log costs none of the others. The archive is there whole or not at all.
+    Smaller files have priority, so that one long log displaces no others.
     """
     masked = {name: masks.text(text).encode("utf-8", "replace") for name, text in found.files.items()}
     kept: dict[str, bytes] = {}

@@ -1,4 +1,4 @@
-"""Gathers what machines and cluster say for a support bundle; whoever does not answer is named."""
+"""Collects data of machines and cluster for a support bundle, and lists unreachable ones."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _LOG_LINES = 500
 
 @dataclass
 class Collected:
-    """files: path in the bundle -> text. missing: what could not be asked -> why."""
+    """files: path in the bundle -> text. missing: unavailable data -> cause."""
 
     files: dict[str, str] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
@@ -69,7 +69,7 @@ def from_machines(
 
 
 def _unpacked(host: str, packed: str, largest: int) -> dict[str, str]:
-    """A machine's texts. What it sends is not believed: neither names nor sizes."""
+    """Returns a machine's texts. Names and sizes are not trusted."""
     try:
         expander = zlib.decompressobj()
         data = expander.decompress(base64.b64decode(packed), min(_LARGEST_ANSWER, 8 * largest))

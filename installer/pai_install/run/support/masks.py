@@ -1,4 +1,4 @@
-"""Masks secrets in what leaves the dev box: those that the site knows, and what looks like one. Pure."""
+"""Masks secrets in data that leaves the controller host: the site's secrets, and similar texts. Pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SHAPES = (
 
 
 class Masks:
-    """Masks text. known: plain data in which names say what is secret, such as the site's files."""
+    """Masks text. known: plain data with named secrets, such as the site's files."""
 
     def __init__(self, known: Iterable[object]) -> None:
         self._redactor = Redactor({value for data in known for value in secret_values(data)})
