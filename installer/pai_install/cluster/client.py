@@ -205,7 +205,5 @@ class ClusterClient(Protocol):
         ...
 
     def request_token(self, account: Ref, lasting_s: int, bound: JsonObject) -> Token:
-        """Returns a service account token. bound: an object as returned by the cluster, whose deletion ends
-        the token.
-        """
+        """Returns a service account token. bound: an object from the cluster. The token ends with its deletion."""
         ...

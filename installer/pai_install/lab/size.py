@@ -35,7 +35,7 @@ def box_memory() -> int:
 
 
 def entries(machine: LabMachine) -> dict[str, Entry]:
-    """Everything that makes a machine show the memory of its SKU; {} where the box has as much."""
+    """Returns all entries that make a machine show the memory of its SKU, or {} if the host has as much."""
     if machine.memory <= box_memory():
         return {}
     return {

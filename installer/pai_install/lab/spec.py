@@ -23,8 +23,8 @@ class LabGpus:
 class LabMachine:
     """One machine: host name, address in the lab's subnet, SSH port, GPUs.
 
-    storage: the folder that it serves, images: the one of containerd_data_root; empty for none. memory (bytes): of
-    its SKU. folders: those of storages of the type hostPath.
+    storage: its exported folder. images: its folder for containerd_data_root. Both empty for none. memory (bytes): of
+    its SKU. folders: of hostPath storages.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""ValidatingAdmissionPolicies: what the API server itself refuses, with no program of ours that could be down. Pure."""
+"""ValidatingAdmissionPolicies: refusals by the API server itself, independent of our programs. Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NOT_ADMINS = {
 
 @dataclass(frozen=True, slots=True)
 class RequestKind:
-    """What requests a policy looks at: resources of a group and version, and the operations on them."""
+    """The requests that a policy checks: resources of a group and version, and operations on them."""
 
     group: str
     version: str
@@ -42,7 +42,7 @@ class RequestKind:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Refuses what does not fulfil the expression. says: an expression that gives the message."""
+    """Refuses requests that violate the expression. says: an expression that returns the message."""
 
     expression: str
     says: str
@@ -62,9 +62,9 @@ def policy(
     *,
     exempt_admins: bool = True,
 ) -> Object:
-    """A policy of the API server. variables: name -> expression, each may use those before it.
+    """Returns a policy of the API server. variables: name -> expression, which may use earlier ones.
 
-    only: name -> condition on requests; it looks at those that fulfil all of them.
+    only: name -> condition on requests. The policy checks requests that fulfil all of them.
     """
     conditions = [_NOT_ADMINS] if exempt_admins else []
     conditions += [{"name": it, "expression": expression} for it, expression in (only or {}).items()]
@@ -83,7 +83,7 @@ def policy(
 
 
 def binding(name: str, namespaces: Iterable[str] | None) -> Object:
-    """What makes a policy count in these namespaces; None: in all."""
+    """Returns the binding that activates a policy in these namespaces. None: in all."""
     spec: Object = {"policyName": name, "validationActions": ["Deny"]}
     if namespaces is not None:
         within = {"key": NAMESPACE, "operator": "In", "values": list(namespaces)}
@@ -97,7 +97,7 @@ def binding(name: str, namespaces: Iterable[str] | None) -> Object:
 
 
 def in_force(made: Object, namespaces: Iterable[str] | None) -> Iterator[Object]:
-    """A policy, and what makes it count in these namespaces; None: in all."""
+    """Yields a policy and its binding in these namespaces. None: in all."""
     yield made
     yield binding(made["metadata"]["name"], namespaces)
 
@@ -136,5 +136,5 @@ def asks(pod: str, prefixes: Iterable[str]) -> str:
 
 
 def vendors(devices: Iterable[str]) -> tuple[str, ...]:
-    """What names of resources begin with that are devices: of nvidia.com/gpu, all of nvidia.com, its slices too."""
+    """Returns the prefixes of device resources: all of nvidia.com for nvidia.com/gpu, including its slices."""
     return tuple(dict.fromkeys(f"{name.split('/')[0]}/" for name in devices))

@@ -37,12 +37,12 @@ class Amount:
 
 
 def of_units(supply: Supply, units: int) -> Amount:
-    """So many units of an SKU with what goes with each."""
+    """Returns the amount of these units of an SKU with their shares of other resources."""
     return Amount(units, units * supply.cpu_millis, units * supply.memory_bytes)
 
 
 def guaranteed(scheduling: Scheduling, cluster: VirtualCluster, sku: str) -> Amount:
-    """What a virtual cluster is guaranteed of an SKU, machines pinned to it not counted."""
+    """Returns a virtual cluster's guarantee of an SKU, without machines pinned to it."""
     share = cluster.share(sku)
     if share is None:
         return Amount()
@@ -59,7 +59,7 @@ def lent(scheduling: Scheduling, cluster: VirtualCluster, sku: str) -> Amount:
 
 
 def borrowed(scheduling: Scheduling, cluster: VirtualCluster, sku: str) -> Amount | None:
-    """The most that it may use beyond its guarantee; None: whatever is idle."""
+    """Returns the maximum beyond its guarantee. None: all idle units."""
     share = cluster.share(sku)
     if share is not None and share.borrow is None:
         return None
@@ -72,7 +72,7 @@ def pinned_machines(scheduling: Scheduling, cluster: VirtualCluster, sku: str) -
 
 
 def pinned(scheduling: Scheduling, cluster: VirtualCluster, sku: str) -> Amount:
-    """What a virtual cluster has on machines of an SKU that are its own."""
+    """Returns a virtual cluster's amount on its pinned machines of an SKU."""
     supply = scheduling.supply[sku]
     return of_units(supply, supply.units * len(pinned_machines(scheduling, cluster, sku)))
 
@@ -83,7 +83,7 @@ def owned(scheduling: Scheduling, cluster: VirtualCluster, sku: str) -> Amount:
 
 
 def unassigned(scheduling: Scheduling, sku: str) -> Amount:
-    """What no virtual cluster is guaranteed of an SKU; nothing where they are guaranteed more than there is."""
+    """Returns the amount of an SKU without a guarantee, or zero if the guarantees exceed the supply."""
     all_of_it = of_units(scheduling.supply[sku], scheduling.free(sku))
     given = sum((guaranteed(scheduling, cluster, sku) for cluster in scheduling.clusters), Amount())
     left = (
@@ -100,9 +100,9 @@ def devices_of(scheduling: Scheduling) -> tuple[str, ...]:
 
 
 def held_cells(devices: int, cpu_millis: int, memory_bytes: int, unit: tuple[int, int]) -> int:
-    """Cells that a pod holds: its devices, and as many as have its processors and its memory; at least one.
+    """Returns the cells that a pod holds: enough for its devices, processors, and memory, at least one.
 
-    unit: thousandths of a core, and bytes of memory, that go with one cell.
+    unit: thousandths of a core and bytes of memory per cell.
     """
     parts = ((cpu_millis, unit[0]), (memory_bytes, unit[1]))
     return max(devices, *(-(-asked // of_one) for asked, of_one in parts if of_one), 1)

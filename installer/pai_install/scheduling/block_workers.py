@@ -66,7 +66,7 @@ class _Machines:
 
 
 def _bytes(written: str | None) -> int:
-    """Bytes of a quantity; 0 where there is none that can be read."""
+    """Returns the bytes of a quantity, or 0 if it is missing or invalid."""
     try:
         return parse_bytes(written or "")
     except ValueError:

@@ -1,6 +1,6 @@
-"""What a change of virtual clusters does, and to whose jobs. Pure.
+"""The effects of a change of virtual clusters on their jobs. Pure.
 
-What a virtual cluster is guaranteed is counted here with the machines of its own.
+Guarantees include the pinned machines here.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ ChangeKind = Literal["appears", "goes", "grows", "shrinks", "differs"]
 
 @dataclass(frozen=True, slots=True)
 class QuotaChange:
-    """What becomes of a virtual cluster's units of an SKU. `differs`: as many, with other machines, limits or rules.
+    """The change of a virtual cluster's units of an SKU. `differs`: the same number with other machines, limits, or
+    rules.
 
-    sku: empty where the virtual cluster has none before and after.
+    sku: empty if the virtual cluster has none before and after.
     """
 
     cluster: str
@@ -50,7 +51,7 @@ class Running:
 
 @dataclass(frozen=True, slots=True)
 class Affected:
-    """A virtual cluster whose running jobs a change touches. units: of how many it is no longer guaranteed."""
+    """A virtual cluster with running jobs that a change affects. units: number of units that lose their guarantee."""
 
     cluster: str
     sku: str
@@ -70,7 +71,7 @@ class Affected:
 
 
 def changes(before: Scheduling, after: Scheduling) -> tuple[QuotaChange, ...]:
-    """What differs, per virtual cluster and SKU: first those that were there, in their order, then new ones."""
+    """Returns the differences per virtual cluster and SKU: first existing ones in order, then new ones."""
     names = dict.fromkeys(cluster.name for cluster in (*before.clusters, *after.clusters))
     return tuple(change for name in names for change in _of_cluster(before, after, name))
 
@@ -109,7 +110,7 @@ def _units(scheduling: Scheduling, cluster: VirtualCluster | None, sku: str) -> 
 
 
 def _rules(scheduling: Scheduling, cluster: VirtualCluster | None, sku: str) -> tuple[object, ...]:
-    """What else of it counts for jobs on an SKU."""
+    """Returns the other rules for jobs on an SKU."""
     if cluster is None:
         return ()
     own = pinned_machines(scheduling, cluster, sku) if sku in scheduling.supply else ()
@@ -117,9 +118,9 @@ def _rules(scheduling: Scheduling, cluster: VirtualCluster | None, sku: str) -> 
 
 
 def affected(found: Iterable[QuotaChange], usage: Iterable[Running]) -> tuple[Affected, ...]:
-    """Virtual clusters whose running jobs lose the guarantee of what they use, as far as they had it before.
+    """Returns virtual clusters with running jobs that lose their guarantee.
 
-    Those that borrow already are no concern of a change, unless their virtual cluster goes.
+    Jobs that borrow already are not affected, unless their virtual cluster is removed.
     """
     told = tuple(found)
     gone = {change.cluster for change in told if change.kind == "goes"}
@@ -129,7 +130,7 @@ def affected(found: Iterable[QuotaChange], usage: Iterable[Running]) -> tuple[Af
 
 
 def _loss(running: Running, gone: Collection[str], change: QuotaChange | None) -> Affected:
-    """Of a virtual cluster that goes, what it borrows too."""
+    """Returns the loss of a removed virtual cluster, including borrowed units."""
     if running.cluster in gone:
         return Affected(running.cluster, running.sku, running.units, removed=True)
     units = min(running.units, change.before) - change.after if change is not None else 0

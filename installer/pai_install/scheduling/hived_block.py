@@ -1,4 +1,4 @@
-"""What HiveD's block guarantees, in units of SKUs and whole machines, and what has no counterpart there. Pure."""
+"""The guarantees of HiveD's block in units of SKUs and whole machines, and settings without a counterpart. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pai_install.system.words import plural
 
 @dataclass(frozen=True, slots=True)
 class Guaranteed:
-    """What a virtual cluster of the block has."""
+    """The guarantees of a virtual cluster in the block."""
 
     name: str
     shares: tuple[Share, ...]
@@ -32,9 +32,9 @@ class _Asked:
 
 
 def guarantees(site: Site, config: HivedConfig, workers: Mapping[str, Workers] | None = None) -> Iterator[Guaranteed]:
-    """What each virtual cluster of a valid block has, by the machine types of the layout.
+    """Yields the guarantees of each virtual cluster in a valid block, by the machine types of the layout.
 
-    workers: those of `block_workers`, for the names of the block in place of the layout's.
+    workers: from `block_workers`, to use the names of the block instead of the layout's.
     """
     block = _Block(site, config, workers)
     for name, cluster in config.virtual_clusters.items():
@@ -43,7 +43,7 @@ def guarantees(site: Site, config: HivedConfig, workers: Mapping[str, Workers] |
 
 
 def _shares(asked: tuple[_Asked, ...], workers: Mapping[str, Workers]) -> Iterator[Share]:
-    """One share per SKU; HiveD lends whatever is idle."""
+    """Yields one share per SKU. HiveD lends all idle units."""
     for sku in dict.fromkeys(one.sku for one in asked if one.units):
         mine = [one for one in asked if one.sku == sku and one.units]
         units = sum(one.units for one in mine)
@@ -64,7 +64,7 @@ class _Block:
         self._free = self._unpinned(config)
 
     def _unpinned(self, config: HivedConfig) -> dict[str, dict[str, int]]:
-        """Chain -> SKU -> units of machines that are not pinned; each machine once, in the first chain that has it."""
+        """Returns chain -> SKU -> units of unpinned machines. A machine counts once, in its first chain."""
         found: dict[str, dict[str, int]] = {top: {} for top in self._chains}
         pinned = {name for pin in self._pins.values() for name in self._machines(pin)}
         seen: set[tuple[str, str]] = set()
@@ -79,7 +79,7 @@ class _Block:
         return found
 
     def _machines(self, cell: Cell) -> list[str]:
-        """The machines that a cell is; none where it is a part of one."""
+        """Returns the machines of a cell, or () for a part of a machine."""
         return [node.node for node in cell.nodes()] if cell.depth <= cell.chain.node else []
 
     def pinned(self, cluster: HivedCluster) -> Iterator[str]:
@@ -89,14 +89,14 @@ class _Block:
             yield from (name for name in self._machines(cell) if name in self._present) if cell is not None else ()
 
     def of_cells(self, cluster: HivedCluster) -> Iterator[_Asked]:
-        """What its virtual cells are."""
+        """Yields the requests of its virtual cells."""
         for cell in cluster.virtual_cells:
             way = virtual_path(self._chains, cell.cell_type or "")
             if way is not None and cell.cell_number:
                 yield from self._ask(way.chain, way.depth, cell.cell_number)
 
     def of_parts(self, cluster: HivedCluster) -> Iterator[_Asked]:
-        """What its pinned cells are that are parts of machines: as many units anywhere."""
+        """Yields the requests of its pinned cells that are parts of machines: the same units on any machine."""
         for pin in cluster.pinned_cells:
             cell = self._pins.get(pin.pinned_cell_id or "")
             if cell is not None and cell.depth > cell.chain.node:
@@ -118,7 +118,9 @@ class _Block:
 
 
 def _units(workers: Workers, chain: Chain, depth: int, number: int) -> int:
-    """What so many cells below a machine are: devices as they are, cores as a part of what a machine offers here."""
+    """Returns the units of these cells below a machine: devices unchanged, cores as a part of a machine's
+    supply here.
+    """
     leaves = number * chain.leaves(depth)
     return leaves if workers.resource else leaves * workers.units // chain.leaves(chain.node)
 
@@ -130,7 +132,7 @@ def pins_of(config: HivedConfig) -> dict[str, Cell]:
 
 
 def remarks(site: Site, config: HivedConfig) -> Iterator[str]:
-    """What a block says that is read as something less."""
+    """Yields the settings of a block that are read with less meaning."""
     chains, present = chains_of(config), {machine.hostname for machine in site.workers}
     skus = {machine.hostname: machine.sku for machine in site.machines}
     pins = pins_of(config)

@@ -39,9 +39,9 @@ class PodPart:
 class JobKind:
     """A kind of jobs.
 
-    way: keys to its pod templates; empty where it is a pod itself. queue: keys to the queue that it names, beside
-    Kueue's label. queued: schedulers that queue it. brought: those that bring it; empty: any site may have it.
-    marks: None where it is a pod itself.
+    way: keys to its pod templates, empty if it is a pod. queue: keys to its queue, besides Kueue's label. queued:
+    schedulers that queue it. brought: schedulers that install it, empty: any site may have it. marks: None if it is a
+    pod.
     """
 
     group: str
@@ -151,14 +151,14 @@ _BY_NAME: Mapping[tuple[str, str], JobKind] = {(kind.group, kind.name): kind for
 
 
 def kind_of(item: JsonObject) -> JobKind | None:
-    """The kind of an object, of whatever version; None where it is no job."""
+    """Returns the kind of an object of any version, or None if it is no job."""
     api = text(item.get("apiVersion"))
     group = api.rpartition("/")[0]
     return _BY_NAME.get((group, text(item.get("kind"))))
 
 
 def queued_at(backend: Backend, *, operator: bool) -> tuple[JobKind, ...]:
-    """What a scheduler queues, but for pods that no job made. operator: whether the training-operator is there."""
+    """Returns the kinds that a scheduler queues, without bare pods. operator: the training-operator is installed."""
     return tuple(kind for kind in KINDS if backend in kind.queued and (operator or not kind.operated))
 
 
@@ -172,7 +172,7 @@ def templates(kind: JobKind) -> str:
 
 
 def _has(each: str, way: tuple[str, ...]) -> str:
-    """What is at the end of the way, of those that have it: a template that is not there is no pod."""
+    """Returns an expression for the end of the way in existing templates. A missing template is no pod."""
     steps = [".".join((each, *way[: length + 1])) for length in range(len(way))]
     return f"{' && '.join(f'has({step})' for step in steps)}, {steps[-1]}"
 

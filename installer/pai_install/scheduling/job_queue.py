@@ -32,7 +32,7 @@ _CELL_TYPES = ("leafCellType", "gpuType")
 
 @dataclass(frozen=True, slots=True)
 class JobQueue:
-    """Queue and priority that a job names; empty where it names none. number: the priority as HiveD is given it."""
+    """Queue and priority of a job, empty without one. number: HiveD's priority."""
 
     cluster: str
     priority: str
@@ -40,7 +40,7 @@ class JobQueue:
 
 
 def queue_of(item: JsonObject, kind: JobKind) -> JobQueue:
-    """From the job or its first pod; the annotation of HiveD takes precedence."""
+    """Returns the queue of the job or its first pod. HiveD's annotation takes precedence."""
     labels, spec = words(child(item, "metadata").get("labels")), child(item, "spec")
     template: JsonObject = next((part.template for part in kind.parts(item)), {})
     policy, pod = child(spec, "runPolicy", "schedulingPolicy"), child(template, "spec")
@@ -58,7 +58,7 @@ def queue_of(item: JsonObject, kind: JobKind) -> JobQueue:
 
 
 def hived_spec(pod: JsonObject) -> JsonObject:
-    """The content of HiveD's annotation of a pod or template; empty where it has none that can be read."""
+    """Returns the content of HiveD's annotation of a pod or template, or {} if it is missing or invalid."""
     try:
         found = load_untrusted_yaml(text(child(pod, "metadata", "annotations").get(HIVED_SPEC)))
     except (YAMLError, ValueError):
@@ -67,7 +67,7 @@ def hived_spec(pod: JsonObject) -> JsonObject:
 
 
 def asks_hived(content: JsonObject, way: Sequence[str | int]) -> bool:
-    """Whether HiveD places the pods of the template at `way`; it places none without devices."""
+    """Returns whether HiveD places the pods of the template at `way`. It places none without devices."""
     template: Any = content
     for key in way:
         template = template[key]

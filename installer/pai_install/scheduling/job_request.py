@@ -1,4 +1,4 @@
-"""One job as it would be submitted -> what its pods request, and the queue that it names. Pure."""
+"""Reads one job before its submission: the requests of its pods, and its queue. Pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class JobRequestError(ValueError):
 class PodRequest:
     """Equal pods. resources: of one pod, in Kubernetes' base units. cells: HiveD's. sku: machine type, empty: any.
 
-    pin, group: HiveD's pinned cell, and the group of pods that it places together; empty: none.
+    pin, group: HiveD's pinned cell and affinity group, empty: none.
     """
 
     role: str

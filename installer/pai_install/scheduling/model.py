@@ -1,6 +1,6 @@
-"""Virtual clusters as values, whatever scheduler keeps them.
+"""Virtual clusters as values, for any scheduler.
 
-The unit of a quota is one device; of an SKU without devices it is one core.
+The unit of a quota is one device, or one core for an SKU without devices.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ HOST_LABEL = "kubernetes.io/hostname"
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """A level of topology above the machine. label: the node label whose value says where a machine is."""
+    """A level of topology above the machine. label: the node label with a machine's place."""
 
     name: str
     label: str
@@ -35,10 +35,10 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class Supply:
-    """What the machines of one SKU have for jobs.
+    """The capacity of one SKU's machines for jobs.
 
-    machines: names of present workers, in the order of the layout. resource: of its devices, e.g. nvidia.com/gpu;
-    empty for an SKU without. units: on one machine. cpu_millis, memory_bytes: what goes with one unit.
+    machines: names of present workers, in the order of the layout. resource: of its devices, such as nvidia.com/gpu, or
+    "". units: on one machine. cpu_millis, memory_bytes: share of one unit.
     """
 
     sku: str
@@ -56,10 +56,10 @@ class Supply:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What a virtual cluster is guaranteed of one SKU, machines pinned to it not counted.
+    """A virtual cluster's guarantee of one SKU, without machines pinned to it.
 
-    machines: how many whole ones were asked for; 0 where units were. memory_bytes: all of it. lend: units that
-    others may use while they are idle. borrow: units beyond the guarantee; None: whatever is idle.
+    machines: number of whole ones in the request, 0 for units. memory_bytes: all of it. lend: units that others may use
+    while idle. borrow: units beyond the guarantee, None: all idle units.
     """
 
     sku: str
@@ -72,10 +72,10 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class VirtualCluster:
-    """Who is guaranteed what.
+    """The guarantees and users of a virtual cluster.
 
-    pinned: machines that are its own and never lent. groups: who may submit; namespaces: theirs, in the same order.
-    highest: the highest priority that its jobs may have; usual: that of a job which names none.
+    pinned: its own machines, which are never lent. groups: with permission to submit. namespaces: of the groups, in the
+    same order. highest: the highest permitted priority of its jobs. usual: the default priority.
     """
 
     name: str
@@ -106,7 +106,7 @@ class Scheduling:
 
     @cached_property
     def pinned(self) -> Mapping[str, str]:
-        """Machine -> the virtual cluster whose own it is."""
+        """Returns machine -> the virtual cluster that it is pinned to."""
         return {machine: cluster.name for cluster in self.clusters for machine in cluster.pinned}
 
     def cluster(self, name: str) -> VirtualCluster:
@@ -118,7 +118,7 @@ class Scheduling:
 
     @cached_property
     def skus(self) -> Mapping[str, str]:
-        """Worker -> its SKU; the first one of a worker with cells of two SKUs."""
+        """Returns worker -> its SKU, the first one for a worker with cells of two SKUs."""
         found: dict[str, str] = {}
         for sku, supply in self.supply.items():
             for machine in supply.machines:

@@ -1,4 +1,4 @@
-"""What pods of users may have: what the API server refuses them beyond it, `job submit` refuses first."""
+"""Limits of users' pods: `job submit` refuses violations before the API server does."""
 
 from __future__ import annotations
 

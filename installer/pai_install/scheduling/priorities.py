@@ -34,9 +34,9 @@ def pod_priorities(*, preempts: bool) -> Iterator[Object]:
 
 
 def priority_policy(scheduling: Scheduling) -> Iterator[Object]:
-    """What refuses pods above the highest priority of the virtual clusters that their namespace may use.
+    """Yields the policy that refuses pods above the highest priority of their namespace's virtual clusters.
 
-    Classes that are not ours are refused from the same number on: who made them may be anyone, their number counts.
+    It also refuses foreign classes with the same number or higher, because only the number of a class matters.
     """
     places = clusters_at(scheduling)
     if not places:

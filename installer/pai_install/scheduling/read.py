@@ -20,11 +20,11 @@ __all__ = ["OFFERED", "migrated_of", "remarks_of", "scheduling_of"]
 
 
 def scheduling_of(site: Site) -> Scheduling | None:
-    """What the site says, by its own sections or by HiveD's block; None where it says nothing of virtual clusters.
+    """Returns the site's division, by its own sections or by HiveD's block, or None without virtual clusters.
 
-    A guarantee may be more than the present machines have, where some are absent. An absent machine is pinned to no
-    one. Without the section virtual-clusters there is one, `default`, that has everything. With HiveD's block, SKUs
-    have the names of the block.
+    A guarantee may exceed the present machines if some are absent. An absent machine is not pinned. Without the section
+    virtual-clusters, one virtual cluster `default` has everything. With HiveD's block, SKUs have the names of the
+    block.
     """
     scheduler, entries, config = site.services.scheduler, site.services.virtual_clusters, hived_of(site)
     workers = workers_of(site)
@@ -39,9 +39,9 @@ def scheduling_of(site: Site) -> Scheduling | None:
 
 
 def migrated_of(site: Site) -> Scheduling | None:
-    """As `scheduling_of`, but HiveD's block by the machine types of the layout, as the sections would say it.
+    """Returns the same as `scheduling_of`, but HiveD's block by the machine types of the layout, as in the sections.
 
-    What of the block has no counterpart in the sections is left out: `remarks_of` names it.
+    Settings of the block without a counterpart are omitted and listed by `remarks_of`.
     """
     config = hived_of(site)
     return scheduling_of(site) if config is None else _of_block(site, config, None)
@@ -58,7 +58,7 @@ def _of_block(
 
 
 def remarks_of(site: Site) -> tuple[str, ...]:
-    """What HiveD's block says, where it counts, and other schedulers cannot keep: a sentence each."""
+    """Returns a sentence for each setting of an active HiveD block that other schedulers do not support."""
     config = hived_of(site)
     return () if config is None else tuple(dict.fromkeys(remarks(site, config)))
 
@@ -71,7 +71,7 @@ def _supply(workers: Mapping[str, Workers]) -> dict[str, Supply]:
 
 
 def _whole(site: Site, supply: Mapping[str, Supply]) -> VirtualCluster:
-    """The one that has everything, for all groups."""
+    """Returns the virtual cluster with everything, for all groups."""
     shares = (Share(it.sku, it.total, it.total * it.memory_bytes, it.total, None) for it in supply.values())
     groups, namespaces = _submitters(site, DEFAULT, ())
     return VirtualCluster(DEFAULT, tuple(shares), groups=groups, namespaces=namespaces)
@@ -120,7 +120,7 @@ def _submitters(site: Site, cluster: str, named: tuple[str, ...]) -> tuple[tuple
 
 
 def _by_acls(groups: tuple[PlacedGroup, ...], cluster: str) -> Iterator[str]:
-    """Groups whose acls name the virtual cluster, as OpenPAI writes them."""
+    """Yields groups with the virtual cluster in their acls, as in OpenPAI."""
     for group in groups:
         if cluster in group.group.extension.acls.virtual_clusters:
             yield group.name

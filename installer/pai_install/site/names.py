@@ -144,7 +144,7 @@ def read_data_root(value: object) -> str:
 
 
 def read_containerd_root(value: object) -> str:
-    """Reads a folder that containerd may own: its default, or one that no other program uses."""
+    """Reads a folder that containerd may own: its default, or a folder for containerd alone."""
     if read_absolute_path(value) == "/var/lib/containerd":
         return "/var/lib/containerd"
     return _own_folder(value, "give containerd a folder of its own, e.g. /mnt/containerd")

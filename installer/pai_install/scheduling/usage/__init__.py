@@ -1,1 +1,3 @@
-"""What jobs use of the virtual clusters now: a pure reader of the scheduler's objects, one module per back end."""
+"""The current usage of the virtual clusters by jobs: a pure reader of the scheduler's objects, one module
+per back end.
+"""

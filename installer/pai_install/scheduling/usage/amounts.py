@@ -15,18 +15,18 @@ _TOLERANCE = 1e-6
 
 
 def resource_of(supply: Supply) -> str:
-    """What a unit of the SKU is called by Kubernetes."""
+    """Returns Kubernetes' resource of the SKU's unit."""
     return supply.resource or CPU
 
 
 def units_of(supply: Supply, amount: float) -> int:
-    """An amount of the SKU's resource in units; a unit that is begun is used."""
+    """Returns an amount of the SKU's resource in units, rounded up."""
     per_unit = 1.0 if supply.resource else max(supply.cpu_millis, 1) / 1000
     return max(0, math.ceil(amount / per_unit - _TOLERANCE))
 
 
 def asked_by_pod(spec: JsonObject) -> Mapping[str, float]:
-    """Resource -> what the containers ask for together; a limit stands for a request that is not given."""
+    """Returns resource -> sum of the containers' requests. A limit replaces a missing request."""
     total: dict[str, float] = {}
     for container in rows(spec.get("containers")):
         resources = child(container, "resources")
@@ -36,13 +36,13 @@ def asked_by_pod(spec: JsonObject) -> Mapping[str, float]:
 
 
 def words_of(scheduling: Scheduling, asked: Mapping[str, float]) -> Mapping[str, int]:
-    """What a job asks for that has no machine yet: devices by resource, else cores as ""."""
+    """Returns the request of a job without a machine: devices by resource, or cores as ""."""
     devices = {name: math.ceil(asked[name]) for name in devices_of(scheduling) if asked.get(name)}
     cores = math.ceil(asked.get(CPU, 0.0) - _TOLERANCE)
     return devices or ({"": cores} if cores > 0 else {})
 
 
 def use_of(cluster: VirtualCluster, sku: str, shared: int, own: int) -> Use:
-    """A use, with what is beyond the guarantee as borrowed."""
+    """Returns a use, with the part beyond the guarantee as borrowed."""
     share = cluster.share(sku)
     return Use(cluster.name, sku, shared + own, own, max(0, shared - (share.units if share is not None else 0)))

@@ -1,7 +1,7 @@
-"""Whose idle guarantees those who borrow are using. Pure.
+"""The lenders of borrowed units. Pure.
 
-No scheduler keeps accounts of it: so what is guaranteed to no one is taken to be borrowed first, then what is idle and
-lent, of each virtual cluster in proportion.
+No scheduler records them. So units without a guarantee count as borrowed first, then idle lent units of each virtual
+cluster in proportion.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from pai_install.scheduling.usage.model import Use
 
 
 def lent_of(scheduling: Scheduling, uses: Iterable[Use], rules: QuotaRules) -> Mapping[tuple[str, str], int]:
-    """Virtual cluster and SKU -> units of its idle guarantee that others use; those that lend nothing are left out."""
+    """Returns (virtual cluster, SKU) -> units of its idle guarantee that others use. Virtual clusters that lend nothing
+    are omitted.
+    """
     told = tuple(uses)
     found: dict[tuple[str, str], int] = {}
     for sku in scheduling.supply:
@@ -31,7 +33,7 @@ def _unassigned(scheduling: Scheduling, sku: str) -> int:
 
 
 def _offers(scheduling: Scheduling, sku: str, uses: tuple[Use, ...], rules: QuotaRules) -> Mapping[str, int]:
-    """What each has idle and lends, without a limit where only jobs of priority oppo borrow."""
+    """Returns the idle lent units of each virtual cluster, unlimited if only oppo jobs borrow."""
     kept = {use.cluster: use.kept for use in uses}
     shares = {cluster.name: share for cluster in scheduling.clusters if (share := cluster.share(sku)) is not None}
     idle = {name: max(0, share.units - kept.get(name, 0)) for name, share in shares.items()}
@@ -41,7 +43,7 @@ def _offers(scheduling: Scheduling, sku: str, uses: tuple[Use, ...], rules: Quot
 
 
 def _divided(wanted: int, offers: Mapping[str, int]) -> Mapping[str, int]:
-    """At most what each offers, and no more than is wanted; what does not divide is the first ones'."""
+    """Returns the division of the wanted units within the offers. The first ones get the remainder."""
     total = sum(offers.values())
     if not total:
         return {}

@@ -1,4 +1,4 @@
-"""What jobs use, and which wait, as values. Pure."""
+"""The usage and the pending jobs as values. Pure."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class SeenJob:
-    """A job of a virtual cluster that has not ended. name: with its namespace.
+    """An unfinished job of a virtual cluster. name: with its namespace.
 
-    waits: it has nothing yet. units: resource -> what it asks for; of cores the resource is "". priority: as a number,
-    0 where the scheduler does not keep it.
+    waits: it has no resources yet. units: resource -> request, "" for cores. priority: number, 0 if the scheduler does
+    not keep it.
     """
 
     cluster: str
@@ -42,7 +42,7 @@ class SeenJob:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What the scheduler's objects say. unknown: virtual clusters whose jobs have no mark of their own."""
+    """The state of the scheduler's objects. unknown: virtual clusters with unmarked jobs."""
 
     uses: tuple[Use, ...] = ()
     jobs: tuple[SeenJob, ...] = ()

@@ -1,4 +1,4 @@
-"""What placed pods use, machine by machine: for schedulers that count no SKUs themselves. Pure."""
+"""The usage of placed pods by machine, for schedulers that do not count SKUs. Pure."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ Whose = Callable[[JsonObject], str | None]
 
 
 def alive(pods: Iterable[JsonObject]) -> list[JsonObject]:
-    """Those that have not ended."""
+    """Returns the unfinished pods."""
     return [pod for pod in pods if child(pod, "status").get("phase") not in _ENDED]
 
 
 def node_of(pod: JsonObject) -> str:
-    """The machine that a pod was given, "" for one that waits."""
+    """Returns the node of a pod, or "" if it is pending."""
     return text(child(pod, "spec").get("nodeName"))
 
 
 def full_name(item: JsonObject) -> str:
-    """An object's name with its namespace; of what a controller made, the controller's."""
+    """Returns an object's name with its namespace, or its controller's name."""
     metadata = child(item, "metadata")
     owners = [text(row.get("name")) for row in rows(metadata.get("ownerReferences")) if row.get("controller")]
     return f"{text(metadata.get('namespace'))}/{(owners or [text(metadata.get('name'))])[0]}"
 
 
 def uses_of(scheduling: Scheduling, pods: Iterable[JsonObject], whose: Whose) -> tuple[Use, ...]:
-    """What pods use, per virtual cluster and SKU; of cores the sum is rounded, not each pod."""
+    """Returns the usage of pods per virtual cluster and SKU. The sum of cores is rounded, not each pod."""
     found: defaultdict[tuple[str, str, bool], float] = defaultdict(float)
     for pod in alive(pods):
         cluster, machine = whose(pod), node_of(pod)
