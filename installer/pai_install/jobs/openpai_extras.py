@@ -32,7 +32,7 @@ Names = Annotated[tuple[Text255, ...], ListOf]
 
 
 def _no_other_nodes(value: object) -> object:
-    """ignoreK8sSuggestedNodes: only false."""
+    """Refuses ignoreK8sSuggestedNodes: true."""
     if str(value).strip().lower() == "true":
         message = "cannot be true: HiveD would then bind instances to nodes that refuse them"
         raise invalid("unsupported", message, "remove it, or write false")

@@ -28,7 +28,7 @@ class PodGroup:
 
 @dataclass(frozen=True, slots=True)
 class CellPool:
-    """Cells that one group may have. parts: of each machine, or of a smaller cell: size -> number."""
+    """Cells that one group may have. parts: size of a machine, or of a smaller cell -> number."""
 
     name: str
     sku: str
@@ -70,7 +70,7 @@ def configuration(scheduling: Scheduling) -> HivedConfig:
 
 
 def guaranteed_cells(scheduling: Scheduling) -> Iterator[str]:
-    """The cells of each virtual cluster of OpenPAI's block, a line each; nothing without the block."""
+    """The cells of each virtual cluster of OpenPAI's block, a line each. Without the block there are none."""
     if scheduling.block is None:
         return
     config = configuration(scheduling)
@@ -125,7 +125,7 @@ def _parts(chain: Chain, depth: int, number: int) -> Counter[int]:
 
 
 def refusal(scheduling: Scheduling, cluster: str, group: PodGroup, *, opportunistic: bool) -> str:
-    """Why HiveD can never start a group of pods; empty where it can."""
+    """Why HiveD can never start a group of pods, or an empty text."""
     if group.pin:
         own = pinned_cells(scheduling, cluster)
         if group.pin not in own:
