@@ -1,4 +1,4 @@
-"""What runs and use cases share: one site, one front end, and everything that opens once."""
+"""Common base of runs and use cases: one site, one front end, and connections that open once."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 class RunOptions(BaseModel):
-    """Options of a run, whatever its operation.
+    """Options of a run of any operation.
 
     check: preview only. plan_file: the run must match this saved plan. forced_checks: preflight checks to ignore.
-    services, layout: texts to use in place of the site's files; None for the files themselves.
+    services, layout: texts in place of the site's files. None for the files.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -50,7 +50,7 @@ class AppContext(Workspace):
         self.frontend.notify(Message(text))
 
     def confirm(self, text: str) -> bool:
-        """Asks a question; says so when the answer is no."""
+        """Asks a question, and says "no changes made" after a refusal."""
         agreed = self.frontend.confirm(Question(text))
         if not agreed:
             self.say("no changes made")

@@ -63,7 +63,7 @@ class CacheStatus:
 
 
 def catalogue_of(app: App, *, needed: bool) -> Catalogue:
-    """The catalogue; with `needed` only the components of the site."""
+    """Returns the catalogue. needed: only the components of the site."""
     catalogue = load_catalogue()
     if not needed:
         return catalogue

@@ -24,7 +24,7 @@ _DEFAULTS = RunOptions()
 
 
 class App(AppContext):
-    """What a use case works with. Close it to release connections: use it as a context manager."""
+    """Context of a use case. Close it to release connections: use it as a context manager."""
 
     def dry_run(self, operation: Operation | None = None, options: RunOptions = _DEFAULTS, verb: str = "") -> Prepared:
         """The plan of an operation (`apply` where left out), with the observation behind it. Changes nothing."""

@@ -40,9 +40,9 @@ def all_rooms() -> Rooms:
 
 
 def explained(name: str | None, site_dir: Path, *, as_json: bool, health_only: bool = False) -> str:
-    """The explanation of a check, an Xid, or an SXid; without a name, of all checks.
+    """Returns the explanation of a check, an Xid, or an SXid, or of all checks without a name.
 
-    Raises PaiError for a name that is none of them.
+    Raises PaiError for an unknown name.
     """
     code = code_in(name or "")
     rooms = {} if code else health_rooms() if health_only else all_rooms()
@@ -88,7 +88,7 @@ def _data(rooms: Rooms, code: Code | None, site_dir: Path) -> dict[str, Any]:
 
 
 def schema() -> dict[str, Any]:
-    """The JSON Schema of the published form; docs/reference/explain.schema.json is the same."""
+    """Returns the JSON Schema of the published form, as in docs/reference/explain.schema.json."""
     text = {"type": "string"}
     number = closed_object(name=text, value={"type": "number"}, applies_to=text, source=text)
     words = dict.fromkeys(("verb", "id", "title", "reads", "rule", "source", "remedy", "action"), text)

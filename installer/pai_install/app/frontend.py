@@ -1,4 +1,4 @@
-"""The port between use cases and whoever asked for them: a terminal, a test, or an API."""
+"""The port between use cases and their front end: a terminal, a test, or an API."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class ClustersChangeReady:
 
 @dataclass(frozen=True, slots=True)
 class RunEnded:
-    """The result of a run. report: its HTML page; None for a preview."""
+    """The result of a run. report: its HTML page, or None for a preview."""
 
     outcome: Outcome
     report: Path | None = None
@@ -95,9 +95,9 @@ Event: TypeAlias = "Message | FileDifference | JobChanged | LogLine | CopyProgre
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question before a change. word: the answer that agrees; empty where yes is enough.
+    """A question before a change. word: the required answer, empty where yes is enough.
 
-    plan: what is to be agreed to, for a front end whose client confirms the plan itself.
+    plan: the plan to confirm, for front ends with clients that confirm the plan themselves.
     """
 
     text: str

@@ -46,7 +46,7 @@ class AcknowledgeFinding(BaseModel):
 
 
 def health_run(app: App, request: HealthRequest) -> HealthRun:
-    """The health run of the app's site; without a site only for saved evidence, and without memory."""
+    """Returns the health run of the app's site. Without a site it reads saved evidence and keeps no history."""
     if request.source is not None and not (app.site_dir / "layout.yaml").exists():
         return HealthRun()
     site = app.site  # an invalid site gets no state folder
@@ -103,13 +103,13 @@ def health_history(app: App, machine: str) -> Sequence[Snapshot]:
 
 
 def baselines(app: App, request: HealthRequest, *, accept: bool) -> Accepted:
-    """The accepted baselines of GPUs; those of now if `accept`."""
+    """Returns the accepted baselines of GPUs. accept: accept the current values first."""
     run = health_run(app, request)
     return run.accept(request) if accept else Accepted(run.baselines(), {})
 
 
 def acknowledge(app: App, request: AcknowledgeFinding) -> list[Acknowledgement]:
-    """The acknowledgements in force, after a new one is kept or revoked; all of them without a machine.
+    """Adds or revokes an acknowledgement. Returns all current ones. Without a machine it only returns them.
 
     Raises PaiError for an unknown check, and for a missing reason or end.
     """

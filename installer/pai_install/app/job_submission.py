@@ -172,7 +172,7 @@ def _openpai(profile: ClusterProfile, request: SubmitJob, reading: JobReading) -
 
 
 def _native(profile: ClusterProfile, request: SubmitJob, reading: JobReading) -> JobSubmission:
-    """The objects of the file with their defaults. Raises PaiError for what contradicts these."""
+    """Returns the objects of the file with defaults. Raises PaiError for values that contradict the defaults."""
     native = reading.job
     assert isinstance(native, Native)  # noqa: S101 - the other kind goes another way
     places = {job.name: _place(profile, request, job) for job in native.jobs}
@@ -212,7 +212,7 @@ def require_permitted(client: ClusterClient, submission: JobSubmission, identity
 
 
 def create_jobs(client: ClusterClient, submission: JobSubmission) -> None:
-    """Creates the jobs, then their companions; all or none. Raises PaiError."""
+    """Creates the jobs, then their companions, all or none. Raises PaiError."""
     created: list[JsonObject] = []
     try:
         for one in submission.jobs:
@@ -297,7 +297,7 @@ def _cause(error: ApiError) -> str:
 
 
 def _state(jobs: JobDirectory, job: JobManifest) -> JobState | None:
-    """Its state; None once it is deleted."""
+    """Returns the job's state, or None once it is deleted."""
     owner = job.place.owner
     found = jobs.list(owner.namespace, owner.user)
     return next((one for one in found if (one.kind, one.label) == (job.kind, job.label)), None)
@@ -320,7 +320,7 @@ def _watched(app: App, jobs: JobDirectory, submission: JobSubmission) -> Submitt
 def watch_job(
     app: App, look: Callable[[], JobState | None], sleep: Callable[[float], None] = time.sleep
 ) -> JobState | None:
-    """Sends each change of a job to the front end. Returns its last state; None for a deleted job."""
+    """Sends each change of a job to the front end. Returns its last state, or None for a deleted job."""
     last = ""
     while (job := look()) is not None:
         if (text := job_text(job)) != last:

@@ -91,7 +91,7 @@ class ListJobs(BaseModel):
 
 
 def list_jobs(app: App, request: ListJobs) -> tuple[JobState, ...]:
-    """The selected jobs, deleted jobs first; with request.abnormal the longest first."""
+    """Returns the selected jobs, deleted jobs first. With request.abnormal the longest come first."""
     jobs = open_job_directory(app)
     namespace = jobs.namespace_of(request.group)
     existing = jobs.list(namespace)
@@ -116,7 +116,7 @@ def show_job(app: App, request: JobName) -> JobState:
 
 
 class JobLogs(JobName):
-    """Selects the instances of a job whose output is printed."""
+    """Selects the instances of a job to print their output."""
 
     role: Annotated[str, Parameter(metavar="ROLE")] = Field(default="", description="Only instances of this role.")
     index: int | None = Field(default=None, ge=0, description="Only the instance with this number.")
@@ -157,7 +157,7 @@ def print_job_logs(app: App, request: JobLogs) -> tuple[InstanceLog, ...]:
 def _output(
     client: ClusterClient, job: JobState, record: JobRecord | None, selected: list[Instance]
 ) -> Mapping[str, str]:
-    """Pod -> its output; the last lines of deleted pods."""
+    """Returns the output of each pod, of deleted pods the last lines."""
     existing, found = [one for one in selected if not one.gone], {}
     if len(existing) == 1:
         found[existing[0].pod] = client.logs(Ref("pod", existing[0].pod, job.namespace))

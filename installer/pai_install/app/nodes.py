@@ -51,7 +51,7 @@ class AddNodes(BaseModel):
 
 
 class RemoveNodes(BaseModel):
-    """Machines that leave, and what happens to their jobs."""
+    """Machines to remove, and the treatment of their jobs."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     nodes: Annotated[tuple[str, ...], _NODES] = Field(min_length=1)
@@ -73,7 +73,7 @@ class RemoveNodes(BaseModel):
 
 
 class ReplaceNode(BaseModel):
-    """A node whose machine another one replaces."""
+    """A node and its replacement machine."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     node: Annotated[str, Parameter(positional=True)]
@@ -82,7 +82,7 @@ class ReplaceNode(BaseModel):
 
 
 def add_nodes(app: App, request: AddNodes, options: RunOptions) -> int:
-    """Adds machines. One that fails is cleaned, so that the same command begins again. The exit code."""
+    """Adds machines. A failed one is cleaned, so that the same command begins again. Returns the exit code."""
     nodes = tuple(dict.fromkeys(request.nodes))
     before, text = read_layout(app.site_dir), _layout_with(app, nodes, _entry(request))
     _show_change(app, before, text)

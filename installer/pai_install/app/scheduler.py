@@ -72,7 +72,7 @@ def _require_sections(app: App, to: Backend) -> None:
 
 
 def current_scheduler(app: App) -> Backend:
-    """The scheduler that the cluster was given last, else the site's; `default` for none."""
+    """Returns the last applied scheduler of the cluster, else the site's, else `default`."""
     applied = last_applied(app.cluster)
     return applied.backend if applied is not None else scheduler_of(app.site) or "default"
 

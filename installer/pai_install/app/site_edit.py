@@ -56,7 +56,7 @@ def edit_services(app: App, verb: str, edit: Edit, options: EditOptions = WRITE)
 
 
 def _new_text(app: App, edit: Edit) -> str | None:
-    """The new text; None where it does not change. The front end gets the difference."""
+    """Returns the new text, or None without a change. Sends the difference to the front end."""
     path = services_file(app.site_dir)
     before = path.read_bytes().decode() if path.exists() else ""
     try:

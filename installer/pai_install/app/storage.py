@@ -264,7 +264,7 @@ def _definition(text: str, name: str) -> object:
 
 
 def _require_defined(site: Site, name: str) -> None:
-    """Raises PaiError for a storage whose definition a rotation is about to write."""
+    """Raises PaiError for a storage with a definition that a rotation is about to write."""
     rotation = site.rotations.get(name)
     if rotation is not None and rotation.hidden:
         raise PaiError(

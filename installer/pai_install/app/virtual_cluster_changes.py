@@ -43,7 +43,7 @@ class ApplyVirtualClusters(BaseModel):
 
 
 def apply_virtual_clusters(app: App, request: ApplyVirtualClusters, options: RunOptions) -> int:
-    """Applies the virtual clusters, verifies changed machines, and rolls back what the scheduler rejects.
+    """Applies the virtual clusters, verifies changed machines, and rolls back changes that the scheduler rejects.
 
     Takes the lock once and opens Ansible once. Returns the exit code.
     Raises PaiError for another scheduler, and for jobs that would lose their virtual cluster.
@@ -66,9 +66,9 @@ def apply_virtual_clusters(app: App, request: ApplyVirtualClusters, options: Run
 
 
 def _last_good(app: App, desired: Scheduling, before: Scheduling | None, noted: Scheduling | None) -> Scheduling | None:
-    """The last virtual clusters that the scheduler accepted; None if it never had any.
+    """Returns the last virtual clusters that the scheduler accepted, or None.
 
-    noted: those before a run that did not end.
+    noted: virtual clusters before an interrupted run.
     """
     if noted is None or noted.backend != desired.backend:
         return before
@@ -86,7 +86,7 @@ class _Application(WorkflowStore[None]):
         self._changed: tuple[str, ...] = ()
 
     def read(self) -> None:
-        """Nothing: the run finds what is left to do."""
+        """Reads nothing: the run finds the remaining work."""
 
     def stage(self, operation: VcApply) -> WorkflowStage[None]:
         """Apply, verify the changed machines, or roll back."""
@@ -189,7 +189,7 @@ class MigrateVirtualClusters(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class MigratedText:
-    """Virtual clusters as text for services-configuration.yaml; empty where the file has it."""
+    """Virtual clusters as text for services-configuration.yaml, empty if the file has it."""
 
     text: str
     exit_code: int = ExitCode.OK
@@ -258,7 +258,7 @@ def _as_block(site: Site, text: str, desired: Scheduling) -> str:
 
 
 def _without_acl(groups: Sequence[PlacedGroup], cluster: str) -> Iterator[PlacedGroup]:
-    """Groups whose acls lack the virtual cluster. Administrators need no acl beside other groups."""
+    """Yields groups without the virtual cluster in their acls. Administrators need no acl beside other groups."""
     others = [group for group in groups if not administrates(group)]
     for group in others or groups:
         if cluster not in group.group.extension.acls.virtual_clusters:

@@ -38,7 +38,7 @@ def test(*, app: App, terminal: Terminal, request: SchedulerTest) -> int:
 
     Pods that sleep run on two workers, in namespaces and queues of the test. They request devices that only the test
     has. The queues, quota, and jobs of users are not touched, and no pod of a user is evicted. Everything is removed at
-    the end. The next run removes what an interrupted run left. Exit code 7 if a guarantee is not met.
+    the end. The next run removes the rest of an interrupted run. Exit code 7 if a guarantee is not met.
     """
     findings, code = run_self_test(app, request)
     if not terminal.as_json:

@@ -1,1 +1,1 @@
-"""Users of basic group management, what they may do in their groups' namespaces, and what keeps them to it. Pure."""
+"""Users of basic group management, their rights in their groups' namespaces, and policies that enforce these. Pure."""

@@ -1,6 +1,6 @@
-"""People of a directory (OpenID Connect): how the API server knows them, and what makes them members. Pure.
+"""Users of an identity provider (OpenID Connect): their names in the API server, and their group memberships. Pure.
 
-Their names and groups begin with a prefix, so that they are never those of a user of ours or of the system.
+Their names and groups begin with a prefix, so that they never equal those of a basic user or of the system.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _LABEL = "^[A-Za-z0-9][-A-Za-z0-9_.]{0,61}[A-Za-z0-9]$"
 
 
 def label(name: str) -> str:
-    """The label of what belongs to a person, as an expression (CEL). name: an expression of the name with prefix."""
+    """Returns the label of a user's objects as an expression (CEL). name: an expression of the name with prefix."""
     replaced = "".join(f".replace({literal(old)}, {literal(new)})" for old, new in _WORDS)
     return f"({literal(_LABEL_PREFIX)} + {name}.substring({len(PREFIX)}){replaced})"
 
 
 def owner_of(name: str) -> str:
-    """As `label` says, of one name with prefix; the name of a user of ours stays as it is."""
+    """Returns the value of `label` for one name with prefix. The name of a basic user stays as it is."""
     if not name.startswith(PREFIX):
         return name
     found = name.removeprefix(PREFIX)
@@ -76,7 +76,7 @@ def _of_claims(directory: Directory) -> Iterator[Object]:
 
 
 def bindings(groups: Iterable[PlacedGroup]) -> Iterator[Object]:
-    """What makes the people of a directory's group members of the group that names it, and administrators."""
+    """Yields the bindings that make users of an identity provider members of their groups, and administrators."""
     for group in groups:
         theirs = group.group.external_name
         if theirs:

@@ -124,7 +124,7 @@ def _has(root: str, path: str) -> str:
 
 
 def _frozen(kind: JobKind) -> Rule:
-    """What a queue counted stays: the pods of a job, with their number where roles have one."""
+    """Returns the rule that the pods of a queued job, and their number, do not change."""
     marks = [kind.way.index(mark) for mark in (ITEM, ENTRY) if mark in kind.way]
     path = ".".join(kind.way[: marks[0]] if marks else kind.way)
     both = f"{_has('object', path)} && {_has('oldObject', path)} && object.{path} == oldObject.{path}"

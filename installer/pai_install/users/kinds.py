@@ -1,4 +1,4 @@
-"""What the API server is asked about kinds of jobs: where the pods of each are, and which sites have it. Pure."""
+"""Kinds of jobs in requests to the API server: their pod templates, and the sites with these kinds. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _CHANGES = ("CREATE", "UPDATE")
 
 @dataclass(frozen=True, slots=True)
 class LookedAt:
-    """What members look at and change nothing of. everywhere: it is in no namespace, so only administrators may."""
+    """Read-only resources of users. everywhere: cluster-scoped, for administrators only."""
 
     group: str
     resources: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""What a user is, and the names under which the cluster knows users. Pure."""
+"""Users and their names in the cluster. Pure."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _MAX_LENGTH = 63
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """A user as the cluster has it.
+    """A user in the cluster.
 
-    groups: those that it is a member of, as the site writes them. admin: whether it sees and stops the jobs of all.
-    kubeconfigs: until when each one lasts that was made and not taken back, the longest last.
+    groups: of the user, as the site writes them. admin: whether the user sees and stops all jobs.
+    kubeconfigs: expiry of each issued and not revoked kubeconfig, in ascending order.
     """
 
     name: str
@@ -41,20 +41,20 @@ class User:
     kubeconfigs: tuple[datetime, ...] = ()
 
     def until(self, now: datetime) -> datetime | None:
-        """Until when its access lasts; None where it has none now."""
+        """Returns the end of the user's access, or None without access now."""
         last = max(self.kubeconfigs, default=None)
         return last if last is not None and last > now else None
 
 
 def why_no_name(name: str) -> str:
-    """Why a user cannot be called so; empty when it can."""
+    """Returns the reason why a user cannot have the name, or ""."""
     if len(name) > _MAX_LENGTH:
         return f"has {len(name)} characters, and a name {_MAX_LENGTH} at most"
     return "" if _NAME.fullmatch(name) else "has more than lower-case letters, digits, and '-' between them"
 
 
 def near_name(name: str) -> str:
-    """The name that is most like it; empty where there is none."""
+    """Returns the most similar name, or ""."""
     found = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:_MAX_LENGTH].strip("-")
     return found if not why_no_name(found) else ""
 

@@ -1,6 +1,6 @@
-"""A user as objects of the cluster: its account, what binds it to groups, the marks of its kubeconfigs. Pure.
+"""Objects of a user: account, bindings to groups, and marks of kubeconfigs. Pure.
 
-Why accounts and no certificates: docs/decisions/011-users-are-service-accounts.md.
+Reasons for accounts instead of certificates: docs/decisions/011-users-are-service-accounts.md.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ def account(user: str) -> Object:
 
 
 def membership(user: str, group: str, namespace: str) -> Object:
-    """What makes it a member of the group whose namespace this is."""
+    """Returns the binding that makes the user a member of the namespace's group."""
     metadata = {"name": bound(user), "namespace": namespace, "annotations": {GROUP: group}}
     return _binding("RoleBinding", metadata, user, MEMBER)
 
 
 def administration(user: str) -> Object:
-    """What makes it an administrator."""
+    """Returns the binding that makes the user an administrator."""
     return _binding("ClusterRoleBinding", {"name": bound(user)}, user, ADMIN)
 
 
@@ -59,9 +59,9 @@ def _labels(user: str) -> dict[str, str]:
 
 
 def mark(user: str, account_uid: str, name: str) -> Object:
-    """What a kubeconfig's token is bound to: it holds nothing, and when it goes, the token ends.
+    """Returns the empty object to which a kubeconfig's token is bound. Its deletion revokes the token.
 
-    It goes with the account.
+    It is deleted with the account.
     """
     owner = {"apiVersion": "v1", "kind": "ServiceAccount", "name": user, "uid": account_uid}
     metadata = {"name": name, "namespace": NAMESPACE, "labels": _labels(user), "ownerReferences": [owner]}

@@ -1,7 +1,7 @@
-"""What keeps users to their own jobs and their group's data: roles know no owner and no content. Pure.
+"""Policies that restrict users to their own jobs and their group's data. Roles know no owner and no content. Pure.
 
-The API server itself refuses; no program of ours could be down. Only requests of users are looked at: what
-controllers make of a job was looked at when the user made the job, and pai-install's own requests are its admin's.
+The API server enforces them without a program that could be down. They apply to requests of users only. Controllers
+create pods of jobs that were checked before, and pai-install's own requests come from its administrator.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _jobs(kind: JobKind, scheduler: SchedulerType | None) -> Object:
 
 
 def _honest() -> Rule:
-    """Who stopped a job is what its record says later: no user says that it was another."""
+    """Returns the rule that users stop jobs only in their own names, because the record keeps the name."""
     notes, key = "object.metadata.annotations", literal(STOPPED_BY)
     before = f"oldObject != null && has(oldObject.metadata.annotations) && {key} in oldObject.metadata.annotations"
     same = f"({before} && oldObject.metadata.annotations[{key}] == {notes}[{key}])"
@@ -105,7 +105,7 @@ def _honest() -> Rule:
 
 
 def _warned() -> Rule:
-    """What a job was told of its GPUs is the recorder's to write: without it there is no grace that ends."""
+    """Returns the rule that only the recorder writes GPU warnings. Otherwise users could extend the grace period."""
     now, before = (
         f"({which} != null && has({which}.metadata.annotations) ? {which}.metadata.annotations[?{literal(WARNED)}]"
         ".orValue('') : '')"
@@ -118,7 +118,7 @@ def _warned() -> Rule:
 
 
 def _content() -> Iterator[Rule]:
-    """What a pod may have, of whoever's group: else it could mount what is another group's, or become its machine."""
+    """Yields the rules on pods. Without them a pod could mount another group's data, or control its machine."""
     sources = " || ".join(f"has(v.{name})" for name in VOLUMES)
     yield Rule(
         f"variables.volumes.all(vs, vs.all(v, {sources}))",
@@ -149,7 +149,7 @@ def _content() -> Iterator[Rule]:
 
 
 def _secret_rules() -> Iterator[Rule]:
-    """A Secret that a pod names is one that its user made: any other holds what is another's, or a storage's key."""
+    """Yields the rules that a pod uses only Secrets of its user. Other Secrets hold keys of others or of storages."""
     says = "'Secrets that your pods name are yours: their names begin with ' + variables.user + '.'"
     yield Rule(
         f"variables.volumes.all(vs, vs.all(v, (!has(v.secret) || !has(v.secret.secretName) || "
@@ -179,7 +179,7 @@ def _named(reference: str) -> str:
 
 
 def _config_maps() -> Object:
-    """Theirs alone, and none that says what became of a job: who reads one has to be able to believe it."""
+    """Returns the policy on ConfigMaps: users change only their own, and write no job records."""
     kind = RequestKind("", "v1", "configmaps", _ALL)
     labels = "object.metadata.labels"
     genuine = Rule(

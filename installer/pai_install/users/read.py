@@ -33,7 +33,7 @@ class Found:
         return tuple(self.of(name).user(name) for name in sorted(map(user_of, self.accounts)))
 
     def user(self, name: str) -> User:
-        """What these objects, all of one user, make of it."""
+        """Returns the user with these objects."""
         return User(
             name,
             tuple(sorted(group_of(one) for one in self.memberships if effective(one, name))),
@@ -43,13 +43,13 @@ class Found:
 
 
 def effective(binding: JsonObject, user: str) -> bool:
-    """Whether it binds the user's account, and not what was written into it by hand."""
+    """Whether the binding applies to the user's account and has no manual changes."""
     subjects = rows(binding.get("subjects"))
     return any((one.get("name"), one.get("namespace")) == (user, NAMESPACE) for one in subjects)
 
 
 def user_of(item: JsonObject) -> str:
-    """Whose object it is."""
+    """Returns the owner of an object."""
     return text(child(item, "metadata", "labels").get(OWNER))
 
 
@@ -69,12 +69,12 @@ def name_of(item: JsonObject) -> str:
 
 
 def expiry(mark: JsonObject) -> datetime | None:
-    """Until when a kubeconfig lasts; None for one that was never finished, and for a word that is no time."""
+    """Returns the expiry of a kubeconfig, or None for an unfinished one or an invalid time."""
     return read_time(text(child(mark, "metadata", "annotations").get(EXPIRES)))
 
 
 def read_time(word: str) -> datetime | None:
-    """A time as Kubernetes writes it; None for any other word."""
+    """Returns a time in the format of Kubernetes, or None for any other text."""
     try:
         found = datetime.fromisoformat(word)
     except ValueError:
@@ -83,7 +83,7 @@ def read_time(word: str) -> datetime | None:
 
 
 def over(marks: Sequence[JsonObject], now: datetime) -> Iterator[JsonObject]:
-    """Marks of kubeconfigs that no longer last, and of those that were never finished."""
+    """Yields marks of expired and of unfinished kubeconfigs."""
     for one in marks:
         until = expiry(one)
         if until is None or until <= now:

@@ -1,7 +1,7 @@
-"""The recorder of jobs to the cluster: its account, what it may do, and what keeps it to that. Pure.
+"""Account, rights, and policies of the recorder of jobs. Pure.
 
-Why there is one: docs/decisions/012-job-history-by-a-recorder.md. What it does of jobs that have their GPUs
-for nothing: docs/decisions/014-gpu-utilization-as-a-pod-condition.md.
+Reasons for a recorder: docs/decisions/012-job-history-by-a-recorder.md. Its actions on jobs with idle GPUs:
+docs/decisions/014-gpu-utilization-as-a-pod-condition.md.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ def recorded_kinds(scheduler: SchedulerType | None) -> Sequence[str]:
 def recorder_objects(
     scheduler: SchedulerType | None, namespaces: Iterable[str], acts: Collection[Then] = ()
 ) -> Iterator[Object]:
-    """All of them. It sees jobs and pods of the whole cluster; logs and records are those of groups alone.
+    """Yields all objects. The recorder sees jobs and pods of the whole cluster, but logs and records of groups only.
 
-    acts: what the site has it do about jobs that have their GPUs for nothing; without them it changes no job.
+    acts: actions of the site on jobs with idle GPUs. Without actions it changes no job.
     """
     spaces = tuple(namespaces)
     yield {
@@ -80,7 +80,7 @@ def recorder_objects(
 
 
 def _acting(scheduler: SchedulerType | None, spaces: Sequence[str], acts: Collection[Then]) -> Iterator[Object]:
-    """What it may do to jobs of groups, and what keeps it to that."""
+    """Yields the rights to act on jobs of groups, and policies that restrict these."""
     verbs = ("patch", *(("delete",) if "stop" in acts else ()))
     kinds = (*kinds_at(scheduler), POD)
     rules = [_rule(kind.group, kind.resource, verbs) for kind in kinds]
@@ -105,7 +105,7 @@ def _acting(scheduler: SchedulerType | None, spaces: Sequence[str], acts: Collec
 
 
 def _priorities_alone() -> Object:
-    """Of what Kueue made of a job it lowers the priority."""
+    """Returns the policy that the recorder only lowers the priority of Kueue's workloads."""
     same = " && ".join(f"{_field('object', name)} == {_field('oldObject', name)}" for name in _WORKLOAD_FIELDS)
     rule = Rule(
         f"{same} && {_field('object', 'priority')} <= {_field('oldObject', 'priority')}",
@@ -124,7 +124,7 @@ def _stopped_by_me(which: str) -> str:
 
 
 def _records_alone() -> Object:
-    """Of the ConfigMaps of a group it writes records, and none of what is the group's own."""
+    """Returns the policy that the recorder writes only records among the ConfigMaps of a group."""
     rule = Rule(
         f"{_record('object')} && {_record('oldObject')}",
         f"'the recorder of jobs writes ConfigMaps with the label {RECORD_LABEL} alone'",
@@ -145,9 +145,9 @@ def _no_forged_records() -> Object:
 
 
 def _lost_alone(*, stops: bool) -> Iterator[Object]:
-    """It ends no pod: it lets go of those that someone deleted, and that a lost machine keeps.
+    """Yields the policies that the recorder removes only pods with a pending deletion, and marks them failed.
 
-    stops: but for pods that are jobs, where the site has it stop these.
+    stops: whether the recorder also stops pods that are jobs themselves.
     """
     going = "has(oldObject.metadata.deletionTimestamp)"
     rule = Rule(

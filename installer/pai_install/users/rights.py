@@ -1,4 +1,4 @@
-"""What members of groups and administrators may do, as roles of Kubernetes. Pure.
+"""Rights of members of groups and administrators, as roles of Kubernetes. Pure.
 
 The roles alone give no access: a binding in a group's namespace makes a user its member (objects.py).
 """
@@ -22,7 +22,7 @@ _LOOK = ("get", "list", "watch")
 
 
 def roles(scheduler: SchedulerType | None) -> Iterator[Object]:
-    """The namespace of users' accounts, and the two roles; what users may do is for jobs of the site's scheduler."""
+    """Yields the namespace of users' accounts and the two roles. Their rights cover jobs of the site's scheduler."""
     yield {
         "apiVersion": "v1",
         "kind": "Namespace",
@@ -45,7 +45,7 @@ def submitter_bindings(namespaces: Iterable[str]) -> Iterator[Object]:
 
 
 def _of_members(scheduler: SchedulerType | None) -> Iterator[Object]:
-    """No exec: which pod it is for is known to no policy. No Secret is read: who made it knows what is in it."""
+    """Yields the rules of members. They have no exec, because no policy sees its pod. They read no Secrets."""
     yield _rule("", ("pods",), (*_LOOK, "create", "delete"))
     yield _rule("", ("pods/log",), ("get",))
     yield _rule("", ("configmaps",), (*_LOOK, "create", "update", "patch", "delete"))
@@ -56,7 +56,7 @@ def _of_members(scheduler: SchedulerType | None) -> Iterator[Object]:
 
 
 def _of_administrators(scheduler: SchedulerType | None) -> Iterator[Object]:
-    """They see and stop the jobs of all. What they make, they make as members: who makes pods anywhere is root."""
+    """Yields the rules of administrators: they see and stop all jobs. With pods in any namespace they would be root."""
     yield _rule("", ("pods",), (*_LOOK, "delete"))
     yield _rule("", ("pods/log",), ("get",))
     for kind in kinds_at(scheduler):

@@ -46,7 +46,7 @@ class Access:
 
 
 def with_token(url: str, token: Path, authority: Path | None) -> Callable[[], Access]:
-    """Access by a token. token, authority: files; no authority: plain HTTP. The files are read at each call."""
+    """Returns access by a token. token, authority: files, read at each call. Without authority: plain HTTP."""
 
     def access() -> Access:
         tls = None if authority is None else ssl.create_default_context(cafile=str(authority))
@@ -75,7 +75,7 @@ def with_kubeconfig(config: Path, identity: Path) -> Callable[[], Access]:
 
 @dataclass(frozen=True)
 class Client:
-    """access: an Access for each call; may raise OSError and ValueError. timeout_s: of one call."""
+    """access: returns an Access for each call, and may raise OSError and ValueError. timeout_s: of one call."""
 
     access: Callable[[], Access]
     timeout_s: float = 10
@@ -140,7 +140,7 @@ class Client:
             self.json("POST", path, item)
 
     def delete(self, path: str, options: Json | None = None) -> bool:
-        """Deletes an object; False: it does not exist. options: DeleteOptions. Raises ApiError."""
+        """Deletes an object. Returns False for a missing one. options: DeleteOptions. Raises ApiError."""
         try:
             self.json("DELETE", path, options)
         except ApiError as error:

@@ -27,7 +27,7 @@ class Response(NamedTuple):
 
 @dataclass(frozen=True)
 class Endpoint:
-    """An HTTP server. tls: verifies its certificate; None: plain HTTP. timeout_s: of one call."""
+    """An HTTP server. tls: verifies its certificate, None for plain HTTP. timeout_s: of one call."""
 
     host: str
     port: int

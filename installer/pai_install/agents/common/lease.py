@@ -25,7 +25,7 @@ class Lease:
     seen_at: float = 0
 
     def hold(self, now: float) -> bool:
-        """Acquires or renews it; False while another holder has it. Raises ApiError."""
+        """Acquires or renews the Lease. Returns False while another holder has it. Raises ApiError."""
         current = self._current()
         if current is None:
             self.client.json("POST", object_path(_VERSION, "leases", NAMESPACE), self._desired({}, now))

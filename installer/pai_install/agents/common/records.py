@@ -54,7 +54,7 @@ class Preemption:
 
 @dataclass(frozen=True)
 class Record:
-    """What is kept of one job. pods: place -> the last pod there. removed: None while its object is there."""
+    """The record of one job. pods: place -> the last pod there. removed: None while its object exists."""
 
     job: Json
     pods: Mapping[str, Json] = field(default_factory=dict)
@@ -73,12 +73,12 @@ class Record:
 
 
 def name_of(job: Json) -> str:
-    """What a record's ConfigMap is called; names of jobs are used again, UIDs are not."""
+    """Returns the name of a record's ConfigMap. It has the UID, because names of jobs are used again."""
     return f"job-{meta(job, 'name')[:200]}-{meta(job, 'uid')[:13]}"
 
 
 def state_map(record: Record) -> dict[str, Any]:
-    """The ConfigMap that says how it stood. Of a job with too many pods the record has those that fit."""
+    """Returns the ConfigMap with the last state. Pods beyond its size limit are left out."""
     removed = record.removed
     said = None if removed is None else {"at": removed.at, "by": removed.by, "why": removed.why}
     pods = fitting(record.pods, _MOST_BYTES)
@@ -105,7 +105,7 @@ def _config_map(job: Json, what: str, data: Mapping[str, str]) -> dict[str, Any]
 
 
 def read_record(item: Json) -> Record | None:
-    """The record in a ConfigMap; None where there is none that this version reads."""
+    """Returns the record in a ConfigMap, or None without a readable one."""
     try:
         found = parse_object(text(child(item, "data").get("record")), max_size=_MAX_RECORD)
     except InvalidJsonError:

@@ -38,7 +38,7 @@ class Series:
     steps: Steps
 
     def then(self, end: int, level: float | None) -> Series:
-        """The series with a minute that ended at `end`. level: percent; None: unknown."""
+        """Returns the series with a minute that ended at `end`. level: percent, None for unknown."""
         before = self
         if not self.at < end <= self.at + LATE_S:
             before = unknown_until(end - MINUTE_S)  # there is a gap, or the clock was set
@@ -89,7 +89,7 @@ def condition(gpu: Series, cpu: Series, gpus: int, timestamp: str) -> dict[str, 
 
 
 def utilization_of(pod: Json) -> Utilization | None:
-    """The utilization in the pod's condition; None without a readable one."""
+    """Returns the utilization in the pod's condition, or None without a readable one."""
     for row in rows(child(pod, "status").get("conditions")):
         if row.get("type") == CONDITION and row.get("status") == "True":
             return _read(text(row.get("message")))
@@ -123,7 +123,7 @@ def _steps(value: object, at: int) -> Steps | None:
 
 
 def quiet(steps: Steps, below: int) -> Quiet | None:
-    """The time since which it is below the limit; None where the series does not reach back that far."""
+    """Returns the start of the time below the limit, or None if it is before the series."""
     before = [end for end, level in steps if level >= below]
     if not before:
         return None

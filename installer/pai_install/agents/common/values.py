@@ -39,7 +39,7 @@ class LargeJsonError(InvalidJsonError):
 def parse_all(
     content: bytes | str, *, max_size: int = MAX_TEXT, max_depth: int = MAX_DEPTH, max_values: int = MAX_VALUES
 ) -> list[Any]:
-    """The values of JSON texts in a row. Containers below max_depth are empty; numbers that are not finite are None.
+    """Returns the values of concatenated JSON texts. Containers below max_depth are empty. Infinite numbers are None.
 
     max_size: bytes or characters. Raises InvalidJsonError.
     """
@@ -127,26 +127,26 @@ def _prune(values: list[Any], max_depth: int, max_values: int) -> None:
 
 
 def child(value: Any, *path: str) -> Json:
-    """The mapping at that path; empty where there is none."""
+    """Returns the mapping at a path, or an empty one."""
     for name in path:
         value = value.get(name) if isinstance(value, Mapping) else None
     return value if isinstance(value, Mapping) else {}
 
 
 def rows(value: Any) -> list[Json]:
-    """The mappings in a list; empty for anything else."""
+    """Returns the mappings in a list, or [] for any other value."""
     return [row for row in value if isinstance(row, Mapping)] if isinstance(value, list) else []
 
 
 def text(value: Any) -> str:
-    """A string that can be encoded; "" for anything else."""
+    """Returns a string that can be encoded, or "" for any other value."""
     if not isinstance(value, str):
         return ""
     return value if value.isascii() else value.encode(errors="replace").decode()
 
 
 def number(value: Any) -> int | None:
-    """A whole number that is not negative; None for anything else."""
+    """Returns a whole number from 0 on, or None for any other value."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
@@ -156,7 +156,7 @@ def meta(item: Any, name: str) -> str:
 
 
 def seconds(timestamp: str) -> float:
-    """A timestamp of Kubernetes in seconds since 1970; 0 for anything else."""
+    """Returns a timestamp of Kubernetes in seconds since 1970, or 0 for any other value."""
     try:
         return timegm(time.strptime(timestamp, "%Y-%m-%dT%H:%M:%SZ"))
     except (ValueError, OverflowError):
@@ -164,7 +164,7 @@ def seconds(timestamp: str) -> float:
 
 
 def fitting(entries: Mapping[str, T], max_bytes: int) -> dict[str, T]:
-    """The first entries that have at most max_bytes together; larger ones are left out."""
+    """Returns the first entries that have at most max_bytes together. Larger entries are left out."""
     kept: dict[str, T] = {}
     for name, entry in entries.items():
         size = len(name) + len(entry.encode() if isinstance(entry, str) else json.dumps(entry)) + 8

@@ -57,7 +57,7 @@ def call(path: Path, method: str, message: bytes = b"") -> bytes:
 
 
 def _answer(connection: socket.socket) -> bytes:
-    """What the other side sends on the stream until it ends it."""
+    """Returns the data of the stream up to its end."""
     found = b""
     while True:
         kind, flags, stream, content = receive(connection)
@@ -115,7 +115,7 @@ def _text(word: str) -> bytes:
 
 
 def parse(message: bytes) -> dict[Pod, dict[str, list[str]]]:
-    """An answer of List. Raises IndexError, UnicodeDecodeError, struct.error for what is none."""
+    """Parses an answer of List. Raises IndexError, UnicodeDecodeError, or struct.error for an invalid one."""
     found: dict[Pod, dict[str, list[str]]] = {}
     for pod in _all(message, 1):
         devices = found.setdefault((_word(pod, 2), _word(pod, 1)), {})

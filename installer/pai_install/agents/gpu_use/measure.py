@@ -21,7 +21,7 @@ Minute = dict[Pod, dict[str, list[Optional[float]]]]
 
 
 def held(devices: Mapping[str, Iterable[str]]) -> list[str]:
-    """The NVIDIA devices among what the kubelet gave a pod."""
+    """Returns the NVIDIA devices among all devices of a pod."""
     return [one for resource, ids in sorted(devices.items()) if resource.startswith(_OURS) for one in ids]
 
 
@@ -37,7 +37,7 @@ def sample(minute: Minute, gpus: Mapping[str, Gpu], pods: Mapping[Pod, Iterable[
 
 
 def level(rows: Mapping[str, list[float | None]]) -> float | None:
-    """Utilization of a pod in percent; None: unknown."""
+    """Returns the utilization of a pod in percent, or None for unknown."""
     means = [_mean(samples) for samples in rows.values()]
     known = [mean for mean in means if mean is not None]
     return max(known) if known and len(known) == len(means) else None

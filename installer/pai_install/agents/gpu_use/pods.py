@@ -27,7 +27,7 @@ def is_over(pod: Json) -> bool:
 
 
 def processor_s(uid: str, groups: Path = GROUPS) -> float | None:
-    """Seconds of processor time that the pod has used; None without its control group."""
+    """Returns the seconds of processor time that the pod has used, or None without its control group."""
     if not _UID.fullmatch(uid):
         return None
     flat = uid.replace("-", "_")

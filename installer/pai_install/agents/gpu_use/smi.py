@@ -13,7 +13,7 @@ _TIMEOUT_S = 10
 
 @dataclass(frozen=True)
 class Gpu:
-    """busy: percent; None where the driver does not report it, as for a GPU that is split into slices (MIG)."""
+    """busy: percent, or None without a value from the driver, as for a GPU that is split into slices (MIG)."""
 
     index: str
     busy: float | None
@@ -46,7 +46,7 @@ class Smi:
         self.hangs: subprocess.Popen[str] | None = None
 
     def query(self) -> Mapping[str, Gpu]:
-        """UUID -> GPU; empty where nvidia-smi does not answer."""
+        """Returns the GPU of each UUID, none if nvidia-smi fails."""
         if self.hangs is not None and self.hangs.poll() is None:
             return {}
         self.hangs = None

@@ -188,7 +188,7 @@ def _maps_path(namespace: str) -> str:
 
 
 def stand_by(lease: Lease, until: float, warn: Callable[[str], None]) -> bool:
-    """Waits for the Lease; False: another recorder held it until then."""
+    """Waits for the Lease. Returns False if another recorder held it until then."""
     while time.time() < until:
         try:
             if lease.hold(time.time()):

@@ -28,7 +28,7 @@ class Actor:
     warn: Callable[[str], None]
 
     def run(self, action: Action) -> None:
-        """A failed request is logged; its action is due again."""
+        """Runs the action. A failed request is logged, and its action is due again."""
         try:
             if isinstance(action, Warn):
                 self._note(action.job, {WARNED: action.note})
@@ -51,7 +51,7 @@ class Actor:
         self.client.json("PATCH", _path(job), body, MERGE)
 
     def _lower(self, job: Job) -> None:
-        """The priority of what Kueue made of the job. That of its pods says nothing to Kueue, and stays."""
+        """Lowers the priority of the job's Kueue workload. Kueue ignores the priority of its pods, which stays."""
         version = text(child(self.client.json("GET", f"/apis/{_KUEUE}"), "preferredVersion").get("groupVersion"))
         path = object_path(version, "workloads", job.namespace)
         found = rows(

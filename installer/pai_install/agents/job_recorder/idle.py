@@ -75,7 +75,7 @@ Action = Union[Warn, Stop, Lower]
 
 
 class Idle:
-    """All jobs and pods of groups. limits: by virtual cluster, "" for those that are not named."""
+    """All jobs and pods of groups. limits: by virtual cluster, "" for all others."""
 
     def __init__(self, namespaces: frozenset[str], limits: Mapping[str, tuple[Limit, ...]]) -> None:
         self._namespaces, self._limits = namespaces, limits
@@ -109,7 +109,7 @@ class Idle:
             self._pods = {uid: pod for uid, pod in self._pods.items() if uid in uids}
 
     def due(self, now: float) -> list[Action]:
-        """What to do now. It is asked for again until it was seen to be done."""
+        """Returns the actions to take now. Each is returned again until its effect is seen."""
         if abs(now - self._looked) < LOOK_S:
             return []
         self._looked = now
@@ -171,7 +171,7 @@ def _warned(note: str) -> Warned | None:
 
 
 def gathered(limit: Limit, pods: list[GpuPod]) -> tuple[Evidence, str] | None:
-    """What is known of all pods of a job that hold GPUs, and in words; None where one of them is not known."""
+    """Returns evidence about all pods of a job with GPUs, and its words. None if a pod is unknown."""
     uses = [pod.use for pod in pods if pod.use is not None]
     if not uses or len(uses) < len(pods) or not all(pod.runs for pod in pods):
         return None

@@ -1,7 +1,7 @@
-"""Whether a job is to be warned, or what comes after that. Pure: a function of what is known, and of nothing else.
+"""Verdict on a job: whether to warn its owner, and when to act. Pure: it depends on its arguments only.
 
-All times but `now` are of the machines that measured. Grace is counted in what they measured after the warning, so a
-clock that is set here ends no grace; one that is set there makes what was before unknown (roles/gpu_use).
+All times but `now` come from the clocks of the measuring machines. The grace period is measured by them as well, so a
+changed clock of this host ends no grace. After a change of their clock, earlier samples are unknown (roles/gpu_use).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Warned:
-    """What a job was told. at: until when it was known to be so then. done: whether what comes after it was done."""
+    """The last warning of a job. at: end of its evidence. done: whether its action was taken."""
 
     what: str
     then: str
@@ -45,7 +45,7 @@ class Warned:
 
 
 class Verdict(Enum):
-    """What to do about a job."""
+    """The next action on a job."""
 
     NOTHING = "nothing"
     WARN = "warn"
@@ -54,10 +54,10 @@ class Verdict(Enum):
 
 
 def verdict(limit: Limit, evidence: Evidence | None, warned: Warned | None, now: float) -> Verdict:
-    """By one limit. evidence: None where it is not known. warned: by this limit.
+    """Returns the verdict by one limit. evidence: None for unknown. warned: by this limit.
 
-    Nothing is done about what is not known, and nothing but a warning without a warning of the whole grace before it,
-    in all of which it was so.
+    Without evidence there is no action. After a warning, the action follows only if the evidence covers the whole grace
+    period.
     """
     if limit.then == "list":
         return Verdict.CLEAR if warned is not None and not warned.done else Verdict.NOTHING

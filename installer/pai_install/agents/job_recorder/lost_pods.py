@@ -57,13 +57,13 @@ class LostPods:
         self._due = {uid: due for uid, due in self._due.items() if uid in uids}
 
     def due(self, now: float) -> list[Release]:
-        """Pods whose node is to be looked at now, and again after a while."""
+        """Returns pods with a node to check now. Each is returned again after AGAIN_S seconds."""
         found = [(uid, release) for uid, (at, release) in self._due.items() if at <= now]
         self._due.update({uid: (now + AGAIN_S, release) for uid, release in found})
         return [release for _, release in found]
 
 
 def is_lost(node: Json) -> bool:
-    """Whether no kubelet reports for the node. One that is ill reports, and may still have the devices."""
+    """Whether the kubelet of the node stopped reporting. An unhealthy one reports, and may still use the devices."""
     found = (row for row in rows(child(node, "status").get("conditions")) if row.get("type") == "Ready")
     return any(row.get("status") == "Unknown" for row in found)

@@ -62,7 +62,7 @@ def is_job(item: Json) -> bool:
 
 
 def owner_of(item: Json) -> str:
-    """The user whose it is; empty where it says none."""
+    """Returns the owner, or "" for an object without one."""
     return text(child(item, "metadata", "labels").get(USER))
 
 
@@ -77,13 +77,13 @@ def job_of(item: Json) -> tuple[str, str]:
 
 
 def stopped_by(job: Json) -> tuple[str, str]:
-    """Who stopped it, and why; empty where whoever removed it did not say."""
+    """Returns who stopped the job and the reason, each "" if unknown."""
     notes = child(job, "metadata", "annotations")
     return text(notes.get(STOPPED_BY)), text(notes.get(STOPPED_WHY))[:MAX_TEXT]
 
 
 def kept_job(job: Json) -> dict[str, Any]:
-    """Its names and marks, the outline of what it asks for, and its status."""
+    """Returns its names and marks, the outline of its requests, and its status."""
     outline = _outline(child(job, "spec"))
     spec = outline if len(json.dumps(outline)) <= _MOST_SPEC else {}
     what = {"apiVersion": _name(job.get("apiVersion")), "kind": _name(job.get("kind"))}
@@ -153,13 +153,13 @@ def _state(container: Json) -> Json:
 
 
 def _short(row: Json) -> dict[str, Any]:
-    """The strings and numbers of a row; long strings are cut."""
+    """Returns the strings and numbers of a row. Long strings are cut."""
     short = {name: text(value)[:MAX_TEXT] if isinstance(value, str) else value for name, value in row.items()}
     return fitting({name: value for name, value in short.items() if isinstance(value, (str, int, float))}, _MOST_WORDS)
 
 
 def pod_key(pod: Json) -> str:
-    """What a later pod of the same place in the job has in common with it: role and number, else the name."""
+    """Returns the place of a pod in its job, shared by its replacements: role and number, else the name."""
     labels = child(pod, "metadata", "labels")
     for _, mark, role, numbers in MARKS:
         found = [text(labels.get(name)) for name in numbers]
@@ -169,7 +169,7 @@ def pod_key(pod: Json) -> str:
 
 
 def container_of(pod: Json) -> str:
-    """The container whose log is the job's: the first, others go beside it."""
+    """Returns the container of the job's log, which is the first one."""
     return next((text(row.get("name")) for row in rows(child(pod, "spec").get("containers"))), "")
 
 

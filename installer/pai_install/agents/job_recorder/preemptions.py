@@ -24,7 +24,7 @@ class Disruption:
 
 
 def disruption_of(pod: Json) -> Disruption | None:
-    """Why a pod loses its devices; None for a pod that keeps them."""
+    """Returns the reason why a pod loses its devices, or None."""
     found = _condition(pod, "DisruptionTarget")
     if found is None:
         return None

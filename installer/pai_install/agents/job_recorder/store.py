@@ -27,9 +27,9 @@ _MOST_PODS = 2000
 
 @dataclass(frozen=True)
 class Rules:
-    """How long and how much is kept. namespaces: those of groups; what is elsewhere is not ours to keep.
+    """Retention: time and size. namespaces: of groups. Jobs elsewhere are not recorded.
 
-    kinds: of jobs that are watched, GROUP/RESOURCE.
+    kinds: of recorded jobs, GROUP/RESOURCE.
     """
 
     keep_days: float
@@ -153,7 +153,7 @@ class Store:
     # what was kept before
 
     def recall(self, record: Record, logs: Mapping[str, str], now: float) -> None:
-        """A record that the cluster has: of a job that is gone, or of one that may still be there."""
+        """Adds a record from the cluster. Its job may be deleted or still exist."""
         self._kept[record.uid] = record
         key = self._key(record.job)
         if record.removed is not None or key is None:
@@ -186,7 +186,7 @@ class Store:
         found.job, found.removed = objects.kept_job(item), None
 
     def job_gone(self, item: Json, now: float) -> None:
-        """A job's object was deleted; item: as it was last."""
+        """A job's object was deleted. item: its last state."""
         self.see_job(item, now)
         for one in self._slot(item):
             if one.uid == meta(item, "uid") and one.removed is None:
@@ -233,7 +233,7 @@ class Store:
                 self._freed[machine].remove(loser)
 
     def pod_gone(self, item: Json, now: float) -> None:
-        """A pod was deleted; item: as it was last."""
+        """A pod was deleted. item: its last state."""
         self.see_pod(item, now)
         for one in self._slot(item):
             one.live.pop(meta(item, "uid"), None)
@@ -251,7 +251,7 @@ class Store:
     # what was done
 
     def log_read(self, asked: Read, lines: str | None, now: float) -> None:
-        """The last lines that were asked for; None where the machine did not give them."""
+        """The requested last lines were read. lines: None if the machine did not return them."""
         self._reads -= 1
         found = next((one for one in self._all() if one.uid == asked.job), None)
         if found is None:
@@ -278,7 +278,7 @@ class Store:
     # what is to be done
 
     def due(self, now: float) -> list[Action]:
-        """What to do now; it counts as done, but for what `not_written` and `log_read` say."""
+        """Returns the actions to take now. They count as done, except by `not_written` and `log_read`."""
         actions: list[Action] = []
         for key, slot in list(self._jobs.items()):
             for one in list(slot):
@@ -361,7 +361,7 @@ def _lost(one: _Tracked, now: float) -> bool:
 
 
 def _resource(job: Json) -> str:
-    """GROUP/RESOURCE of an object; PODS of a pod."""
+    """Returns GROUP/RESOURCE of an object, or PODS for a pod."""
     group = text(job.get("apiVersion")).rpartition("/")[0]
     resource = f"{text(job.get('kind')).lower()}s"
     return f"{group}/{resource}" if group else resource

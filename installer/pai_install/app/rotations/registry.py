@@ -1,4 +1,4 @@
-"""Rotations of what machines, cache, and component store know each other by, and of the place of the content."""
+"""Rotations of the credentials between machines, cache, and component store, and of the content's location."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _RECORD = "docker_cache"
 
 
 class RotateRegistry(BaseModel):
-    """What to rotate: one of the first five. finish: only complete a rotation that was interrupted."""
+    """The rotation: one of the first five. finish: only complete an interrupted rotation."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     credentials: bool = Field(default=False, description="Replace the login that machines use at the cache.")
@@ -62,7 +62,7 @@ class RotateRegistry(BaseModel):
 
     @property
     def subjects(self) -> tuple[Subject, ...]:
-        """What is rotated, unless it is an upstream."""
+        """The rotated credentials or location, () for an upstream."""
         return tuple(subject for subject in STAGES if getattr(self, subject))
 
 

@@ -237,7 +237,7 @@ class _Command:
         return outcome.exit_code or ExitCode.VERIFICATION_FAILED
 
     def _measure(self, grant: Grant, state: StorageRotationState, desired: StorageEntry) -> bool:
-        """Whether the new place has data. Raises PaiError where the copy would fail; nothing was changed then."""
+        """Whether the new folder has data. Raises PaiError before any change if the copy would fail."""
         self._app.say("\nCounting what is to be copied")
         found = self._rotation.copier().measure(copy_route(grant, desired, state.generation))
         for node, amount in found:

@@ -131,7 +131,7 @@ class StorageCopier:
                 yield node, self._wait(route, mode, node, pod)
 
     def _wait(self, route: CopyRoute, mode: Mode, node: str, pod: Ref) -> Mapping[str, str]:
-        """The report of the pod, or of one that replaces it."""
+        """Returns the report of the pod or its replacement."""
         why = ""
         for _attempt in range(_MOST_LOST):
             status = _PodFollower(self.app, pod, self.command).wait()

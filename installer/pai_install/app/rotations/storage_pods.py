@@ -1,4 +1,4 @@
-"""The pods that use a storage whose generation is replaced."""
+"""Pods that use the storage of a rotation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _POLL_S = 3.0
 
 
 def pods_of_old_generations(app: App, name: str, *, finished: bool = False) -> tuple[Consumer, ...]:
-    """Pods that use older generations, or the newest where it has none before it. finished: those that ended."""
+    """Returns pods of older generations, or of the newest if it is the only one. finished: ended pods instead."""
     site = app.reload()  # a group may have been granted it meanwhile
     state = site.rotations.get(name)
     old = {one.generation for one in state.older} if state and state.older else None

@@ -1,4 +1,4 @@
-"""The workflow of a storage's rotation. Its state is that of the storage; each stage may run again after a kill."""
+"""The workflow of a storage's rotation. It keeps its state with the storage. Each stage may run again after a kill."""
 
 from __future__ import annotations
 
@@ -259,7 +259,7 @@ class StorageRotation(WorkflowStore[StorageRotationState]):
         return code or copied
 
     def _last_copies(self) -> int:
-        """Copies what changed in old places that no pod uses. No new pod may use them from now on."""
+        """Copies changes of old folders without pods, and closes these folders to new pods."""
         for old in _idle(self.read(), self.pods() if self._due() else ()):
             if not old.due:
                 continue
@@ -337,7 +337,7 @@ class StorageRotation(WorkflowStore[StorageRotationState]):
         delete_pods(self._app, self.pods())  # those that never started
 
     def pods(self, *, finished: bool = False) -> tuple[Consumer, ...]:
-        """Pods that use what is replaced."""
+        """Returns pods that use a replaced generation."""
         return pods_of_old_generations(self._app, self.name, finished=finished)
 
     def _grants(self) -> tuple[Grant, ...]:
@@ -379,7 +379,7 @@ def entry_of(site: Site, name: str) -> StorageEntry:
 
 
 def refusal(code: str, message: str, remedy: str) -> PaiError:
-    """For what the user has to settle first."""
+    """Returns an error that the user must resolve first."""
     return PaiError(message, code=code, remedy=remedy, exit_code=ExitCode.PREFLIGHT_FAILED)
 
 

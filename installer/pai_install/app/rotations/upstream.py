@@ -58,7 +58,7 @@ def has_failures(outcome: Outcome) -> bool:
 
 
 class _UpstreamRotation(WorkflowStore[None]):
-    """It has no state of its own: the machines show what is left, and the cache keeps the old login until the end."""
+    """Stateless: the machines show the remaining work, and the cache keeps the old credentials until the end."""
 
     def __init__(self, app: App, upstream: RegistryUpstream, images: tuple[str, ...]) -> None:
         self._app = app
