@@ -108,7 +108,7 @@ def require_available(site: Site, version: str) -> None:
 
 
 def fits(version: str, wanted: str) -> bool:
-    """Returns whether an exact version matches "1.36.3" or "1.36". An empty text matches nothing."""
+    """Returns whether an exact version matches "1.36.3" or "1.36". Every version matches an empty text."""
     return not wanted or version == wanted or version.startswith(f"{wanted}.")
 
 

@@ -130,7 +130,7 @@ def affected(found: Iterable[QuotaChange], usage: Iterable[Running]) -> tuple[Af
 
 
 def _loss(running: Running, gone: Collection[str], change: QuotaChange | None) -> Affected:
-    """Returns the loss of a removed virtual cluster, including borrowed units."""
+    """Returns the lost guarantee, or all used units if the virtual cluster is removed."""
     if running.cluster in gone:
         return Affected(running.cluster, running.sku, running.units, removed=True)
     units = min(running.units, change.before) - change.after if change is not None else 0
