@@ -47,6 +47,9 @@ _POLL_S = 2.0
 # no vowels: as in Kubernetes, no name contains a word by chance
 _SUFFIX = "bcdfghjklmnpqrstvwxz2456789"
 # RBAC's words, and those of admission policies
+# the words of the API server for a kind that a new quota does not count yet
+_UNCOUNTED = "status unknown for quota"
+_COUNT_TRIES, _COUNT_POLL_S = 40, 3.0
 _MISSING_RIGHT = " cannot create resource "
 _DENIED = " denied request: "
 
@@ -115,16 +118,29 @@ def submit_job(app: App, request: SubmitJob) -> SubmittedJobs:
     submission, warnings = compile_submission(jobs.profile, request)
     for line in warnings:
         app.say(line)
-    require_permitted(
-        jobs.client, submission, Impersonation(api_user(request.user or getpass.getuser()), (SUBMITTERS,))
-    )
-    create_jobs(jobs.client, submission)
+    identity = Impersonation(api_user(request.user or getpass.getuser()), (SUBMITTERS,))
+    _once_counted(lambda: require_permitted(jobs.client, submission, identity), app.say)
+    _once_counted(lambda: create_jobs(jobs.client, submission), app.say)
     for one in submission.jobs:
         app.say(f"{one.name} is submitted to {one.place.cluster.name} with priority {one.place.priority}")
     if request.watch:
         return _watched(app, jobs, submission)
     states = [_state(jobs, one) for one in submission.jobs]
     return SubmittedJobs(tuple(one for one in states if one is not None))
+
+
+def _once_counted(request: Callable[[], None], say: Callable[[str], None]) -> None:
+    """Repeats a request that the API server cannot decide yet: a quota counts a new kind about a minute later."""
+    for number in range(_COUNT_TRIES):
+        try:
+            return request()
+        except PaiError as error:
+            if number + 1 == _COUNT_TRIES or _UNCOUNTED not in f"{error.message} {error.details}":
+                raise
+        if not number:
+            say("waiting for the cluster to count the group's quota")
+        time.sleep(_COUNT_POLL_S)
+    return None
 
 
 def compile_submission(profile: ClusterProfile, request: SubmitJob) -> tuple[JobSubmission, tuple[str, ...]]:

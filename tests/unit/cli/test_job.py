@@ -94,6 +94,24 @@ def test_a_person_of_a_directory_is_named_as_there(folder: str, world: World, ca
     assert submit(folder, "--group", "nlp", "--user", "oidc:al ice") == ExitCode.USAGE
 
 
+def test_submit_waits_until_the_quota_counts_a_new_kind(
+    folder: str, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first minute after an installation: the lab's quickstart found it."""
+    waits: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        waits.append(seconds)
+        if len(waits) == 2:
+            world.api.rejects = None
+
+    monkeypatch.setattr("pai_install.app.job_submission.time.sleep", sleep)
+    details = "forbidden: status unknown for quota: pai-objects, resources: count/jobsets.jobset.x-k8s.io"
+    world.api.rejects = ApiError("kubectl create failed", reason="Forbidden", details=details)
+    assert submit(folder, "--group", "nlp") == ExitCode.OK
+    assert len(waits) == 2
+
+
 def test_submit_as_data(folder: str, world: World, capsys: Any) -> None:
     words = ("--group", "Vision_1", "--vc", "research", "--priority", "prod", "--format", "json")
     assert submit(folder, *words) == ExitCode.OK
