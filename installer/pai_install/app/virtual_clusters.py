@@ -28,10 +28,10 @@ from pai_install.system.parameters import Parameter
 
 @dataclass(frozen=True, slots=True)
 class VirtualClusters:
-    """The virtual clusters of a site; scheduling is None without any.
+    """The virtual clusters of a site. scheduling is None without any.
 
-    remarks: the cells of HiveD's block. limits: what the scheduler does not enforce.
-    unmet: guarantees that the nodes cannot meet now; None where the cluster was not asked.
+    remarks: the cells of HiveD's block. limits: values that the scheduler does not enforce.
+    unmet: guarantees that the nodes cannot meet now, None without a query of the cluster.
     """
 
     scheduling: Scheduling | None
@@ -41,7 +41,7 @@ class VirtualClusters:
 
 
 def list_virtual_clusters(app: App) -> VirtualClusters:
-    """The virtual clusters of the site. Asks the cluster for its nodes, if the site has one that answers."""
+    """Returns the virtual clusters of the site. Queries the nodes of the cluster if it is reachable."""
     scheduling = scheduling_of(app.site)
     if scheduling is None:
         return VirtualClusters(None, (), (), None)
@@ -102,7 +102,7 @@ def plan_virtual_clusters(app: App) -> ClustersChange:
 
 
 def last_applied(cluster: ClusterClient) -> Scheduling | None:
-    """The virtual clusters that the cluster was given last; None for none. Raises NoClusterError and ApiError."""
+    """Returns the last applied virtual clusters, or None. Raises NoClusterError and ApiError."""
     (found,) = cluster.get([Ref("configmap", KEPT, KEPT_IN)])
     return kept_of(found)
 

@@ -38,7 +38,7 @@ def command() -> None:
 @command.command()
 @reading(ValidateJobs)
 def validate(*, app: App, terminal: Terminal, request: ValidateJobs) -> int:
-    """Check job files, and show what they mean on this site. Asks no machine.
+    """Check job files, and show the resulting jobs. Contacts no machine.
 
     A FILE is OpenPAI's (JSON of protocol 1, YAML of protocol 2) or has objects of Kubernetes: Job, JobSet, Pod,
     Volcano's Job, TFJob, PyTorchJob. Without a layout.yaml the files are checked by themselves. Exit code 3 when a file

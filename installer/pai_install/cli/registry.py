@@ -77,7 +77,7 @@ def rotate(*, app: App, run: RunOptions, request: RotateRegistry) -> int:
     --finish when they answer again. If a machine cannot use the registries with the new, the command rolls back. The
     same command resumes an interrupted rotation.
 
-    --endpoint, --backend, and --upstream use what you changed in the site's files. The command tests an upstream
+    --endpoint, --backend, and --upstream use your changes of the site's files. The command tests an upstream
     before the first change. A new address or authority of an upstream restarts the cache's own pod.
     """
     return rotate_registry(app, request, run)

@@ -14,8 +14,8 @@ from pai_install.cli.command import acting
 def command(*, app: App, run: RunOptions, request: RestoreCluster) -> int:
     """Restore the cluster from FILE, which `backup` made.
 
-    All objects of the API are replaced. Pods and machines follow. Missing files of the site are written first; existing
-    files stay. One control plane then starts from the snapshot, the others join it, and apply brings the machines to
-    the site. Type the id of the cluster to agree, or give --yes.
+    All objects of the API are replaced. Pods and machines follow. Missing files of the site are written first. Existing
+    files stay. One control-plane node then starts from the snapshot, the others join it, and apply reconciles the
+    machines. Type the id of the cluster to agree, or give --yes.
     """
     return restore_cluster(app, request, run)

@@ -98,7 +98,7 @@ def simulate(*, app: App, terminal: Terminal, request: SimulateJob, job: BinaryI
 
     The answer is one of: the job fits the guarantee, would borrow, needs preemption, must wait for quota, can never
     run, or is refused. It counts quota and not places on machines, so exit code 0 does not mean that the job starts.
-    JOB.yaml holds one JobSet, batch Job, Volcano Job, Pod, TFJob or PyTorchJob; - reads standard input. Only the
+    JOB.yaml holds one JobSet, batch Job, Volcano Job, Pod, TFJob or PyTorchJob. Use - for standard input. Only the
     Kubernetes API is queried. Exit code 5 if no control plane answers, 6 if the API refuses.
     """
     scheduling, answer = simulate_job(app, request, getattr(job, "name", "-"), job.read())
