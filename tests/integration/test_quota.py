@@ -40,9 +40,21 @@ def made(folder: Path, name: str, mib: int, *command: str) -> Path:
     return path
 
 
+def linux(*words: str) -> str:
+    """The output of a user-mode Linux on this host's files."""
+    root = ("mem=512M", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro", "con=null", "con0=fd:0,fd:1")
+    done = subprocess.run(
+        [LINUX, *root, *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=180, check=False
+    )
+    return done.stdout
+
+
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, dict[str, Any]]:
     """What the guest saw, by file system."""
+    # with some processors, programs in user-mode Linux end at once by a segmentation fault
+    if "exitcode=0x0000000b" in linux("init=/bin/true"):
+        pytest.skip("user-mode Linux runs no program on this processor")
     folder = tmp_path_factory.mktemp("quota")
     images = [
         made(folder, "xfs", 320, "mkfs.xfs"),
@@ -55,25 +67,10 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, dict[str, Any
     guest = shlex.join([sys.executable, str(GUEST), str(UTILITIES), str(modules), "/dev/ubdd"])
     first.write_text(f"#!/bin/sh\nmount -t proc proc /proc\nexec {guest}\n")
     first.chmod(0o755)
-    words = [
-        "mem=512M",
-        "root=/dev/root",
-        "rootfstype=hostfs",
-        "rootflags=/",
-        "ro",
-        f"init={first}",
-        f"uml_dir={folder}",
-    ]
-    words += [
-        "con=null",
-        "con0=fd:0,fd:1",
-        *(f"ubd{letter}={path}" for letter, path in zip("abcd", images, strict=True)),
-    ]
-    done = subprocess.run(
-        [LINUX, *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=180, check=False
-    )
+    disks = (f"ubd{letter}={path}" for letter, path in zip("abcd", images, strict=True))
+    output = linux(f"init={first}", f"uml_dir={folder}", *disks)
     answer = images[-1].read_bytes().rstrip(b"\0")
-    assert answer, done.stdout
+    assert answer, output
     found: dict[str, dict[str, Any]] = json.loads(answer)
     assert "failed" not in found, found
     return found
