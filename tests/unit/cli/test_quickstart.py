@@ -34,7 +34,6 @@ def test_its_job_is_a_gang_of_two_roles_with_an_image_of_the_component_store(sit
     assert reading.problems == ()
     assert isinstance(reading.job, Job)
     assert (reading.job.name, reading.job.gang, len(reading.job.roles)) == (JOB, True, 2)
-    store = f"{site.control_planes[0].hostip}:{site.settings.component_store_port}/busybox:stable"
-    assert {role.image for role in reading.job.roles} == {store}
+    assert {role.image for role in reading.job.roles} == {"registry.pai.internal/busybox:stable"}
     assert sum(role.resources.gpus for role in reading.job.roles) > 0
     assert [mount.storage for mount in reading.job.mounts] == ["data"]

@@ -20,6 +20,18 @@ SPECS: dict[tuple[str, str], tuple[dict[str, Any], list[tuple[str, int, int]]]] 
         {"pytorchReplicaSpecs": {"Worker": {"replicas": 4, "template": POD}}},
         [("worker", 4, 4)],
     ),
+    ("kubeflow.org/v1", "XGBoostJob"): (
+        {"xgbReplicaSpecs": {"Master": {"template": POD}, "Worker": {"replicas": 2, "template": POD}}},
+        [("master", 1, 1), ("worker", 2, 2)],
+    ),
+    ("kubeflow.org/v1", "PaddleJob"): (
+        {"paddleReplicaSpecs": {"Worker": {"replicas": 2, "template": POD}}},
+        [("worker", 2, 2)],
+    ),
+    ("kubeflow.org/v1", "JAXJob"): (
+        {"jaxReplicaSpecs": {"Worker": {"replicas": 2, "template": POD}}},
+        [("worker", 2, 2)],
+    ),
     ("kubeflow.org/v1", "MPIJob"): ({"mpiReplicaSpecs": {"Launcher": {"template": POD}}}, [("launcher", 1, 1)]),
     ("jobset.x-k8s.io/v1alpha2", "JobSet"): (
         {
