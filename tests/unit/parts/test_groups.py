@@ -17,6 +17,7 @@ from pai_install.plan.inventory import build_inventory
 from pai_install.plan.unsecret import without_secrets
 from pai_install.redact import MASK, Redactor, secret_values
 from pai_install.site import Site
+from pai_install.users.kinds import kinds_at
 from tests.addons import ROOT, addon_action
 from tests.unit.plan.conftest import CONFIG
 
@@ -113,7 +114,8 @@ def test_rights_count_in_the_namespaces_of_all_groups_and_for_the_sites_jobs(
 ) -> None:
     found = objects(site, components, "groups")
     bindings = [it for name, it in found.items() if name.startswith("ValidatingAdmissionPolicyBinding/pai-users-")]
-    assert len(bindings) == 7, "three kinds of Kubeflow, Jobs, pods, ConfigMaps, Secrets: it has no other scheduler"
+    kinds = (*kinds_at(None), "pods", "configmaps", "secrets")
+    assert len(bindings) == len(kinds), "of a site without another scheduler"
     for binding in bindings:
         (within,) = binding["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"]
         assert within["values"] == ["default", "vision"]
