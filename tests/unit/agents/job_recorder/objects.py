@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
 Object = dict[str, Any]
@@ -24,7 +25,12 @@ def job(name: str = "train", uid: str = "job-1", **more: Any) -> Object:
             "annotations": more.get("notes", {}),
             "managedFields": [{"manager": "kubectl"}],
         },
-        "spec": {"parallelism": 2, "completions": 2, "completionMode": "Indexed", "template": {"spec": _SPEC}},
+        "spec": {
+            "parallelism": 2,
+            "completions": 2,
+            "completionMode": "Indexed",
+            "template": {"spec": deepcopy(_SPEC)},
+        },
         "status": more.get("status", {}),
     }
 
