@@ -51,8 +51,11 @@ def write_proof(path: Path, proof: Proof) -> None:
 
 def begun(proof: Proof, plan: Plan, hosts: Sequence[str], run: str) -> Proof:
     """The proof as a run begins: the machines to change count as not proven until verified."""
-    touched = {host for step in plan.steps if _changes(step) for host in step.names if host in hosts}
-    entries = {host: Unproven(why=f"run {run} was interrupted while it changed the machine") for host in touched}
+    changing = (host for step in plan.steps if _changes(step) for host in step.names if host in hosts)
+    entries = {
+        host: Unproven(why=f"run {run} was interrupted while it changed the machine")
+        for host in dict.fromkeys(changing)
+    }
     return Proof(unproven={**proof.unproven, **entries})
 
 

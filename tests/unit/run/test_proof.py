@@ -82,3 +82,10 @@ def test_file_is_the_owners_and_a_broken_one_says_nothing(tmp_path: Path) -> Non
     for text in ("", "[]", '{"unproven": 3}', "\xff"):
         path.write_text(text)
         assert read_proof(path) == Proof()
+
+
+def test_machines_are_listed_in_the_order_of_the_plan(kit: Any) -> None:
+    """A set has another order in each process, and so had `status`."""
+    names = [f"m{number}" for number in range(20)]
+    found = begun(Proof(), kit.plan(kit.phase("base", *names)), names, "r1")
+    assert list(found.unproven) == names
