@@ -153,7 +153,7 @@ def test_cordon_takes_the_sick_and_gives_them_back_but_nothing_of_a_persons(clus
         show(ONE, "healthy")
         show(OTHER, "healthy")
         report = health(cluster, "--act", "cordon", "--max-cordoned", "1")
-        assert f"released {ONE}" in report["stderr"]
+        assert f"uncordoned {ONE}" in report["stderr"]
         assert nodes(cluster) == {"lab-master": (False, ""), ONE: (False, ""), OTHER: (True, "")}
     finally:
         cluster.kubectl("uncordon", ONE, OTHER)
