@@ -20,7 +20,7 @@ class HealthCordon(Operation):
     """`health --act cordon` on a fresh health report. It is not in OPERATIONS, which has no report."""
 
     name: ClassVar[str] = "health --act cordon"
-    summary: ClassVar[str] = "Cordon machines that FAIL; release recovered ones."
+    summary: ClassVar[str] = "Cordon nodes that FAIL, uncordon recovered nodes."
     max_cordoned: float = Field(ge=0, le=1, description="Share of nodes that may be cordoned.")
     report: InstanceOf[HealthReport] = Field(exclude=True)
 
@@ -56,5 +56,5 @@ class HealthCordon(Operation):
             )
             for name in hosts
         )
-        step = Step("cordon", "Cordon sick nodes, release recovered ones", tuple(hosts.values()), ClusterCalls(calls))
+        step = Step("cordon", "Cordon sick nodes, uncordon recovered nodes", tuple(hosts.values()), ClusterCalls(calls))
         return Plan((step,), observation.inventory)
