@@ -95,7 +95,7 @@ class Virtualization(BaseModel):
 
 
 class NodeFacts(BaseModel):
-    """A node. The fields have the names of cluster.model.Node."""
+    """A node. The fields have the names of kube.model.Node."""
 
     model_config = ConfigDict(frozen=True)
     name: Name
@@ -111,7 +111,7 @@ class NodeFacts(BaseModel):
 
 
 class PodFacts(BaseModel):
-    """A pod. The fields have the names of cluster.model.Pod."""
+    """A pod. The fields have the names of kube.model.Pod."""
 
     model_config = ConfigDict(frozen=True)
     name: Name

@@ -3,45 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 
 from pai_install.documents.document import Document
-from pai_install.documents.problem import Severity, YamlPath
 from pai_install.documents.validate import did_you_mean, nearest
 from pai_install.site.groups import PlacedGroup, groups_of, unfit
+from pai_install.site.rules.problems import Wrong, add_problems
 from pai_install.site.services.model import Services
-
-
-@dataclass(frozen=True, slots=True)
-class _Wrong:
-    path: YamlPath
-    code: str
-    message: str
-    remedy: str
-    severity: Severity = "error"
 
 
 def check_groups(source: Document, services: Services) -> None:
     """Adds problems between groups, their namespaces, storages, and credentials."""
     groups = groups_of(services)
-    for found in (*_namespaces(groups), *_grants(groups, services), *_logins(groups, services)):
-        source.add(found.path, f"site.{found.code}", found.message, found.remedy, severity=found.severity)
+    add_problems(source, (*_namespaces(groups), *_grants(groups, services), *_logins(groups, services)))
 
 
-def _namespaces(groups: tuple[PlacedGroup, ...]) -> Iterator[_Wrong]:
+def _namespaces(groups: tuple[PlacedGroup, ...]) -> Iterator[Wrong]:
     first: dict[str, PlacedGroup] = {}
     for group in groups:
         path = (*group.path, "groupname")
         why = unfit(group.namespace)
         if why:
             message = f"{group.name} cannot have a namespace: {group.namespace or 'its name'} {why}"
-            yield _Wrong(path, "group-namespace", message, "give the group another name")
+            yield Wrong(path, "group-namespace", message, "give the group another name")
         elif first.setdefault(group.namespace, group) is not group:
             message = f"would share the namespace {group.namespace} with the group {first[group.namespace].name}"
-            yield _Wrong(path, "group-namespace", message, "give one of them another name")
+            yield Wrong(path, "group-namespace", message, "give one of them another name")
 
 
-def _grants(groups: tuple[PlacedGroup, ...], services: Services) -> Iterator[_Wrong]:
+def _grants(groups: tuple[PlacedGroup, ...], services: Services) -> Iterator[Wrong]:
     """Without the section, the names are those of claims that an admin of OpenPAI made by hand."""
     if services.storages is None:
         return
@@ -53,17 +42,17 @@ def _grants(groups: tuple[PlacedGroup, ...], services: Services) -> Iterator[_Wr
                 meant = nearest(name, sorted(known))
                 message = f"{name} is no storage of the section storages"
                 if meant:
-                    yield _Wrong(path, "unknown-storage", message, f"did you mean {meant}?")
+                    yield Wrong(path, "unknown-storage", message, f"did you mean {meant}?")
                 else:
                     remedy = "leave it where a claim of that name was made by hand; else define it there"
-                    yield _Wrong(path, "unknown-storage", message, remedy, "warning")
+                    yield Wrong(path, "unknown-storage", message, remedy, "warning")
 
 
-def _logins(groups: tuple[PlacedGroup, ...], services: Services) -> Iterator[_Wrong]:
+def _logins(groups: tuple[PlacedGroup, ...], services: Services) -> Iterator[Wrong]:
     known: Collection[str] = frozenset(group.name for group in groups)
     for number, login in enumerate(services.registry.logins if services.registry is not None else ()):
         for place, name in enumerate(login.groups):
             if name not in known:
                 path = ("registry", "logins", number, "groups", place)
                 remedy = did_you_mean(name, known) or "define it in authentication.group-manager.grouplist"
-                yield _Wrong(path, "unknown-group", f"{name} is no group of this site", remedy)
+                yield Wrong(path, "unknown-group", f"{name} is no group of this site", remedy)

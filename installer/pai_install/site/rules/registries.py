@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 from itertools import chain
 
 from pydantic_core import PydanticCustomError
 
 from pai_install.documents.document import Document
-from pai_install.documents.problem import Severity, YamlPath
 from pai_install.site.names import read_registry_host
+from pai_install.site.rules.problems import Wrong, add_problems
 from pai_install.site.rules.settings import wrong_keys
 from pai_install.site.secret import MissingSecret
 from pai_install.site.services import Services
@@ -20,17 +20,6 @@ from pai_install.site.settings import Settings
 
 _CACHE_OFF = "has no effect: there is no cache without enable_docker_cache in config.yaml"
 _SWITCH_ON = "add enable_docker_cache: true to config.yaml, or remove it"
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """A problem below `registry` in services-configuration.yaml."""
-
-    path: YamlPath
-    code: str
-    message: str
-    remedy: str
-    severity: Severity = "warning"
 
 
 def check_registry_settings(config: Document, settings: Settings) -> None:
@@ -64,9 +53,8 @@ def _check_domain(config: Document, settings: Settings) -> None:
 def check_registry(source: Document, section: RegistrySection, settings: Settings) -> None:
     """Adds problems between the section `registry` and config.yaml."""
     if not any(problem.is_error for problem in source.problems):
-        for found in chain.from_iterable(rule(section, settings) for rule in (_of_section, _of_upstreams, _of_logins)):
-            path = ("registry", *found.path)
-            source.add(path, f"site.{found.code}", found.message, found.remedy, severity=found.severity)
+        rules = (_of_section, _of_upstreams, _of_logins)
+        add_problems(source, chain.from_iterable(rule(section, settings) for rule in rules), ("registry",))
 
 
 def check_cache_port(source: Document, services: Services, settings: Settings) -> None:
@@ -80,62 +68,66 @@ def check_cache_port(source: Document, services: Services, settings: Settings) -
     source.add(path, "site.port-twice", f"{port} is the port of {other} already", "choose another port")
 
 
-def _of_section(section: RegistrySection, settings: Settings) -> Iterator[_Found]:
+def _of_section(section: RegistrySection, settings: Settings) -> Iterator[Wrong]:
     if not settings.enable_docker_cache:
         for key in ("keep-days", "size-limit", "azure-endpoint"):
             if key in section.given:
-                yield _Found((key,), "no-effect", _CACHE_OFF, _SWITCH_ON)
+                yield Wrong((key,), "no-effect", _CACHE_OFF, _SWITCH_ON, "warning")
         if section.air_gapped and not section.upstreams:
             message = "has no effect: there is neither a cache nor an upstream below registry"
-            yield _Found(("air-gapped",), "no-effect", message, "add enable_docker_cache: true to config.yaml")
+            yield Wrong(
+                ("air-gapped",), "no-effect", message, "add enable_docker_cache: true to config.yaml", "warning"
+            )
     elif section.azure_endpoint and settings.docker_cache_storage_backend != "azure":
         message = "has no effect: docker_cache_storage_backend in config.yaml is not azure"
-        yield _Found(("azure-endpoint",), "no-effect", message, "remove it")
+        yield Wrong(("azure-endpoint",), "no-effect", message, "remove it", "warning")
     elif section.size_limit and settings.docker_cache_storage_backend == "azure":
         message = "cannot be kept: the content is in Azure, which does not tell what was used last"
-        yield _Found(("size-limit",), "azure-size", message, "remove it; keep-days bounds what Azure keeps", "error")
+        yield Wrong(("size-limit",), "azure-size", message, "remove it; keep-days bounds what Azure keeps")
     mirrored = {upstream.name for upstream in section.upstreams if upstream.mirror}
     if settings.enable_docker_cache and DOCKER_HUB in mirrored and len(mirrored) == len(section.upstreams):
         message = "leaves the cache of enable_docker_cache in config.yaml without an upstream: none is set up"
-        yield _Found(("upstreams",), "no-effect", message, "remove enable_docker_cache, or a mirror")
+        yield Wrong(("upstreams",), "no-effect", message, "remove enable_docker_cache, or a mirror", "warning")
 
 
-def _of_upstreams(section: RegistrySection, settings: Settings) -> Iterator[_Found]:
+def _of_upstreams(section: RegistrySection, settings: Settings) -> Iterator[Wrong]:
     for number, upstream in enumerate(section.upstreams):
         for found in _of_upstream(upstream, section, settings):
-            yield _Found(("upstreams", number, *found.path), found.code, found.message, found.remedy, found.severity)
+            yield replace(found, path=("upstreams", number, *found.path))
 
 
-def _of_upstream(upstream: UpstreamEntry, section: RegistrySection, settings: Settings) -> Iterator[_Found]:
+def _of_upstream(upstream: UpstreamEntry, section: RegistrySection, settings: Settings) -> Iterator[Wrong]:
     mirrored = upstream.mirror or (upstream.name == DOCKER_HUB and settings.openpai_docker_registry_mirrors)
     if not settings.enable_docker_cache and not mirrored:
         if section.air_gapped:
             message = "cannot be reached: air-gapped, without a cache and without a mirror"
             remedy = "add enable_docker_cache: true to config.yaml, or mirror: URL"
-            yield _Found(("name",), "air-gapped", message, remedy, "error")
+            yield Wrong(("name",), "air-gapped", message, remedy)
         else:
-            yield _Found(("name",), "no-effect", _CACHE_OFF, _SWITCH_ON)
+            yield Wrong(("name",), "no-effect", _CACHE_OFF, _SWITCH_ON, "warning")
     for key, url, login in (
         ("url", upstream.url, upstream.username),
         ("mirror", upstream.mirror, upstream.mirror_username),
     ):
         if url and login and url.startswith("http:"):
-            yield _Found((key,), "plain-http", "the login goes there without encryption", "use https://")
+            yield Wrong((key,), "plain-http", "the login goes there without encryption", "use https://", "warning")
     served = settings.enable_docker_cache and not upstream.mirror
     if served and upstream.username and settings.cache_htpasswd is None:
         message = "whoever reaches the cache pulls with this account: it asks for no login of its own"
-        yield _Found(("username",), "open-cache", message, "add docker_cache_htpasswd to config.yaml, or leave it so")
+        yield Wrong(
+            ("username",), "open-cache", message, "add docker_cache_htpasswd to config.yaml, or leave it so", "warning"
+        )
     ours = settings.docker_cache_remote_url
     ruled = upstream.name == DOCKER_HUB and "docker_cache_remote_url" in settings.model_fields_set
     if ruled and upstream.url not in (None, ours):
         message = f"does not count: docker_cache_remote_url in config.yaml rules, which is {ours}"
-        yield _Found(("url",), "overruled", message, "write one of them")
+        yield Wrong(("url",), "overruled", message, "write one of them", "warning")
 
 
-def _of_logins(section: RegistrySection, settings: Settings) -> Iterator[_Found]:
+def _of_logins(section: RegistrySection, settings: Settings) -> Iterator[Wrong]:
     if settings.docker_registry_username is None:
         return
     for number, login in enumerate(section.logins):
         if login.registry == settings.docker_registry_domain and not login.groups:
             message = "does not count: docker_registry_username in config.yaml rules"
-            yield _Found(("logins", number, "registry"), "overruled", message, "write one of them")
+            yield Wrong(("logins", number, "registry"), "overruled", message, "write one of them", "warning")

@@ -3,26 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterator
-from dataclasses import dataclass
 
 from pai_install.documents.document import Document
-from pai_install.documents.problem import Severity, YamlPath
 from pai_install.documents.validate import did_you_mean
+from pai_install.site.rules.problems import Wrong, add_problems
 from pai_install.site.services.storages import DRIVERS, StorageEntry
 from pai_install.site.settings import Settings
 
 _ON_MACHINES = ("hostPath", "local")
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """A problem of an entry."""
-
-    path: YamlPath
-    code: str
-    message: str
-    remedy: str
-    severity: Severity = "error"
 
 
 def check_storages(
@@ -32,27 +20,25 @@ def check_storages(
     settings: Settings | None = None,
 ) -> None:
     """Adds problems between storages, and between them, the machines, and the settings (None: unknown)."""
-    for found in (*_names(storages), *_places(storages)):
-        path = ("storages", *found.path)
-        source.add(path, f"site.{found.code}", found.message, found.remedy, severity=found.severity)
+    add_problems(source, (*_names(storages), *_places(storages)), ("storages",))
     for number, entry in enumerate(storages):
-        for found in (*_machine(entry, machines), *_modes(entry), *_driver(entry, settings)):
-            path = ("storages", number, *found.path)
-            source.add(path, f"site.{found.code}", found.message, found.remedy, severity=found.severity)
+        add_problems(
+            source, (*_machine(entry, machines), *_modes(entry), *_driver(entry, settings)), ("storages", number)
+        )
 
 
-def _names(storages: tuple[StorageEntry, ...]) -> Iterator[_Found]:
+def _names(storages: tuple[StorageEntry, ...]) -> Iterator[Wrong]:
     for number, first in _alike(storages, lambda entry: entry.name):
         message = f"{storages[number].name} is here a second time"
         remedy = f"give it another name; the first is storages[{first}]"
-        yield _Found((number, "name"), "twice", message, remedy)
+        yield Wrong((number, "name"), "twice", message, remedy)
 
 
-def _places(storages: tuple[StorageEntry, ...]) -> Iterator[_Found]:
+def _places(storages: tuple[StorageEntry, ...]) -> Iterator[Wrong]:
     """Yields folders with two names. They work in Kubernetes, but confuse a person who cleans up."""
     for number, first in _alike(storages, place_of):
         message = f"is the same place as storages[{first}], {storages[first].name}"
-        yield _Found((number, "name"), "same-place", message, "write one of them, or leave it so", "warning")
+        yield Wrong((number, "name"), "same-place", message, "write one of them, or leave it so", "warning")
 
 
 def _alike(storages: tuple[StorageEntry, ...], of: Callable[[StorageEntry], Hashable]) -> Iterator[tuple[int, int]]:
@@ -77,31 +63,31 @@ def place_of(entry: StorageEntry) -> Hashable:
     )
 
 
-def _machine(entry: StorageEntry, machines: Collection[str] | None) -> Iterator[_Found]:
+def _machine(entry: StorageEntry, machines: Collection[str] | None) -> Iterator[Wrong]:
     if entry.machine is not None and machines is not None and entry.machine not in machines:
         message = f"{entry.machine} is no machine of layout.yaml"
-        yield _Found(("machine",), "unknown-machine", message, did_you_mean(entry.machine, machines))
+        yield Wrong(("machine",), "unknown-machine", message, did_you_mean(entry.machine, machines))
 
 
-def _modes(entry: StorageEntry) -> Iterator[_Found]:
+def _modes(entry: StorageEntry) -> Iterator[Wrong]:
     if entry.read_only and "access-mode" in entry.given and entry.access_mode != "ReadOnlyMany":
         message = f"{entry.access_mode} contradicts read-only: true"
-        yield _Found(("access-mode",), "contradiction", message, "remove one of them")
+        yield Wrong(("access-mode",), "contradiction", message, "remove one of them")
     if entry.type in _ON_MACHINES and not entry.written:
         message = f"cannot be kept: Kubernetes lets every pod write into a {entry.type} volume"
         key = "read-only" if entry.read_only else "access-mode"
-        yield _Found((key,), "read-only", message, "remove it, or take the right to write away on the machine")
+        yield Wrong((key,), "read-only", message, "remove it, or take the right to write away on the machine")
     if entry.type == "hostPath" and entry.access_mode != "ReadWriteOnce":
         message = "each machine has a folder of its own there: what a job writes on one is not on the others"
         remedy = "leave it where all machines mount the same there; write access-mode: ReadWriteOnce to say so"
-        yield _Found(("type",), "per-machine", message, remedy, "warning")
+        yield Wrong(("type",), "per-machine", message, remedy, "warning")
 
 
-def _driver(entry: StorageEntry, settings: Settings | None) -> Iterator[_Found]:
+def _driver(entry: StorageEntry, settings: Settings | None) -> Iterator[Wrong]:
     if settings is None or entry.type not in DRIVERS or not settings.csi_drivers:
         return
     if settings.component_source == "modules":
         driver = DRIVERS[entry.type]
         message = f"needs the driver {driver}, and there is only its makers' image: component_source: modules lacks it"
         remedy = "choose upstream, mirror or a bundle; or csi_drivers: false, and install the driver yourself"
-        yield _Found(("type",), "no-driver", message, remedy)
+        yield Wrong(("type",), "no-driver", message, remedy)

@@ -10,9 +10,9 @@ from pai_install.documents.scalars import shown
 from pai_install.site.hived_cells import HIVED, TYPES, chains_of, hived_of
 from pai_install.site.model import Site
 from pai_install.site.names import read_label_value
+from pai_install.site.rules.problems import Wrong, add_problems
 from pai_install.site.rules.scheduling.clusters import of_clusters
 from pai_install.site.rules.scheduling.hived import of_hived
-from pai_install.site.rules.scheduling.problems import Wrong
 from pai_install.site.rules.scheduling.quotas import of_quotas
 from pai_install.site.rules.scheduling.topology import of_topology
 from pai_install.site.rules.scheduling.use_limits import of_use_limits
@@ -25,8 +25,7 @@ _LABEL_VALUE = "up to 63 letters, digits, '-', '_' and '.'"
 
 def check_scheduling(source: Document, site: Site) -> None:
     """Adds problems. site: the valid parts of its files."""
-    for found in (*_of_site(site), *_of_block(source, site)):
-        source.add(found.path, f"site.{found.code}", found.message, found.remedy, severity=found.severity)
+    add_problems(source, (*_of_site(site), *_of_block(source, site)))
 
 
 def _of_site(site: Site) -> Iterator[Wrong]:

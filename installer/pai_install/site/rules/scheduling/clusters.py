@@ -8,7 +8,7 @@ from pai_install.documents.problem import YamlPath
 from pai_install.documents.validate import did_you_mean, nearest
 from pai_install.site.groups import groups_of
 from pai_install.site.model import Machine, Site
-from pai_install.site.rules.scheduling.problems import Wrong
+from pai_install.site.rules.problems import Wrong
 from pai_install.site.services.virtual_clusters import PRIORITY_NAMES, Scheduler, VirtualClusterEntry
 
 _CLUSTERS = "virtual-clusters"

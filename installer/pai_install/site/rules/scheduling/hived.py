@@ -9,10 +9,10 @@ from pai_install.documents.validate import did_you_mean, nearest
 from pai_install.site.groups import groups_of
 from pai_install.site.hived_cells import CELLS, HIVED, TYPES, Cell, Chain, chain_of, chains_of, tops
 from pai_install.site.model import Site
+from pai_install.site.rules.problems import Wrong
 from pai_install.site.rules.scheduling.clusters import of_acls
 from pai_install.site.rules.scheduling.hived_machines import of_machines
 from pai_install.site.rules.scheduling.hived_quotas import of_virtual_clusters
-from pai_install.site.rules.scheduling.problems import Wrong
 from pai_install.site.services.hived import CellType, HivedConfig
 
 

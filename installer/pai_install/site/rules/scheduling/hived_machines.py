@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pai_install.documents.problem import YamlPath
 from pai_install.site.hived_cells import MAX_LEAVES, Cell, tops
 from pai_install.site.model import Machine, Site
+from pai_install.site.rules.problems import Wrong
 from pai_install.site.rules.scheduling.clusters import of_machine
-from pai_install.site.rules.scheduling.problems import Wrong
 from pai_install.site.services.hived import HivedConfig
 from pai_install.system.words import plural
 

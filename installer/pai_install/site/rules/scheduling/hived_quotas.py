@@ -12,8 +12,8 @@ from pai_install.documents.problem import YamlPath
 from pai_install.documents.validate import did_you_mean, nearest
 from pai_install.site.hived_cells import CELLS, HIVED, Cell, Chain, chains_of, tops, virtual_path
 from pai_install.site.model import Site
+from pai_install.site.rules.problems import Wrong
 from pai_install.site.rules.scheduling.hived_capacity import Room
-from pai_install.site.rules.scheduling.problems import Wrong
 from pai_install.site.services.hived import HivedConfig
 from pai_install.site.services.virtual_clusters import read_cluster_name
 

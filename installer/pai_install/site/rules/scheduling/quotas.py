@@ -9,7 +9,7 @@ from pai_install.documents.problem import YamlPath
 from pai_install.documents.quantity import format_bytes
 from pai_install.documents.validate import did_you_mean
 from pai_install.site.model import Site
-from pai_install.site.rules.scheduling.problems import Wrong
+from pai_install.site.rules.problems import Wrong
 from pai_install.site.services.virtual_clusters import Portion, QuotaEntry, Scheduler, VirtualClusterEntry
 from pai_install.site.workers import Workers, workers_of
 from pai_install.system.words import plural

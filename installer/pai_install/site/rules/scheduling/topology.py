@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from pai_install.documents.problem import YamlPath
 from pai_install.site.model import Site
-from pai_install.site.rules.scheduling.problems import Wrong
+from pai_install.site.rules.problems import Wrong
 from pai_install.site.services.virtual_clusters import LevelEntry, Scheduler
 from pai_install.system.words import plural, shortened
 

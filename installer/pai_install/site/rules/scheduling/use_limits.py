@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from pai_install.documents.problem import YamlPath
 from pai_install.site.model import Site
-from pai_install.site.rules.scheduling.problems import Wrong
+from pai_install.site.rules.problems import Wrong
 from pai_install.site.schedulers import scheduler_of
 from pai_install.site.services.jobs import Jobs
 from pai_install.site.services.use_limits import Then
