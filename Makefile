@@ -31,7 +31,7 @@ $(VENV)/.made: requirements-dev.lock
 
 lock: ## refresh both lock files from pyproject.toml (needs uv)
 	uv pip compile -q --upgrade --universal --generate-hashes --python-version 3.11 --no-header --no-emit-index-url --no-emit-find-links pyproject.toml -o requirements.lock
-	uv pip compile -q --upgrade --universal --generate-hashes --python-version 3.11 --no-header --no-emit-index-url --no-emit-find-links pyproject.toml --group dev -o requirements-dev.lock
+	uv pip compile -q --upgrade --universal --generate-hashes --python-version 3.11 --no-header --no-emit-index-url --no-emit-find-links pyproject.toml --extra console --group dev -o requirements-dev.lock
 
 format: venv ## rewrite the sources as ruff formats them
 	ruff format . && ruff check --fix .

@@ -1,0 +1,145 @@
+"""From a request to a handler: authentication, limits of the body, a thread, and errors in OpenPAI's form."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers, QueryParams
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from pai_install.agents.common.values import InvalidJsonError, parse_object
+from pai_install.cluster.client import ClusterClient
+from pai_install.console.caller import Caller, CallerKind
+from pai_install.console.errors import RestError, forbidden, invalid, rest_error, unauthorized
+from pai_install.console.services import ConsoleServices
+from pai_install.errors import PaiError
+
+MAX_BODY = 1024 * 1024
+_BODY_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class RouteAccess:
+    """Who may use an endpoint. public: no credentials. programs: application tokens, too."""
+
+    public: bool = False
+    programs: bool = True
+    administrators: bool = False
+
+
+@dataclass(frozen=True)
+class ApiCall:
+    """A request for a handler. caller: a guest on public endpoints without credentials."""
+
+    services: ConsoleServices
+    caller: Caller
+    path: Mapping[str, str]
+    query: QueryParams
+    headers: Headers
+    url: str
+    address: str
+    content_type: str
+    body: bytes
+
+    @property
+    def client(self) -> ClusterClient:
+        """A client that acts as the sender."""
+        return self.services.clients.of(self.caller)
+
+    def json(self) -> Mapping[str, Any]:
+        """The body as a JSON object. Raises RestError."""
+        try:
+            return parse_object(self.body or b"{}", max_size=MAX_BODY)
+        except InvalidJsonError as error:
+            raise invalid(f"cannot read the body: {error}") from error
+
+
+Handler = Callable[[ApiCall], Response]
+GUEST = Caller("", "", CallerKind.GUEST)
+SIGNED_IN, PUBLIC = RouteAccess(), RouteAccess(public=True)
+PEOPLE, ADMINISTRATORS = RouteAccess(programs=False), RouteAccess(administrators=True)
+
+
+def endpoint(
+    handler: Handler, access: RouteAccess = SIGNED_IN, max_body: int = MAX_BODY
+) -> Callable[..., Awaitable[Response]]:
+    """An endpoint of Starlette. The handler runs in a thread, since clients of the cluster block."""
+
+    async def answer(request: Request) -> Response:
+        try:
+            body = await read_body(request, max_body)
+            return await run_in_threadpool(_handled, handler, access, request, body)
+        except RestError as error:
+            return error_response(error)
+
+    return answer
+
+
+def _handled(handler: Handler, access: RouteAccess, request: Request, body: bytes) -> Response:
+    services: ConsoleServices = request.app.state.services
+    try:
+        caller = caller_of(services, request)
+        require_access(caller, access)
+        return handler(
+            ApiCall(
+                services,
+                caller,
+                {name: str(value) for name, value in request.path_params.items()},
+                request.query_params,
+                request.headers,
+                request.url.path,
+                request.client.host if request.client else "",
+                request.headers.get("content-type", "").partition(";")[0].strip().lower(),
+                body,
+            )
+        )
+    except PaiError as error:
+        raise rest_error(error) from error
+
+
+def caller_of(services: ConsoleServices, request: Request) -> Caller:
+    """The sender of a request, a guest without credentials. Raises RestError for wrong ones."""
+    for authenticator in services.authenticators:
+        if (caller := authenticator.authenticate(request)) is not None:
+            return caller
+    return GUEST
+
+
+def require_access(caller: Caller, access: RouteAccess) -> None:
+    """Raises RestError for a caller that may not use an endpoint."""
+    if access.public:
+        return
+    if caller.kind is CallerKind.GUEST:
+        raise unauthorized()
+    if caller.kind is CallerKind.APPLICATION and not access.programs:
+        raise forbidden("application tokens cannot do this: sign in with a password")
+    if access.administrators and not caller.admin:
+        raise forbidden("only administrators can do this")
+
+
+async def read_body(request: Request, limit: int) -> bytes:
+    """The body of a request. Raises RestError for a large or slow one."""
+    chunks, size = [], 0
+    try:
+        async with asyncio.timeout(_BODY_S):
+            async for chunk in request.stream():
+                size += len(chunk)
+                if size > limit:
+                    raise RestError(
+                        HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "InvalidParametersError", f"the body exceeds {limit} bytes"
+                    )
+                chunks.append(chunk)
+    except TimeoutError as error:
+        raise RestError(HTTPStatus.REQUEST_TIMEOUT, "InvalidParametersError", "the body is too slow") from error
+    return b"".join(chunks)
+
+
+def error_response(error: RestError) -> JSONResponse:
+    """An error in OpenPAI's form."""
+    return JSONResponse(error.content, error.status, headers=error.headers)

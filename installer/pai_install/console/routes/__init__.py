@@ -1,0 +1,1 @@
+"""Routes of OpenPAI's REST API, by subject."""

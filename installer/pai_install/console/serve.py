@@ -1,0 +1,94 @@
+"""Listens: HTTPS for everything, and HTTP for a redirect of browsers. Ends with the first server that ends."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import uvicorn
+from anyio import to_thread
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from pai_install.console.server import create_api, create_app
+from pai_install.console.services import ConsoleServices
+from pai_install.console.settings import ConsoleSettings
+
+_MAX_HEADER = 16 * 1024
+_IDLE_S = 75
+_END_S = 10
+
+
+def create_redirect(settings: ConsoleSettings) -> Starlette:
+    """Sends browsers to HTTPS, by a constant. It serves no API: old clients would send passwords in plain text."""
+    port = "" if settings.port == 443 else f":{settings.port}"
+    target = f"https://{settings.names[0]}{port}/"
+
+    async def redirect(request: Request) -> Response:
+        del request
+        return RedirectResponse(target, 308)
+
+    return Starlette(routes=[Route("/", redirect, methods=["GET"])])
+
+
+class _Server(uvicorn.Server):
+    """A server that leaves signals to `_all`, since the process has several."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+def serve(settings: ConsoleSettings, services: ConsoleServices) -> None:
+    """Listens on all ports until a signal."""
+    app, api = create_app(settings, services), create_api(services)
+    servers = [_server(settings, app, settings.port)]
+    if settings.legacy_ports is not None:
+        servers.append(_server(settings, api, settings.legacy_ports.rest_server))
+        servers.append(_server(settings, app, settings.legacy_ports.webportal))
+    if settings.http_port is not None:
+        servers.append(_server(settings, create_redirect(settings), settings.http_port, secure=False))
+    asyncio.run(_all(servers, settings.workers))
+
+
+def _server(settings: ConsoleSettings, app: Starlette, port: int, *, secure: bool = True) -> uvicorn.Server:
+    tls = secure and settings.certificate is not None
+    config = uvicorn.Config(
+        app,
+        host=settings.host,
+        port=port,
+        ssl_certfile=settings.certificate if tls else None,
+        ssl_keyfile=settings.key if tls else None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        h11_max_incomplete_event_size=_MAX_HEADER,
+        timeout_keep_alive=_IDLE_S,
+        timeout_graceful_shutdown=_END_S,
+        http="h11",
+        ws="none",
+        lifespan="off",
+        log_config=None,
+    )
+    return _Server(config)
+
+
+async def _all(servers: list[uvicorn.Server], workers: int) -> None:
+    """Serves on all ports. When one ends, by a signal or a port in use, all end."""
+
+    def end() -> None:
+        for server in servers:
+            server.should_exit = True
+
+    to_thread.current_default_thread_limiter().total_tokens = workers
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, end)
+    tasks = [asyncio.create_task(server.serve()) for server in servers]
+    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    end()
+    await asyncio.gather(*tasks)

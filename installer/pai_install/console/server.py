@@ -1,0 +1,59 @@
+"""The web application: OpenPAI's API below /rest-server, pages at the root."""
+
+from __future__ import annotations
+
+import logging
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Mount
+
+from pai_install.console.endpoint import error_response
+from pai_install.console.errors import no_api, unknown
+from pai_install.console.routes import info
+from pai_install.console.services import ConsoleServices
+from pai_install.console.settings import ConsoleSettings
+
+PREFIX = "/rest-server"
+_LOG = logging.getLogger("pai_install.console")
+
+
+def create_api(services: ConsoleServices) -> Starlette:
+    """OpenPAI's API without a prefix, as on its own port. Every answer is JSON, errors too."""
+    routes = [info.HEALTH, *info.ROUTES, *services.api_routes]
+    api = Starlette(routes=routes, exception_handlers={HTTPException: _refused, Exception: _failed})
+    api.router.redirect_slashes = False
+    api.state.services = services
+    return api
+
+
+def create_app(settings: ConsoleSettings, services: ConsoleServices) -> Starlette:
+    """The API and the pages."""
+    del settings
+    app = Starlette(
+        routes=[info.HEALTH, Mount(PREFIX, create_api(services)), *services.page_routes],
+        exception_handlers={HTTPException: _no_page, Exception: _failed},
+    )
+    app.router.redirect_slashes = False
+    app.state.services = services
+    return app
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    """An unknown address or method."""
+    del error
+    return error_response(no_api(request.url.path))
+
+
+async def _failed(request: Request, error: Exception) -> Response:
+    """Writes the cause to the log, not to the sender."""
+    _LOG.error("%s %s failed", request.method, request.url.path, exc_info=error)
+    return error_response(unknown())
+
+
+async def _no_page(request: Request, error: Exception) -> Response:
+    del request
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    return PlainTextResponse("no such page", status)
