@@ -11,7 +11,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -55,11 +55,13 @@ def programs() -> dict[str, Path]:
 
 @dataclass
 class Api:
-    """The API server, asked with one user's token."""
+    """The API server, asked with one user's token. acts_as: the user in whose name it asks. extra: a header."""
 
     port: int
     folder: Path
     token: str = "admin-token"
+    acts_as: str = ""
+    extra: str = ""
 
     @property
     def authority(self) -> Path:
@@ -68,9 +70,20 @@ class Api:
     def as_(self, token: str) -> Api:
         return Api(self.port, self.folder, token)
 
+    def in_the_name_of(self, user: str) -> Api:
+        return replace(self, acts_as=user)
+
+    def with_header(self, header: str) -> Api:
+        return replace(self, extra=header)
+
     def ask(self, method: str, path: str, body: Json | None = None, kind: str = "application/json") -> Json:
         """Raises HTTPError."""
         headers = {"Authorization": f"Bearer {self.token}", "Content-Type": kind}
+        if self.acts_as:
+            headers["Impersonate-User"] = self.acts_as
+        if self.extra:
+            name, _, value = self.extra.partition(": ")
+            headers[name] = value
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(f"https://127.0.0.1:{self.port}{path}", data, headers, method=method)
         context = ssl.create_default_context(cafile=str(self.authority))

@@ -12,6 +12,7 @@ from pai_install.site.groups import DEFAULT, groups_of
 from pai_install.site.schedulers import scheduler_of
 from pai_install.storage.compile import closed_claims, grants_of
 from pai_install.storage.objects import closings, secrets, volumes
+from pai_install.users.administration import administration_policies
 from pai_install.users.directory import bindings
 from pai_install.users.job_secrets import job_secrets
 from pai_install.users.policies import policies
@@ -43,6 +44,7 @@ def group_values(context: Context) -> dict[str, Any]:
         "rights": [
             *roles(scheduler),
             *policies(scheduler, namespaces.values()),
+            *administration_policies(namespaces),
             *job_secrets(scheduler, namespaces.values()),
             *submitters,
             *members,

@@ -22,9 +22,11 @@ MEMBER, ADMIN = "pai-member", "pai-admin"
 SUBMITTERS = "pai-install:submitters"
 ACCOUNT_PREFIX = f"system:serviceaccount:{NAMESPACE}:"
 
-_NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
+# of a user's name, for Python and for CEL
+NAME_PATTERN = "[a-z0-9]([a-z0-9-]*[a-z0-9])?"
+_NAME = re.compile(NAME_PATTERN)
 # what a label may hold, as the name is one
-_MAX_LENGTH = 63
+MAX_NAME = 63
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +50,14 @@ class User:
 
 def why_no_name(name: str) -> str:
     """Returns the reason why a user cannot have the name, or ""."""
-    if len(name) > _MAX_LENGTH:
-        return f"has {len(name)} characters, and a name {_MAX_LENGTH} at most"
+    if len(name) > MAX_NAME:
+        return f"has {len(name)} characters, and a name {MAX_NAME} at most"
     return "" if _NAME.fullmatch(name) else "has more than lower-case letters, digits, and '-' between them"
 
 
 def near_name(name: str) -> str:
     """Returns the most similar name, or ""."""
-    found = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:_MAX_LENGTH].strip("-")
+    found = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:MAX_NAME].strip("-")
     return found if not why_no_name(found) else ""
 
 

@@ -40,10 +40,10 @@ def policies(scheduler: SchedulerType | None, namespaces: Iterable[str]) -> Iter
 
 _NAME = "request.userInfo.username"
 # a site without a directory has them, too: they count before anybody of one could ask for anything
-_ONLY = {"a-user": " || ".join(f"{_NAME}.startsWith({literal(prefix)})" for prefix in (ACCOUNT_PREFIX, PREFIX))}
+OF_USERS = {"a-user": " || ".join(f"{_NAME}.startsWith({literal(prefix)})" for prefix in (ACCOUNT_PREFIX, PREFIX))}
 
 
-def _variables() -> Mapping[str, str]:
+def user_variables() -> Mapping[str, str]:
     """user: as labels take the name. That of a directory's has a '.', one of ours has none."""
     ours = f"{_NAME}.startsWith({literal(ACCOUNT_PREFIX)}) ? {_NAME}.substring({len(ACCOUNT_PREFIX)})"
     group, resource, verb = map(literal, ADMINISTRATE)
@@ -75,7 +75,7 @@ _OWN = (
 
 def _jobs(kind: JobKind, scheduler: SchedulerType | None) -> Object:
     variables = {
-        **_variables(),
+        **user_variables(),
         "templates": f"object == null ? [] : ({templates(kind)})",
         "specs": "variables.templates.map(t, has(t.spec), t.spec)",
         "containers": "variables.specs.map(s, (has(s.containers) ? s.containers : []) + "
@@ -90,7 +90,7 @@ def _jobs(kind: JobKind, scheduler: SchedulerType | None) -> Object:
     )
     name = f"pai-users-{kind.resource}" + (f".{kind.group}" if kind.group else "")
     rules = (*_OWN, labelled, _honest(), _warned(), *_content(), *job_rules(kind, scheduler))
-    return policy(name, requests(kind, *_ALL), rules, variables, _ONLY)
+    return policy(name, requests(kind, *_ALL), rules, variables, OF_USERS)
 
 
 def _honest() -> Rule:
@@ -186,7 +186,9 @@ def _config_maps() -> Object:
         f"object == null || !has({labels}) || !({literal(RECORD_LABEL)} in {labels})",
         f"'the label {RECORD_LABEL} is for what pai-install records of jobs'",
     )
-    return policy("pai-users-configmaps", kind, (*_OWN, genuine, _small("data", "binaryData")), _variables(), _ONLY)
+    return policy(
+        "pai-users-configmaps", kind, (*_OWN, genuine, _small("data", "binaryData")), user_variables(), OF_USERS
+    )
 
 
 def _small(*fields: str) -> Rule:
@@ -216,4 +218,4 @@ def _secrets() -> Object:
             "'tokens of service accounts are for administrators to make'",
         ),
     )
-    return policy("pai-users-secrets", kind, (*rules, _small("data")), _variables(), _ONLY)
+    return policy("pai-users-secrets", kind, (*rules, _small("data")), user_variables(), OF_USERS)

@@ -19,6 +19,7 @@ RBAC = "rbac.authorization.k8s.io"
 ADMINISTRATE = ("pai-install", "jobs", "administrate")
 
 _LOOK = ("get", "list", "watch")
+_CHANGE = (*_LOOK, "create", "patch", "delete")
 
 
 def roles(scheduler: SchedulerType | None) -> Iterator[Object]:
@@ -28,8 +29,8 @@ def roles(scheduler: SchedulerType | None) -> Iterator[Object]:
         "kind": "Namespace",
         "metadata": {"name": NAMESPACE, "annotations": {"pai-install/removal": "release"}},
     }
-    yield _role(MEMBER, _of_members(scheduler))
-    yield _role(ADMIN, _of_administrators(scheduler))
+    yield _role(MEMBER, member_rules(scheduler))
+    yield _role(ADMIN, administrator_rules(scheduler))
 
 
 def submitter_bindings(namespaces: Iterable[str]) -> Iterator[Object]:
@@ -44,35 +45,42 @@ def submitter_bindings(namespaces: Iterable[str]) -> Iterator[Object]:
         }
 
 
-def _of_members(scheduler: SchedulerType | None) -> Iterator[Object]:
+def member_rules(scheduler: SchedulerType | None) -> Iterator[Object]:
     """Yields the rules of members. They have no exec, because no policy sees its pod. They read no Secrets."""
-    yield _rule("", ("pods",), (*_LOOK, "create", "delete"))
-    yield _rule("", ("pods/log",), ("get",))
-    yield _rule("", ("configmaps",), (*_LOOK, "create", "update", "patch", "delete"))
-    yield _rule("", ("secrets",), ("create", "delete"))
+    yield rule_on("", ("pods",), (*_LOOK, "create", "delete"))
+    yield rule_on("", ("pods/log",), ("get",))
+    yield rule_on("", ("configmaps",), (*_LOOK, "create", "update", "patch", "delete"))
+    yield rule_on("", ("secrets",), ("create", "delete"))
     for kind in kinds_at(scheduler):
-        yield _rule(kind.group, (kind.resource,), (*_LOOK, "create", "update", "patch", "delete"))
+        yield rule_on(kind.group, (kind.resource,), (*_LOOK, "create", "update", "patch", "delete"))
     yield from _readable(scheduler, (reading for reading in LOOKED_AT if not reading.everywhere))
 
 
-def _of_administrators(scheduler: SchedulerType | None) -> Iterator[Object]:
-    """Yields the rules of administrators: they see and stop all jobs. With pods in any namespace they would be root."""
-    yield _rule("", ("pods",), (*_LOOK, "delete"))
-    yield _rule("", ("pods/log",), ("get",))
+def administrator_rules(scheduler: SchedulerType | None) -> Iterator[Object]:
+    """Yields the rules of administrators: they see and stop all jobs. With pods in any namespace they would be root.
+
+    They make and remove users. administration.py limits these accounts and bindings.
+    """
+    yield rule_on("", ("pods",), (*_LOOK, "delete"))
+    yield rule_on("", ("pods/log",), ("get",))
     for kind in kinds_at(scheduler):
-        yield _rule(kind.group, (kind.resource,), (*_LOOK, "delete"))
+        yield rule_on(kind.group, (kind.resource,), (*_LOOK, "delete"))
     yield from _readable(scheduler, LOOKED_AT)
     group, resource, verb = ADMINISTRATE
-    yield _rule(group, (resource,), (verb,))
+    yield rule_on(group, (resource,), (verb,))
+    yield rule_on("", ("serviceaccounts",), _CHANGE)
+    yield rule_on(RBAC, ("rolebindings", "clusterrolebindings"), _CHANGE)
+    yield {**rule_on(RBAC, ("clusterroles",), ("bind",)), "resourceNames": [MEMBER, ADMIN]}
 
 
 def _readable(scheduler: SchedulerType | None, readings: Iterable[LookedAt]) -> Iterator[Object]:
     for reading in readings:
         if reading.scheduler in (None, scheduler):
-            yield _rule(reading.group, reading.resources, _LOOK)
+            yield rule_on(reading.group, reading.resources, _LOOK)
 
 
-def _rule(group: str, resources: Iterable[str], verbs: Iterable[str]) -> Object:
+def rule_on(group: str, resources: Iterable[str], verbs: Iterable[str]) -> Object:
+    """A rule of a role on resources of one group."""
     return {"apiGroups": [group], "resources": list(resources), "verbs": list(verbs)}
 
 

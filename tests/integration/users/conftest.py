@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from pai_install.scheduling.job_kinds import KINDS
+from pai_install.users.administration import administration_policies
 from pai_install.users.objects import account, administration, mark, membership
 from pai_install.users.policies import policies
 from pai_install.users.rights import roles, submitter_bindings
@@ -51,7 +52,11 @@ def apply_rights(api: Api) -> None:
     """What the add-on makes of the site's groups; roles and policies of all schedulers at once."""
     found: dict[str, Any] = {}
     for scheduler in ("kueue", "volcano"):
-        rights = [*roles(scheduler), *policies(scheduler, NAMESPACES)]
+        rights = [
+            *roles(scheduler),
+            *policies(scheduler, NAMESPACES),
+            *administration_policies({name: name for name in NAMESPACES}),
+        ]
         found |= {f"{one['kind']} {one['metadata']['name']}": merged(found, one) for one in rights}
     values = {
         "namespaces": [],

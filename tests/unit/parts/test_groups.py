@@ -113,7 +113,10 @@ def test_rights_count_in_the_namespaces_of_all_groups_and_for_the_sites_jobs(
     site: Site, components: ComponentSet
 ) -> None:
     found = objects(site, components, "groups")
-    bindings = [it for name, it in found.items() if name.startswith("ValidatingAdmissionPolicyBinding/pai-users-")]
+    users = "ValidatingAdmissionPolicyBinding/pai-users-"
+    everywhere = {f"{users}{name}" for name in ("accounts", "members", "administrators")}
+    assert not any("matchResources" in found[name]["spec"] for name in everywhere)
+    bindings = [it for name, it in found.items() if name.startswith(users) and name not in everywhere]
     kinds = (*kinds_at(None), "pods", "configmaps", "secrets")
     assert len(bindings) == len(kinds), "of a site without another scheduler"
     for binding in bindings:
