@@ -26,7 +26,7 @@ import time
 from pathlib import Path
 
 SCHEMA_VERSION = 1
-COLLECTOR_VERSION = "1.3"
+COLLECTOR_VERSION = "1.4"
 PARALLEL = 8
 DEADLINE_S = 52.0  # leaves time to kill, pack and print within 60 s
 # The first answer of a driver that no daemon keeps loaded may take half a minute: slow, but no hang.
@@ -104,6 +104,7 @@ PostRxDet |
 BUG: ;Oops;kernel BUG;general protection fault;divide error: ;Kernel panic;Kernel stack is corrupted |
 health compromised;atal error;irmware internal;irmware fatal;error state;device is in error;unrecoverable | mlx5
 event[error];insufficient power;High temperature | mlx5
+probe of;init_one;load_one;function_setup | mlx5_core.*failed
 Bus Error:;AER:;DPC: | (?:Bus Error|AER):.*(?:Uncorrect|[Ff]atal|can't recover)|DPC: .*(?:containment|uncorrectable)
 mce: ;achine check;achine Check;Hardware Error;EDAC | achine [Cc]heck|Hardware Error|mce: .*rror|EDAC .*\bUE\b
 Out of memory;oom-kill |
@@ -128,12 +129,13 @@ LINES_OF_A_KIND = 400
 LINE_CUT = 600
 HOST_FILES = """/proc/meminfo /proc/swaps /proc/mounts /proc/modules /proc/mdstat
 /etc/os-release /sys/fs/cgroup/cgroup.controllers /sys/devices/system/edac/mc/mc*/[cu]e_count
-/sys/class/net/*/carrier_changes /sys/class/net/*/device/vendor /var/run/cdi/* /etc/cdi/*
+/sys/class/net/*/carrier_changes /sys/class/net/*/operstate /sys/class/net/*/master/ifindex
+/sys/class/net/*/device/vendor /var/run/cdi/* /etc/cdi/*
 /var/lib/kubelet/config.yaml /run/systemd/container"""
 DRIVER_FILES = "/proc/driver/nvidia/version /proc/driver/nvidia/gpus/*/information"
 PCI_NAMES = "vendor class numa_node max_link_width iommu_group/type aer_dev_correctable aer_dev_nonfatal aer_dev_fatal"
-FABRIC_NAMES = """fw_ver ports/*/state ports/*/phys_state ports/*/rate ports/*/link_layer
-ports/*/counters/* ports/*/hw_counters/*"""
+FABRIC_NAMES = """fw_ver board_id device/net/*/operstate ports/*/state ports/*/phys_state ports/*/rate
+ports/*/link_layer ports/*/counters/* ports/*/hw_counters/*"""
 MOUNTS = "/ /var /var/log /var/lib/kubelet /var/lib/containerd /var/lib/docker /tmp"
 NVML_FOLDERS = "usr/lib usr/lib64 usr/lib/x86_64-linux-gnu usr/lib/aarch64-linux-gnu"
 # An identifier has a digit: N/A, "GPU is lost" and other words of the driver stay, because they are evidence.
@@ -417,6 +419,8 @@ def read_pci() -> "dict[str, str]":
         if read_text(device / "vendor") != "0x10de":
             continue
         found.update((f"{device}/{name}", read_text(device / name)) for name in PCI_NAMES.split())
+        # live: a device that has fallen off the bus answers ff to everything
+        found[f"{device}/config"] = read_bytes(device / "config")[:4].hex()
         port = device.resolve().parent
         found[f"{device}/upstream/max_link_width"] = read_text(port / "max_link_width")
         found[f"{device}/upstream/acs"] = "\n".join(read_acs(device.resolve())) or "none"

@@ -6,6 +6,7 @@ never replaces a missing earlier one of the same generation: a missing element s
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -25,7 +26,7 @@ class Need(StrEnum):
 class Field:
     """One value. since: the first driver branch with it. until: the first branch without it, 0 for none.
 
-    least: a smaller number is invalid.
+    least, most: other numbers are beyond physics, and invalid.
     """
 
     name: str
@@ -34,13 +35,24 @@ class Field:
     since: int = 0
     until: int = 0
     least: float = 0.0
+    most: float = math.inf
 
 
 def _field(
-    name: str, paths: str, need: Need = Need.OPTIONAL, since: int = 0, *, until: int = 0, least: float = 0.0
+    name: str,
+    paths: str,
+    need: Need = Need.OPTIONAL,
+    since: int = 0,
+    *,
+    until: int = 0,
+    least: float = 0.0,
+    most: float = math.inf,
 ) -> Field:
-    return Field(name, tuple(paths.split()), need, since, until, least)
+    return Field(name, tuple(paths.split()), need, since, until, least, most)
 
+
+# more than any card has or will have soon: MiB, degrees Celsius, MHz, W
+_MEMORY, _HEAT, _CLOCK, _POWER = 16 * 1024 * 1024, 200, 10_000, 10_000
 
 PRODUCT = _field("product", "product_name csv/name", Need.ALWAYS)
 ARCHITECTURE = _field("architecture", "product_architecture")
@@ -61,8 +73,8 @@ DRAIN_AND_RESET = _field(
 )
 PSTATE = _field("performance state", "performance_state csv/pstate", Need.ALWAYS)
 
-MEMORY_TOTAL = _field("memory total", "fb_memory_usage/total csv/memory.total", Need.ALWAYS)
-MEMORY_USED = _field("memory used", "fb_memory_usage/used csv/memory.used", Need.ALWAYS)
+MEMORY_TOTAL = _field("memory total", "fb_memory_usage/total csv/memory.total", Need.ALWAYS, most=_MEMORY)
+MEMORY_USED = _field("memory used", "fb_memory_usage/used csv/memory.used", Need.ALWAYS, most=_MEMORY)
 
 ECC_CURRENT = _field("ECC mode", "ecc_mode/current_ecc ecc_mode/current csv/ecc.mode.current", Need.DATACENTER)
 ECC_PENDING = _field("pending ECC mode", "ecc_mode/pending_ecc ecc_mode/pending csv/ecc.mode.pending", Need.DATACENTER)
@@ -158,7 +170,9 @@ RETIRED_PENDING = _field(
 # the XML of drivers up to 430; later ones print both
 RETIRED_PENDING_OLD = _field("page blacklist pending", f"{_RETIRED}/pending_blacklist", Need.RETIREMENT, until=431)
 
-UTILISATION = _field("GPU utilisation", "utilization/gpu_util utilization/gpu csv/utilization.gpu", Need.ALWAYS)
+UTILISATION = _field(
+    "GPU utilisation", "utilization/gpu_util utilization/gpu csv/utilization.gpu", Need.ALWAYS, most=100
+)
 
 _LINK = "pci/pci_gpu_link_info"
 _TEXT_LINK = "pci/gpu_link_info"
@@ -166,37 +180,54 @@ WIDTH = _field(
     "PCIe width",
     f"{_LINK}/link_widths/current_link_width {_TEXT_LINK}/link_width/current csv/pcie.link.width.current",
     Need.ALWAYS,
+    most=32,
 )
 WIDTH_MAX = _field(
     "PCIe width of the card",
     f"{_LINK}/link_widths/max_link_width {_TEXT_LINK}/link_width/max csv/pcie.link.width.max",
     Need.ALWAYS,
+    most=32,
 )
 GEN = _field(
     "PCIe generation",
     f"{_LINK}/pcie_gen/current_link_gen {_TEXT_LINK}/pcie_generation/current csv/pcie.link.gen.gpucurrent",
     Need.ALWAYS,
+    most=9,
 )
 GEN_MAX = _field(
     "PCIe generation of card and slot",
     f"{_LINK}/pcie_gen/max_link_gen {_TEXT_LINK}/pcie_generation/max csv/pcie.link.gen.max",
     Need.ALWAYS,
+    most=9,
 )
 REPLAY = _field("PCIe replays", "pci/replay_counter pci/replays_since_reset", Need.ALWAYS)
 
 TEMPERATURE = _field(
-    "temperature", "temperature/gpu_temp temperature/gpu_current_temp csv/temperature.gpu", Need.ALWAYS, least=-60
+    "temperature",
+    "temperature/gpu_temp temperature/gpu_current_temp csv/temperature.gpu",
+    Need.ALWAYS,
+    least=-60,
+    most=_HEAT,
 )
 TLIMIT = _field(
     "temperature margin",
     "temperature/gpu_temp_tlimit temperature/gpu_t_limit_temp csv/temperature.gpu.tlimit",
     least=-150,
+    most=_HEAT,
 )
-TEMP_SLOW = _field("slowdown temperature", "temperature/gpu_temp_slow_threshold temperature/gpu_slowdown_temp")
-TEMP_MAX = _field("shutdown temperature", "temperature/gpu_temp_max_threshold temperature/gpu_shutdown_temp")
-MEMORY_TEMP = _field("memory temperature", "temperature/memory_temp temperature/memory_current_temp", least=-60)
+TEMP_SLOW = _field(
+    "slowdown temperature", "temperature/gpu_temp_slow_threshold temperature/gpu_slowdown_temp", most=_HEAT
+)
+TEMP_MAX = _field(
+    "shutdown temperature", "temperature/gpu_temp_max_threshold temperature/gpu_shutdown_temp", most=_HEAT
+)
+MEMORY_TEMP = _field(
+    "memory temperature", "temperature/memory_temp temperature/memory_current_temp", least=-60, most=_HEAT
+)
 MEMORY_TEMP_MAX = _field(
-    "memory temperature limit", "temperature/gpu_temp_max_mem_threshold temperature/memory_max_operating_temp"
+    "memory temperature limit",
+    "temperature/gpu_temp_max_mem_threshold temperature/memory_max_operating_temp",
+    most=_HEAT,
 )
 
 _EVENT = "clocks_event_reasons/clocks_event_reason_{0} clocks_throttle_reasons/clocks_throttle_reason_{0}"
@@ -214,8 +245,10 @@ HW_THERMAL = _reason("hardware thermal slowdown", "hw_thermal_slowdown", "hw_slo
 POWER_BRAKE = _reason("power brake", "hw_power_brake_slowdown", "hw_slowdown/hw_power_brake_slowdown")
 SW_THERMAL = _reason("software thermal slowdown", "sw_thermal_slowdown", "sw_thermal_slowdown")
 CLOCK_SETTING = _reason("applications clocks setting", "applications_clocks_setting", "applications_clocks_setting")
-SM_CLOCK = _field("SM clock", "clocks/sm_clock clocks/sm csv/clocks.sm", Need.ALWAYS)
-SM_CLOCK_MAX = _field("highest SM clock", "max_clocks/sm_clock max_clocks/sm csv/clocks.max.sm", Need.ALWAYS)
+SM_CLOCK = _field("SM clock", "clocks/sm_clock clocks/sm csv/clocks.sm", Need.ALWAYS, most=_CLOCK)
+SM_CLOCK_MAX = _field(
+    "highest SM clock", "max_clocks/sm_clock max_clocks/sm csv/clocks.max.sm", Need.ALWAYS, most=_CLOCK
+)
 APPLICATION_CLOCK = _field(
     "application clock", "applications_clocks/graphics_clock applications_clocks/graphics csv/clocks.applications.gr"
 )
@@ -247,16 +280,19 @@ POWER = _field(
     "gpu_power_readings/instant_power_draw gpu_power_readings/power_draw power_readings/power_draw "
     "gpu_power_readings/instantaneous_power_draw csv/power.draw.instant",
     Need.ALWAYS,
+    most=_POWER,
 )
 POWER_LIMIT = _field(
     "power limit",
     "gpu_power_readings/current_power_limit power_readings/enforced_power_limit csv/enforced.power.limit",
     Need.ALWAYS,
+    most=_POWER,
 )
 POWER_DEFAULT = _field(
     "default power limit",
     "gpu_power_readings/default_power_limit power_readings/default_power_limit csv/power.default_limit",
     Need.ALWAYS,
+    most=_POWER,
 )
 
 MIG = _field("MIG mode", "mig_mode/current_mig mig_mode/current csv/mig.mode.current", Need.REMAPPING, 450)

@@ -9,12 +9,13 @@ from __future__ import annotations
 from pai_install.checks.evidence import Record
 from pai_install.checks.verdict import Verdict
 from pai_install.health.evidence.devices import Traits, traits_of
-from pai_install.health.evidence.fields import DRAIN_AND_RESET, RECOVERY, RESET_REQUIRED, Field
+from pai_install.health.evidence.fields import DRAIN_AND_RESET, IDLE, RECOVERY, RESET_REQUIRED, UTILISATION, Field
 from pai_install.health.evidence.parse import nvidia
 from pai_install.health.evidence.reading import ABSENT, Reading, State, is_nvml_error, parse_reading
 from pai_install.health.memory.snapshot import GpuBaseline
 
 # Processes and CSV repeat what stands elsewhere; power_smoothing needs more than root.
+_AT_WORK = 50  # percent of utilization
 _NOT_OWN = ("processes", "accounted_processes", "csv/", "power_smoothing", "table/")
 
 
@@ -68,6 +69,11 @@ class GpuView:
         told = any("requires reset" in text.lower() for text in self.errors.values())
         return told or self.asks in ("gpu reset", "reset", "bus reset", "drain and reset")
 
+    @property
+    def works(self) -> bool:
+        """Returns whether the GPU computes most of the time, and does not call itself idle."""
+        return (self.peek(UTILISATION).number or 0) >= _AT_WORK and self.peek(IDLE).text.lower() != "active"
+
     def peek(self, field: Field) -> Reading:
         """Returns the reading without recording it. Use it to choose fields, never for a verdict."""
         found = self._readings.get(field.name)
@@ -118,9 +124,9 @@ class GpuView:
         return found.text if found.state is State.VALUE else ""
 
     def number(self, field: Field) -> float | None:
-        """Returns the number of a value. Records an error if it is no number, or below the minimum of the field."""
+        """Returns the number of a value. Records an error if it is no number, or beyond the limits of the field."""
         found = self.peek(field)
-        if found.state is State.VALUE and (found.number is None or found.number < field.least):
+        if found.state is State.VALUE and (found.number is None or not field.least <= found.number <= field.most):
             found = Reading(State.ERROR, found.text)
         self._record(field, found)
         return found.number

@@ -193,6 +193,12 @@ class MachineView:
         self._require_reader("files_infiniband")
         return self._ports
 
+    def unused(self, interface: str) -> bool:
+        """Whether a network interface has no link now and is part of no bond or bridge. Unknown counts as used."""
+        folder = f"/sys/class/net/{interface}"
+        files = self._evidence.files
+        return files.get(f"{folder}/operstate") == "down" and f"{folder}/master/ifindex" not in files
+
     def fact(self, name: str) -> object:
         """Returns the result of one of the collector's readers. Raises NotObservedError if it failed."""
         self.record.read(name)
@@ -250,11 +256,20 @@ class MachineView:
             for gpu in self._smi.gpus
         )
 
+    def peers(self, gpu: GpuView) -> list[GpuView]:
+        """The other GPUs of the same model in this machine."""
+        model = gpu.peek(fields.PRODUCT).text
+        return [other for other in self.gpus if other is not gpu and other.peek(fields.PRODUCT).text == model]
+
     @cached_property
     def _pci(self) -> tuple[links.LspciDevice, ...] | None:
         if not self.available("lspci"):
             return None
         return links.parse_lspci(self._evidence.commands["lspci"].stdout)
+
+    @cached_property
+    def _sysfs(self) -> tuple[links.LspciDevice, ...]:
+        return links.parse_sysfs(self._files_below("/sys/bus/pci/devices/"))
 
     @property
     def pci(self) -> tuple[links.LspciDevice, ...]:
@@ -268,8 +283,7 @@ class MachineView:
         return (
             self.expected.nvidia
             or bool(self.gpus)
-            or bool(links.nvidia_gpus(self._pci or ()))
-            or bool(self._sysfs_gpus)
+            or bool(links.nvidia_gpus(self._pci or self._sysfs))
             or "/proc/driver/nvidia/version" in self._evidence.files
             or self._smi_speaks_of_gpus
             or self._log_speaks_of_gpus
@@ -290,24 +304,19 @@ class MachineView:
             return False
         return result.timed_out or result.rc in _STATUS_OF_GPUS
 
-    @cached_property
-    def _sysfs_gpus(self) -> frozenset[str]:
-        files = self._files_below("/sys/bus/pci/devices/")
-        found = set()
-        for path, text in files.items():
-            folder, _, name = path.rpartition("/")
-            if name == "class" and text[:6] in ("0x0300", "0x0302") and files.get(f"{folder}/vendor") == "0x10de":
-                found.add(nvidia.normalise_bus_id(folder.rpartition("/")[2]))
-        return frozenset(found)
+    @property
+    def nvidia_pci(self) -> tuple[links.LspciDevice, ...]:
+        """NVIDIA devices on the PCI bus, by lspci or by sysfs. Raises NotObservedError if neither could be read."""
+        if self.available("lspci"):
+            return tuple(device for device in self.pci if device.vendor == "10de")
+        self.record.read("files_pci")
+        self._require_reader("files_pci")
+        return self._sysfs
 
     @property
     def bus_ids(self) -> frozenset[str]:
-        """NVIDIA GPUs on the PCI bus, by lspci or by sysfs. Raises NotObservedError when neither could be read."""
-        if self.available("lspci"):
-            return frozenset(device.bus_id for device in links.nvidia_gpus(self.pci))
-        self.record.read("files_pci")
-        self._require_reader("files_pci")
-        return self._sysfs_gpus
+        """NVIDIA GPUs on the PCI bus. Raises NotObservedError as `nvidia_pci` does."""
+        return frozenset(device.bus_id for device in links.nvidia_gpus(self.nvidia_pci))
 
     @property
     def driver_visible(self) -> bool:

@@ -14,6 +14,9 @@ from pai_install.health.judge.nvlink_error import LinkFault, link_faults, with_l
 FOLLOWERS = frozenset({43, 45, 154})  # come after the fault that matters, and are never its cause
 APPLICATION = "application"
 _RECOVERY_ACTION = 154
+_RESETS = frozenset({1, 4})  # recovery actions: GPU reset, drain and reset
+# a reboot helps these, too. A reset is enough if the driver says so
+_OF_GSP = frozenset({119, 120})
 NVLINK_ERROR = 74
 _GRAVER_THAN_SAID = ("RLW_RXPIPE",)  # its lines say Nonfatal of lost packets
 
@@ -98,6 +101,14 @@ def _recovery(xid: Xid, known: XidMeaning) -> XidMeaning:
     return replace(known, verdict=verdict, action=action)
 
 
+def _eased(meaning: XidMeaning, xids: Sequence[Xid]) -> XidMeaning:
+    """Returns a reset in place of a reboot if the driver's last recovery action of this incident is a reset."""
+    asked = [_asked(xid) for xid in xids if xid.number == _RECOVERY_ACTION]
+    if meaning.number in _OF_GSP and asked and asked[-1] in _RESETS:
+        return replace(meaning, action=Action.RESET_GPU, remedy="reset the GPU, as its driver says")
+    return meaning
+
+
 def _asked(xid: Xid) -> int:
     """Returns the new recovery action in an Xid 154, or -1."""
     match = re.search(r"to (0x[0-9a-fA-F]{1,8})\b", xid.text)
@@ -134,7 +145,7 @@ def _incidents(bus_id: str, xids: Sequence[Xid], gap_s: float, catalogue: Mappin
 
 def _incident(bus_id: str, xids: Sequence[Xid], catalogue: Mapping[int, XidMeaning], *, ended: bool) -> Incident:
     numbers = {xid.number for xid in xids}
-    meanings = [(xid, meaning_of(xid, catalogue)) for xid in xids]
+    meanings = [(xid, _eased(meaning_of(xid, catalogue), xids)) for xid in xids]
     causes = [
         item
         for item in meanings

@@ -153,6 +153,7 @@ QUIET = {"kernel_log", "apt_hold", "dkms", "secure_boot", "dpkg_nvidia", "smart_
 # need not be a package; the table of mounts shows what the system writes to without the log.
 SPARE = {
     ("gpu-count", "lspci"),
+    ("gpu-on-bus", "lspci"),
     ("pcie-aer", "lspci"),
     ("gpu-numa-node", "lspci"),
     ("pcie-direct", "lspci"),

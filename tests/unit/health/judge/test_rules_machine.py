@@ -110,9 +110,9 @@ CASES: list[tuple[Mutate, str, Verdict, Action]] = [
         Action.NONE,
     ),
     (smi(9, "NVIDIA-SMI has failed because it couldn't communicate"), "driver-status", FAIL, Action.REBOOT),
-    (smi(18, MISMATCH), "driver-status", FAIL, Action.REBOOT),
+    (smi(18, MISMATCH), "driver-status", FAIL, Action.CONFIG),
     (smi(6, "Unable to determine the device handle for GPU"), "driver-status", FAIL, Action.REBOOT),
-    (smi(8), "driver-status", FAIL, Action.RMA),
+    (smi(8), "driver-status", FAIL, Action.CONFIG),
     (smi(12), "driver-status", FAIL, Action.CONFIG),
     (smi(14), "driver-status", FAIL, Action.RMA),
     (smi(15), "driver-status", FAIL, Action.REBOOT),
@@ -132,7 +132,7 @@ CASES: list[tuple[Mutate, str, Verdict, Action]] = [
     (output("nvidia_smi_xml", smi_xml([volta()], driver="595.10")), "driver-branch", FAIL, Action.CONFIG),
     (output("nvidia_smi_xml", smi_xml([h100()], driver="")), "driver-branch", UNKNOWN, Action.NONE),
     (output("nvidia_smi_xml", smi_xml([h100()], driver="990.10.01")), "driver-branch", UNKNOWN, Action.NONE),
-    (file("/proc/modules", "nouveau 1 0 - Live"), "driver-nouveau", FAIL, Action.REBOOT),
+    (file("/proc/modules", "nouveau 1 0 - Live"), "driver-nouveau", PASS, Action.NONE),
     (
         lambda box: box.output("secure_boot", "SecureBoot enabled").log(
             "nvidia: module verification failed: signature"
@@ -707,7 +707,7 @@ UP = "26.562 GB/s"
         (nvlink() + "Nvlink queries are not supported for Devices in MIG mode\n", SKIP),
         (nvlink() + "NVML: all links are inActive\n", SKIP),
         (f"GPU 0: NVIDIA L40S (UUID: {uuid(0)})\nNVML: all links are inActive\n", SKIP),
-        ("", UNKNOWN),
+        ("", SKIP),
     ],
 )
 def test_nvlink(text: str, verdict: Verdict) -> None:

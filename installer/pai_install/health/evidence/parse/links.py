@@ -82,6 +82,18 @@ def parse_lspci(text: str) -> tuple[LspciDevice, ...]:
     return tuple(found)
 
 
+def parse_sysfs(files: Mapping[str, str]) -> tuple[LspciDevice, ...]:
+    """The devices below /sys/bus/pci/devices, of which the collector reads those of NVIDIA."""
+    found = []
+    for path, text in sorted(files.items()):
+        folder, _, name = path.rpartition("/")
+        if name == "class" and folder.startswith("/sys/bus/pci/devices/") and text.startswith("0x"):
+            vendor, config = files.get(f"{folder}/vendor", ""), files.get(f"{folder}/config", "")
+            bus_id = normalise_bus_id(folder.rpartition("/")[2])
+            found.append(LspciDevice(bus_id, text[2:6], vendor.removeprefix("0x"), "", config == "ffffffff"))
+    return tuple(found)
+
+
 def nvidia_gpus(devices: tuple[LspciDevice, ...]) -> tuple[LspciDevice, ...]:
     """NVIDIA display and 3D controllers."""
     return tuple(device for device in devices if device.vendor == "10de" and device.device_class in ("0300", "0302"))
@@ -94,7 +106,10 @@ def nvswitches(devices: tuple[LspciDevice, ...]) -> tuple[LspciDevice, ...]:
 
 @dataclass(frozen=True, slots=True)
 class FabricPort:
-    """One port below /sys/class/infiniband. rate in Gb/s, None when unreadable."""
+    """One port below /sys/class/infiniband. rate in Gb/s, None when unreadable.
+
+    board: the identifier of the card's type. interfaces: operational states of the network interfaces of the card.
+    """
 
     name: str
     state: str
@@ -103,6 +118,8 @@ class FabricPort:
     link_layer: str
     firmware: str
     counters: Mapping[str, int]
+    board: str = ""
+    interfaces: tuple[str, ...] = ()
 
     @property
     def is_up(self) -> bool:
@@ -111,21 +128,24 @@ class FabricPort:
 
 
 _PORT = re.compile(r"(?:^|/)([^/]+)/ports/(\d+)/(.+)$")
+_CARD = re.compile(r"(?:^|/)([^/]+)/(fw_ver|board_id|device/net/[^/]+/operstate)$")
 
 
 def parse_infiniband(files: Mapping[str, str]) -> tuple[FabricPort, ...]:
     """Ports from the paths and contents of the sysfs tree (paths may start anywhere above the device)."""
     ports: dict[tuple[str, str], dict[str, str]] = {}
-    firmware = {}
+    cards: dict[str, dict[str, str]] = {}
     for path, text in files.items():
         if match := _PORT.search(path):
             ports.setdefault((match.group(1), match.group(2)), {})[match.group(3)] = text.strip()
-        elif path.endswith("/fw_ver"):
-            firmware[path.split("/")[-2]] = text.strip()
-    return tuple(_port(device, number, values, firmware) for (device, number), values in sorted(ports.items()))
+        elif match := _CARD.search(path):
+            cards.setdefault(match.group(1), {})[match.group(2)] = text.strip()
+    return tuple(
+        _port(device, number, values, cards.get(device, {})) for (device, number), values in sorted(ports.items())
+    )
 
 
-def _port(device: str, number: str, values: Mapping[str, str], firmware: Mapping[str, str]) -> FabricPort:
+def _port(device: str, number: str, values: Mapping[str, str], card: Mapping[str, str]) -> FabricPort:
     rate = re.match(r"(\d+(?:\.\d+)?)", values.get("rate", ""))
     counters = {
         path.rsplit("/", 1)[1]: count
@@ -138,8 +158,10 @@ def _port(device: str, number: str, values: Mapping[str, str], firmware: Mapping
         values.get("phys_state", ""),
         float(rate.group(1)) if rate else None,
         values.get("link_layer", ""),
-        firmware.get(device, ""),
+        card.get("fw_ver", ""),
         counters,
+        card.get("board_id", ""),
+        tuple(text for path, text in sorted(card.items()) if path.startswith("device/net/")),
     )
 
 

@@ -21,7 +21,7 @@ STATUS = {
     3: ("the operation is not available on this device", Action.CONFIG),
     4: ("no permission to talk to the driver", Action.CONFIG),
     6: ("a GPU cannot be found or is lost", Action.REBOOT),
-    8: ("external power cables are not connected", Action.RMA),
+    8: ("external power cables are not connected", Action.CONFIG),
     9: ("the driver is not loaded", Action.REBOOT),
     10: ("an interrupt problem with a GPU", Action.REBOOT),
     12: ("the NVML library is missing", Action.CONFIG),
@@ -94,13 +94,7 @@ def exit_status(machine: MachineView) -> Result:
         return unknown("nvidia-smi has no exit status")
     text = result.text
     if "Driver/library version mismatch" in text:
-        return failed(
-            "the loaded driver and the installed library differ: the driver was upgraded under running work",
-            f"status {result.rc}",
-            "0",
-            action=Action.REBOOT,
-            remedy="reload the nvidia modules or reboot, then hold the driver's packages",
-        )
+        return _mismatch(machine, f"status {result.rc}")
     if result.rc != 0:
         meaning, action = STATUS.get(result.rc, ("nvidia-smi failed", Action.REBOOT))
         detail = next((line for line in (result.stderr + "\n" + result.stdout).splitlines() if line.strip()), "")
@@ -112,6 +106,26 @@ def exit_status(machine: MachineView) -> Result:
     if "</nvidia_smi_log>" not in result.stdout:
         return unknown("nvidia-smi ended well but its answer is not complete")
     return passed(0, 0)
+
+
+def _mismatch(machine: MachineView, value: str) -> Result:
+    """A reboot loads the module on the disk. It helps only if that is another one than the loaded module."""
+    try:
+        loaded = _VERSION.search(machine.file("/proc/driver/nvidia/version"))
+    except NotObservedError:
+        loaded = None
+    on_disk = machine.output("modinfo_nvidia").strip() if machine.available("modinfo_nvidia") else ""
+    if loaded and loaded.group(1) == on_disk:
+        message = "the installed library is of another version than the loaded module, which is also the one on disk"
+        remedy = f"install the library of version {on_disk}, and remove the other one. A reboot changes nothing"
+        return failed(message, value, "0", action=Action.CONFIG, remedy=remedy)
+    return failed(
+        "the loaded driver and the installed library differ: the driver was upgraded under running work",
+        value,
+        "0",
+        action=Action.REBOOT,
+        remedy="reload the nvidia modules or reboot, then hold the driver's packages",
+    )
 
 
 @machine_check(
@@ -206,7 +220,7 @@ def _maintained(branch: int, version: str, *, last_of_its_card: bool) -> Result:
     id="driver-nouveau",
     title="nouveau is not loaded",
     reads="/proc/modules",
-    rule="FAIL when it is",
+    rule="FAIL when it is, unless nvidia-smi shows every GPU on the bus",
     source="NVIDIA's installation guide",
     remedy="blacklist nouveau, rebuild the initramfs, reboot",
     action=Action.REBOOT,
@@ -217,9 +231,12 @@ def nouveau(machine: MachineView) -> Result:
     modules = parse_modules(machine.file("/proc/modules", missing=Verdict.SKIP))
     if not modules:
         return unknown("/proc/modules names no module")
-    if "nouveau" in modules:
-        return failed("the nouveau driver is loaded", "nouveau", "nvidia")
-    return passed("not loaded", "not loaded")
+    if "nouveau" not in modules:
+        return passed("not loaded", "not loaded")
+    shown = {gpu.bus_id for gpu in machine.gpus}
+    if shown and shown >= machine.bus_ids:
+        return passed("loaded", "drives no GPU", message="nouveau is loaded and drives no GPU")
+    return failed("the nouveau driver is loaded", "nouveau", "nvidia")
 
 
 @machine_check(

@@ -49,7 +49,9 @@ _GRID = re.compile(r"^\s*GPU\d+\s")
 )
 def links(machine: MachineView) -> Iterator[Result]:
     entries = parse_nvlink_status(machine.output("nvidia_smi_nvlink", missing=Verdict.UNKNOWN, allowed=(0, 1, 3, 255)))
-    if not entries:
+    if not entries and machine.gpus and _alone(machine):
+        yield skipped("one GPU, and its driver lists no NVLink: nothing to reach")
+    elif not entries:
         yield unknown("nvidia-smi nvlink -s shows no GPU")
     shown = {entry.uuid for entry in entries}
     by_uuid = {gpu.peek(fields.UUID).text: gpu for gpu in machine.gpus}
@@ -84,7 +86,7 @@ def _links_of(entry: NvLinks, gpu: GpuView | None, machine: MachineView) -> Resu
 
 def _alone(machine: MachineView) -> bool:
     """Whether neither the layout nor the machine knows of a second GPU: a virtual machine with a part of a board."""
-    on_bus = len(nvidia_gpus(machine.pci)) if machine.available("lspci") else 0
+    on_bus = len(nvidia_gpus(machine.nvidia_pci))
     return max(len(machine.gpus), on_bus, machine.expected.count or 0) == 1
 
 
@@ -187,7 +189,7 @@ def fabric_health(gpu: GpuView, _machine: MachineView) -> Result:
 @machine_check(
     id="fabric-manager",
     title="The fabric manager runs where there are NVSwitches",
-    reads="lspci, nvidia-fabricmanager.service, its package",
+    reads="lspci or /sys/bus/pci, nvidia-fabricmanager.service, its package",
     rule="FAIL when it does not, or is of another version than the driver; WARN while it starts in the first "
     "boot-seconds",
     limits=("boot-seconds",),
@@ -197,7 +199,7 @@ def fabric_health(gpu: GpuView, _machine: MachineView) -> Result:
 )
 def manager(machine: MachineView) -> Result:
     hidden = len(machine.gpus) > 1 and any(_BOARD.search(gpu.peek(fields.PRODUCT).text) for gpu in machine.gpus)
-    visible = bool(nvswitches(machine.pci))
+    visible = bool(nvswitches(machine.nvidia_pci))
     unit = parse_units(machine.output("units")).get("nvidia-fabricmanager") if visible or hidden else None
     loaded = unit is not None and unit.loaded
     if not visible and not loaded:

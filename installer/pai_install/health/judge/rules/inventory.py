@@ -111,7 +111,7 @@ def _attached(machine: MachineView) -> int | None:
 @machine_check(
     id="gpu-on-bus",
     title="Every GPU answers on the PCI bus",
-    reads="lspci",
+    reads="lspci, or the configuration space in /sys/bus/pci/devices",
     rule="FAIL for revision ff",
     source="own",
     remedy="power the machine off and on",
@@ -119,12 +119,12 @@ def _attached(machine: MachineView) -> int | None:
     gpus_only=True,
 )
 def bus_answers(machine: MachineView) -> Result:
-    devices = nvidia_gpus(machine.pci)
+    devices = nvidia_gpus(machine.nvidia_pci)
     lost = [device.bus_id for device in devices if device.lost]
     if lost:
         return failed("fallen off the bus: " + ", ".join(lost), ", ".join(lost), "none")
     if not devices:
-        return unknown("lspci shows no NVIDIA GPU")
+        return unknown("the PCI bus shows no NVIDIA GPU")
     return passed(len(devices))
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from pai_install.checks.evidence import NotObservedError
 from pai_install.checks.result import Result, failed, passed, warned
 from pai_install.checks.verdict import Action
-from pai_install.health.evidence.parse.kernel_log import LogKind
+from pai_install.health.evidence.parse.kernel_log import LogEvent, LogKind
 from pai_install.health.evidence.parse.nvidia import normalise_bus_id
 from pai_install.health.judge.check import machine_check
 from pai_install.health.judge.view import MachineView
@@ -25,6 +26,7 @@ _UNCORRECTED = re.compile(
     r"|(?<!non-)\bfatal\b|panic|EDAC .*\bUE\b",
     re.IGNORECASE,
 )
+_NETWORK_DISK = re.compile(r"\bdev(?:ice)? (nbd\d+|rbd\d+)")
 _BESIDE_THE_CARD = re.compile(r"Port module event|insufficient power|High temperature")
 _CARRIER = re.compile(r"(.*)(?:[Ll]ost carrier|[Ll]ink (?:is )?[Dd](?:own|OWN)\b)")
 _DEVICE = re.compile(r"(?<![\w.:])([0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]|[a-z][\w.@-]*\d[\w.@-]*)(?=[ :(])")
@@ -32,13 +34,12 @@ _DEVICE = re.compile(r"(?<![\w.:])([0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]|[a
 
 def _events(
     machine: MachineView,
-    kinds: tuple[LogKind, ...],
+    events: Sequence[LogEvent],
     fatal: str,
     *,
     warn_only: bool = False,
     action: Action | None = None,
 ) -> Result:
-    events = machine.events(*kinds)
     recent = any(machine.recent(event.time) for event in events)
     if not events:
         return passed("none", "none")
@@ -68,7 +69,12 @@ def machine_checks(machine: MachineView) -> Result:
         return passed(
             value, "none uncorrected", message="corrected errors. The check host-edac counts those of the memory"
         )
-    return _events(machine, (LogKind.MACHINE_CHECK,), "the processor or memory reports hardware errors", warn_only=True)
+    return _events(
+        machine,
+        machine.events(LogKind.MACHINE_CHECK),
+        "the processor or memory reports hardware errors",
+        warn_only=True,
+    )
 
 
 @machine_check(
@@ -82,21 +88,33 @@ def machine_checks(machine: MachineView) -> Result:
     action=Action.REBOOT,
 )
 def hung(machine: MachineView) -> Result:
-    return _events(machine, (LogKind.HUNG_TASK,), "tasks hang in the kernel", warn_only=True)
+    return _events(machine, machine.events(LogKind.HUNG_TASK), "tasks hang in the kernel", warn_only=True)
 
 
 @machine_check(
     id="kernel-filesystems",
     title="No disk or file system errors",
     reads="kernel log of this boot",
-    rule="FAIL within xid-window-hours, WARN later in the same boot",
+    rule="FAIL within xid-window-hours, WARN later in the same boot; network block devices count if mounted",
     limits=("xid-window-hours",),
     source="NPD",
     remedy="save the data, check the disk (smartctl -a), repair or replace it",
     action=Action.DRAIN,
 )
 def filesystems(machine: MachineView) -> Result:
-    return _events(machine, (LogKind.FILESYSTEM,), "a disk or file system reports errors")
+    events = [event for event in machine.events(LogKind.FILESYSTEM) if not _detached(event, machine)]
+    return _events(machine, events, "a disk or file system reports errors")
+
+
+def _detached(event: LogEvent, machine: MachineView) -> bool:
+    """Whether a line is about a network block device that is not mounted: its errors end when it is detached."""
+    name = _NETWORK_DISK.search(event.text)
+    if name is None:
+        return False
+    try:
+        return f"/dev/{name.group(1)}" not in machine.file("/proc/mounts")
+    except NotObservedError:
+        return False
 
 
 @machine_check(
@@ -110,7 +128,7 @@ def filesystems(machine: MachineView) -> Result:
     action=Action.NONE,
 )
 def oom(machine: MachineView) -> Result:
-    return _events(machine, (LogKind.OUT_OF_MEMORY,), "the machine ran out of memory", warn_only=True)
+    return _events(machine, machine.events(LogKind.OUT_OF_MEMORY), "the machine ran out of memory", warn_only=True)
 
 
 @machine_check(
@@ -169,7 +187,8 @@ def rdma_device(machine: MachineView) -> Iterator[Result]:
     id="network-carrier",
     title="No network link goes up and down in the kernel log",
     reads="kernel log of this boot",
-    rule="WARN for a link that went down more than carrier-changes times within xid-window-hours",
+    rule="WARN for a link that went down more than carrier-changes times within xid-window-hours, but for an unused "
+    "port: one without a link now, and in no bond or bridge",
     limits=("carrier-changes", "xid-window-hours"),
     source="AZ, NVS",
     remedy="check cable, transceiver and switch port",
@@ -182,7 +201,7 @@ def carrier(machine: MachineView) -> Iterator[Result]:
         if machine.recent(event.time) and (match := _CARRIER.search(event.text))
     )
     most = machine.limit("carrier-changes")
-    flapping = {name: count for name, count in sorted(lost.items()) if count > most}
+    flapping = {name: count for name, count in sorted(lost.items()) if count > most and not machine.unused(name)}
     for name, count in flapping.items():
         yield warned("the link goes up and down", f"down {count} times", f"<= {most:.0f}", device=name)
     if not flapping:

@@ -18,6 +18,7 @@ from pai_install.health.judge.view import MachineView
 
 SYSFS = "/sys/bus/pci/devices/"
 _NARROWS_AT_IDLE = 6  # the PCIe generation since which a link may switch lanes off
+_PEERS = 3  # of two GPUs, either could be the odd one
 _ACS_REDIRECTS = 0b1100  # of requests and of completions between peers
 _AER_KINDS = ("fatal", "nonfatal", "correctable")
 _AER = re.compile(r"devices/[^/]+/aer_dev_(fatal|nonfatal|correctable)$")
@@ -40,8 +41,8 @@ def _sysfs_width(gpu: GpuView, machine: MachineView, name: str) -> float | None:
     id="gpu-pcie-width",
     title="The PCIe link is as wide as it should be",
     reads="pci/pci_gpu_link_info/link_widths, the port above it, baseline",
-    rule="FAIL below the baseline, or below what card and slot allow; WARN below the card's own width; with "
-    "PCIe 6 in P0 only",
+    rule="FAIL below the baseline, below what card and slot allow, or below all others of at least four GPUs of one "
+    "model; WARN below the card's own width; with PCIe 6 in P0 only",
     source="own; GCM keeps such a manifest",
     remedy="reseat card and riser. Check the slot's settings in the BIOS",
     action=Action.DRAIN,
@@ -72,6 +73,10 @@ def _width_of_slot(gpu: GpuView, machine: MachineView, width: float, most: float
     port = _sysfs_width(gpu, machine, "upstream/max_link_width")
     if port is not None and width < min(most, port):
         return failed("the PCIe link is narrower than card and slot allow", f"x{width:.0f}", f"x{min(most, port):.0f}")
+    others = [other.peek(fields.WIDTH).number for other in machine.peers(gpu)]
+    if len(others) >= _PEERS and all(other is not None and other >= most for other in others):
+        message = "the PCIe link is narrower than those of all other GPUs of this machine"
+        return failed(message, f"x{width:.0f}", f"x{most:.0f}")
     return warned(
         "the PCIe link is narrower than the card allows; many cloud machines are wired so",
         f"x{width:.0f}",
@@ -84,14 +89,14 @@ def _width_of_slot(gpu: GpuView, machine: MachineView, width: float, most: float
 @gpu_check(
     id="gpu-pcie-gen",
     title="The PCIe link is as fast as it should be",
-    reads="pci/pci_gpu_link_info/pcie_gen, performance_state, baseline",
-    rule="WARN below what card and slot allow, FAIL below the baseline; only in P0",
+    reads="pci/pci_gpu_link_info/pcie_gen, performance_state, utilization, baseline",
+    rule="WARN below what card and slot allow, FAIL below the baseline; only in P0, or at work",
     source="own",
     remedy="reseat card and riser. Check the slot's settings in the BIOS",
     action=Action.DRAIN,
 )
 def link_generation(gpu: GpuView, _machine: MachineView) -> Result:
-    if gpu.text(fields.PSTATE) != "P0":
+    if gpu.text(fields.PSTATE) != "P0" and not gpu.works:
         return skipped("the link is judged in P0 only: idle GPUs slow it down") if gpu.record.complete else passed()
     now, most = gpu.number(fields.GEN), gpu.number(fields.GEN_MAX)
     if now is None or most is None:
@@ -100,7 +105,9 @@ def link_generation(gpu: GpuView, _machine: MachineView) -> Result:
     least = accepted if accepted is not None else most
     if now < least:
         verdict = failed if accepted is not None else warned
-        return verdict("the PCIe link is slower than it should be in P0", f"gen {now:.0f}", f"gen {least:.0f}")
+        return verdict(
+            "the PCIe link is slower than it should be in P0 or at work", f"gen {now:.0f}", f"gen {least:.0f}"
+        )
     return passed(f"gen {now:.0f}", f"gen {least:.0f}")
 
 

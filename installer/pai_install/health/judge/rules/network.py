@@ -25,9 +25,10 @@ _RATES = {
 @machine_check(
     id="rdma-ports",
     title="Every InfiniBand or RoCE port is up",
-    reads="/sys/class/infiniband/*/ports/*, baseline",
-    rule="FAIL when a port is not ACTIVE and LinkUp, or fewer InfiniBand ports are up than the baseline or ib-ports "
-    "says; WARN when one never had a link in this boot, is off while most are up, none has "
+    reads="/sys/class/infiniband/*/ports/*, the network interfaces of the cards, baseline",
+    rule="FAIL when a port is not ACTIVE and LinkUp, an active RoCE port has no interface that is up, or fewer "
+    "InfiniBand ports are up than the baseline or ib-ports says; WARN for a slower link than those of the same "
+    "card type, and when one never had a link in this boot, is off while most are up, none has "
     "ib-gigabits, or the machine has fewer than ib-ports",
     limits=("ib-gigabits", "ib-ports"),
     source="GPUD, GCM",
@@ -46,7 +47,7 @@ def port_state(machine: MachineView) -> Iterator[Result]:
     accepted = machine.baseline is not None and machine.baseline.ib_ports is not None
     odd_ones_out = shortage is None and not accepted and _most_are_up(fabric)
     for port in ports:
-        yield _state_of(port, odd=odd_ones_out and port in fabric)
+        yield _slower_than_its_like(port, ports) or _state_of(port, odd=odd_ones_out and port in fabric)
         full_speed += port.rate is not None and wanted is not None and port.rate >= wanted and port in fabric
     if shortage:
         yield shortage
@@ -110,7 +111,30 @@ def _state_of(port: FabricPort, *, odd: bool) -> Result:
         return failed("the port is not up", value, "ACTIVE, LinkUp", device=port.name)
     if port.rate is None:
         return unknown("the port's speed could not be read", device=port.name)
-    return passed(value, "ACTIVE, LinkUp", device=port.name)
+    return _without_interface(port, value) or passed(value, "ACTIVE, LinkUp", device=port.name)
+
+
+def _slower_than_its_like(port: FabricPort, ports: Sequence[FabricPort]) -> Result | None:
+    """Compares the speed of a port with those of at least two ports on cards of the same type."""
+    like = [item for item in ports if item is not port and item.board == port.board and item.is_up]
+    rates = {item.rate for item in like if item.link_layer == port.link_layer}
+    if not port.is_up or port.rate is None or len(like) < 2 or len(rates) != 1:
+        return None
+    usual = rates.pop()
+    if usual is None or port.rate >= usual:
+        return None
+    message = "the port is slower than all other ports on cards of the same type"
+    return warned(message, f"{port.rate:g} Gb/s", f"{usual:g} Gb/s", device=port.name, action=Action.DRAIN)
+
+
+def _without_interface(port: FabricPort, value: str) -> Result | None:
+    """RoCE takes its addresses from the network interface. InfiniBand needs it for IP only."""
+    if not port.interfaces or any(state != "down" for state in port.interfaces):
+        return None
+    message, remedy = "the network interface of the port is down", "ip link set INTERFACE up, and configure it at boot"
+    if port.link_layer == "Ethernet":
+        return failed(message, value, "an interface that is up", device=port.name, remedy=remedy)
+    return warned(message, value, "up", device=port.name, action=Action.CONFIG, remedy=remedy)
 
 
 def _switched_off(port: FabricPort, value: str) -> Result:
@@ -182,6 +206,8 @@ def flaps(machine: MachineView) -> Iterator[Result]:
     for path, text in sorted(files.items()):
         name = path.split("/")[4]
         if not path.endswith("/carrier_changes") or f"/sys/class/net/{name}/device/vendor" not in files:
+            continue
+        if machine.unused(name):
             continue
         if not text.isdecimal():
             bad = True

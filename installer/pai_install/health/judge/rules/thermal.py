@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from statistics import median
+
 from pai_install.checks.result import Result, failed, passed, skipped, unknown, warned
 from pai_install.checks.verdict import Action
 from pai_install.health.evidence import fields
@@ -12,14 +14,16 @@ from pai_install.health.judge.gpu_view import GpuView
 from pai_install.health.judge.view import MachineView
 
 ACTIVE = ("active", "not active")
+_PEERS = 3  # the middle of fewer says little
 
 
 @gpu_check(
     id="gpu-temperature",
     title="The GPU is not too hot",
     reads="temperature: gpu_temp with gpu_temp_tlimit (Ada and newer) or gpu_temp_slow_threshold",
-    rule="FAIL at the slowdown temperature; WARN within temperature-margin of it",
-    limits=("temperature-margin",),
+    rule="FAIL at the slowdown temperature; WARN within temperature-margin of it, or for an idle GPU that is "
+    "temperature-spread hotter than the middle one of at least three idle GPUs of its model",
+    limits=("temperature-margin", "temperature-spread"),
     source="GPUD; own margin",
     remedy="check fans, air flow, dust and the room's temperature",
     action=Action.DRAIN,
@@ -42,7 +46,25 @@ def temperature(gpu: GpuView, machine: MachineView) -> Result:
         return failed("the GPU is too hot and slows down", value, where)
     if left < margin:
         return warned("the GPU is nearly too hot", value, f">= {margin:.0f} C left")
-    return passed(value, f">= {margin:.0f} C left")
+    return _hotter_than_its_peers(gpu, machine) or passed(value, f">= {margin:.0f} C left")
+
+
+def _idles(gpu: GpuView) -> bool:
+    return gpu.peek(fields.UTILISATION).number == 0 and gpu.peek(fields.IDLE).text.lower() == "active"
+
+
+def _hotter_than_its_peers(gpu: GpuView, machine: MachineView) -> Result | None:
+    """Idle GPUs of one model in one air flow have about the same temperature."""
+    own = gpu.peek(fields.TEMPERATURE).number
+    others = [other.peek(fields.TEMPERATURE).number for other in machine.peers(gpu) if _idles(other)]
+    known = [other for other in others if other is not None]
+    if own is None or not _idles(gpu) or len(known) < _PEERS:
+        return None
+    most = median(known) + machine.limit("temperature-spread")
+    if own <= most:
+        return None
+    message = "the idle GPU is much hotter than the other idle GPUs of this machine"
+    return warned(message, f"{own:.0f} C", f"<= {most:.0f} C")
 
 
 @gpu_check(
@@ -148,8 +170,8 @@ def performance(gpu: GpuView, _machine: MachineView) -> Result:
     id="gpu-clock-limit",
     title="No setting holds the GPU's clocks down",
     reads="applications_clocks, default_applications_clocks, clocks, max_clocks, clocks_event_reasons",
-    rule="WARN when the application clock is below the card's default, or a locked clock holds a working GPU below it "
-    "(where the card has none, below locked-clock-percent of the highest)",
+    rule="WARN when the application clock is below the card's default, a locked clock holds a working GPU below it "
+    "(where the card has none, below locked-clock-percent of the highest), or it works below that for no reason",
     limits=("locked-clock-percent",),
     source="AZ, GCM; own number",
     remedy="nvidia-smi -i BUS_ID -rgc, then -rac, unless the clocks were lowered on purpose",
@@ -168,7 +190,26 @@ def clock_limit(gpu: GpuView, machine: MachineView) -> Result:
         if now < least:
             message = "a locked clock holds the working GPU down"
             return warned(message, f"{now:.0f} MHz", f">= {least:.0f} MHz", action=Action.CONFIG)
+    least_at_work = (most or 0) * machine.limit("locked-clock-percent") / 100
+    if gpu.works and now is not None and now < least_at_work and not _slowed(gpu):
+        message = "the GPU works at a fraction of its clock, and the driver gives no reason"
+        remedy = "drain the node and reset the GPU. Check the card's power supply when it returns"
+        value, expected = f"{now:.0f} MHz", f">= {least_at_work:.0f} MHz"
+        return warned(message, value, expected, action=Action.DRAIN, remedy=remedy)
     return passed(f"setting {held or '?'}, {now or 0:.0f} of {most or 0:.0f} MHz")
+
+
+def _slowed(gpu: GpuView) -> bool:
+    """Whether the driver names a reason for a low clock."""
+    reasons = (
+        fields.POWER_CAP,
+        fields.HW_SLOWDOWN,
+        fields.HW_THERMAL,
+        fields.POWER_BRAKE,
+        fields.SW_THERMAL,
+        fields.CLOCK_SETTING,
+    )
+    return any(gpu.peek(field).text.lower() == "active" for field in reasons)
 
 
 @gpu_check(

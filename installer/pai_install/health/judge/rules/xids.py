@@ -13,7 +13,7 @@ from pai_install.health.judge.view import MachineView
 from pai_install.health.judge.xid import APPLICATION, FOLLOWERS, Incident
 from pai_install.system.words import spoken_time
 
-_CLEANUP, _EXCEPTION = 45, 13
+_CLEANUP, _EXCEPTION, _RECORDED = 45, 13, 63
 _PLACE = re.compile(r"GPC \d+, TPC \d+, SM \d+")
 
 
@@ -23,7 +23,7 @@ _PLACE = re.compile(r"GPC \d+, TPC \d+, SM \d+")
     reads="kernel log of this boot",
     rule="by number, see the Xid table; a burst is one incident, judged by its gravest Xid; FAIL within "
     "xid-window-hours, WARN later in the same boot; ended by a later 154 to None; application faults pass unless "
-    "several processes hit them within xid-window-hours",
+    "several processes hit them within xid-window-hours; WARN for a row or page that waits for a reset",
     limits=("xid-window-hours", "xid-merge-seconds"),
     source="XC; GPUD, NHV, DCGM where they differ",
     remedy="see the Xid table",
@@ -57,6 +57,9 @@ def _of_gpu(bus_id: str, incidents: Sequence[Incident], machine: MachineView) ->
         message += f", {age_h:.0f} h ago in this boot"
     if grave.verdict in (Verdict.FAIL, Verdict.WARN):
         return warned(message, value, "none", device=device, action=grave.action, remedy=remedy)
+    if _waits_for_reset(open_ones, device, machine):
+        remedy = "reset the GPU at its next idle moment"
+        return warned(message, value, "none", device=device, action=Action.RESET_GPU, remedy=remedy)
     if several := _several_processes([item for item in open_ones if machine.recent(item.last_time)]):
         return warned(several, value, "none", device=device)
     whose = " (application)" if incident.meaning.kind == APPLICATION else ""
@@ -68,6 +71,15 @@ def _message(incident: Incident) -> str:
     first = next((xid.number for xid in incident.members if xid.number not in FOLLOWERS), incident.cause.number)
     after = f", after Xid {first}" if first != incident.cause.number else ""
     return f"Xid {incident.cause.number}: {incident.meaning.name}{after}"
+
+
+def _waits_for_reset(incidents: Sequence[Incident], device: str, machine: MachineView) -> bool:
+    """Whether a row or page waits for its replacement, and the driver does not deny it."""
+    texts = [xid.text for incident in incidents for xid in incident.members if xid.number == _RECORDED]
+    gpu = next((gpu for gpu in machine.gpus if gpu.bus_id == device), None)
+    pending = (fields.REMAP_PENDING, fields.RETIRED_PENDING)
+    denied = gpu is not None and any(gpu.peek(field).text.lower() == "no" for field in pending)
+    return not denied and any("to activate" in text for text in texts)
 
 
 def _several_processes(incidents: Sequence[Incident]) -> str:
