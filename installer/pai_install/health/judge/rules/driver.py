@@ -217,29 +217,6 @@ def _maintained(branch: int, version: str, *, last_of_its_card: bool) -> Result:
 
 
 @machine_check(
-    id="driver-nouveau",
-    title="nouveau is not loaded",
-    reads="/proc/modules",
-    rule="FAIL when it is, unless nvidia-smi shows every GPU on the bus",
-    source="NVIDIA's installation guide",
-    remedy="blacklist nouveau, rebuild the initramfs, reboot",
-    action=Action.REBOOT,
-    gpus_only=True,
-)
-def nouveau(machine: MachineView) -> Result:
-    # a kernel without loadable modules has no such file
-    modules = parse_modules(machine.file("/proc/modules", missing=Verdict.SKIP))
-    if not modules:
-        return unknown("/proc/modules names no module")
-    if "nouveau" not in modules:
-        return passed("not loaded", "not loaded")
-    shown = {gpu.bus_id for gpu in machine.gpus}
-    if shown and shown >= machine.bus_ids:
-        return passed("loaded", "drives no GPU", message="nouveau is loaded and drives no GPU")
-    return failed("the nouveau driver is loaded", "nouveau", "nvidia")
-
-
-@machine_check(
     id="driver-secure-boot",
     title="Secure Boot accepts the driver",
     reads="mokutil --sb-state, kernel log",

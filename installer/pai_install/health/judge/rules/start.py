@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from pai_install.checks.result import Result, failed, passed, unknown, warned
 from pai_install.checks.verdict import Action, Verdict
+from pai_install.health.evidence.parse.host import parse_modules
 from pai_install.health.evidence.parse.kernel_log import LogEvent, LogKind
 from pai_install.health.evidence.parse.nvidia import normalise_bus_id
 from pai_install.health.judge.check import machine_check
@@ -68,6 +69,29 @@ def _start_of(device: str, event: LogEvent, machine: MachineView) -> Result | No
     if machine.recent(event.time):
         return warned(f"{message}; it is there now", event.text, "started", device=device)
     return None
+
+
+@machine_check(
+    id="driver-nouveau",
+    title="nouveau is not loaded",
+    reads="/proc/modules",
+    rule="FAIL when it is, unless nvidia-smi shows every GPU on the bus",
+    source="NVIDIA's installation guide",
+    remedy="blacklist nouveau, rebuild the initramfs, reboot",
+    action=Action.REBOOT,
+    gpus_only=True,
+)
+def nouveau(machine: MachineView) -> Result:
+    # a kernel without loadable modules has no such file
+    modules = parse_modules(machine.file("/proc/modules", missing=Verdict.SKIP))
+    if not modules:
+        return unknown("/proc/modules names no module")
+    if "nouveau" not in modules:
+        return passed("not loaded", "not loaded")
+    shown = {gpu.bus_id for gpu in machine.gpus}
+    if shown and shown >= machine.bus_ids:
+        return passed("loaded", "drives no GPU", message="nouveau is loaded and drives no GPU")
+    return failed("the nouveau driver is loaded", "nouveau", "nvidia")
 
 
 @machine_check(
