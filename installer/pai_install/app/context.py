@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from pai_install.app.base import AppContext, RunOptions
-from pai_install.errors import ExitCode, PaiError
+from pai_install.errors import ExitCode
 
 if TYPE_CHECKING:
     from pai_install.operations.operation import Operation
@@ -81,11 +81,6 @@ class App(AppContext):
 
     def require_leader(self, plan: Plan) -> None:
         """Raises PaiError while the first control plane, which serves all machines, is unreachable."""
-        leader = self.site.control_planes[0].hostname
-        if leader in plan.unreachable:
-            raise PaiError(
-                f"{leader} serves the machines and does not answer: {plan.unreachable[leader]}",
-                remedy="nothing was changed. Run the same command again when it answers",
-                code="leader-unreachable",
-                exit_code=ExitCode.UNREACHABLE,
-            )
+        from pai_install.plan.observation import require_leader  # noqa: PLC0415
+
+        require_leader(self.site.control_planes[0].hostname, plan.unreachable)

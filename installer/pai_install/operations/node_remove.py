@@ -24,7 +24,7 @@ from pai_install.operations.removed_machines import QUERY, removed_machines
 from pai_install.operations.verify import proof
 from pai_install.plan.leader import leader_of, with_leader
 from pai_install.plan.model import ClusterCall, ClusterCalls, HostStep, Plan, Step
-from pai_install.plan.observation import Observation
+from pai_install.plan.observation import Observation, require_leader
 from pai_install.site.model import Machine, Site
 from pai_install.system.words import plural
 
@@ -77,14 +77,7 @@ class NodeRemove(Operation):
         """
         leaving_planes(self.machines, site)
         leader = leader_of(site, observation.machines)
-        if leader not in observation.machines:
-            why = observation.unreachable.get(leader, "no answer")
-            raise PaiError(
-                f"{leader}, through which the cluster is changed, does not answer: {why}",
-                code="leader-unreachable",
-                remedy="nothing was changed. Run the same command again when it answers",
-                exit_code=ExitCode.UNREACHABLE,
-            )
+        require_leader(leader, observation.unreachable, observation.machines)
         return _Removal(self, site, observation).plan()
 
     def typed(self, plan: Plan) -> str:

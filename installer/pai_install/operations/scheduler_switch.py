@@ -8,12 +8,11 @@ from typing import ClassVar
 from pydantic import Field
 
 from pai_install.checks.finding import Finding
-from pai_install.errors import ExitCode, PaiError
 from pai_install.operations.install import Install
 from pai_install.operations.operation import Operation
 from pai_install.plan.changes import RefusedChange
 from pai_install.plan.model import HostStep, LocalWork, Plan, Step
-from pai_install.plan.observation import Observation
+from pai_install.plan.observation import Observation, require_leader
 from pai_install.scheduling.amounts import devices_of
 from pai_install.scheduling.model import Backend
 from pai_install.scheduling.read import scheduling_of
@@ -54,13 +53,7 @@ class SchedulerSwitch(Operation):
         if self.before == self.to and not self.edits:
             return plan
         leader = site.control_planes[0].hostname
-        if leader not in observation.machines:
-            raise PaiError(
-                f"{leader} does not answer, through which add-ons go and come",
-                code="leader-unreachable",
-                remedy="pai-install status",
-                exit_code=ExitCode.UNREACHABLE,
-            )
+        require_leader(leader, observation.unreachable, observation.machines)
         return replace(plan, steps=(self._switch(site, leader), *plan.steps))
 
     def _switch(self, site: Site, leader: str) -> Step:

@@ -15,7 +15,7 @@ from pai_install.plan.addons import PHASE as ADDONS
 from pai_install.plan.addons import addons_before, addons_of_scheduler, steps_of_addons, work_of_addons
 from pai_install.plan.leader import leader_of, with_leader
 from pai_install.plan.model import ClusterCall, ClusterCalls, HostStep, LocalWork, Plan, Step
-from pai_install.plan.observation import Observation
+from pai_install.plan.observation import Observation, require_leader
 from pai_install.plan.phases import PHASES, Phase
 from pai_install.plan.planner import make_plan
 from pai_install.schedulers.compile import objects_of
@@ -54,7 +54,8 @@ class VcApply(Operation):
         assert scheduling is not None  # noqa: S101 - the verb has asked
         ours = addons_of_scheduler(scheduling.backend)
         leader = site.control_planes[0].hostname
-        _require_answer(plan, leader)
+        # labels without the objects that name them would be half of the change
+        require_leader(leader, plan.unreachable)
         work = _work(observation, leader)
         _require_first(plan, {name: why for name, why in work.items() if name in addons_before(ours)})
         changes = (*_labels(plan), *steps_of_addons(plan.steps, ours, work))
@@ -119,17 +120,6 @@ def _work(observation: Observation, leader: str) -> dict[str, list[str]]:
     """Add-on -> why it has work."""
     seen = observation.machines.get(leader)
     return {} if seen is None else work_of_addons(observation.inventory.settings_of(leader), seen)
-
-
-def _require_answer(plan: Plan, leader: str) -> None:
-    """Labels without the objects that name them would be half of it. Raises PaiError."""
-    if leader in plan.unreachable:
-        raise PaiError(
-            f"{leader}, through which add-ons are applied, does not answer: {plan.unreachable[leader]}",
-            code="leader-unreachable",
-            remedy="nothing was changed. Run the same command again when it answers",
-            exit_code=ExitCode.UNREACHABLE,
-        )
 
 
 def _require_first(plan: Plan, addons: Mapping[str, Sequence[str]]) -> None:

@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from pai_install.errors import ExitCode, PaiError
 from pai_install.plan.model import Inventory
 from pai_install.plan.observed import Certificate, Observed
+
+
+def require_leader(leader: str, unreachable: Mapping[str, str], machines: Collection[str] | None = None) -> None:
+    """Raises PaiError if the control-plane node that serves the others did not answer.
+
+    machines: those that answered, if the caller observed them. unreachable: host -> cause.
+    """
+    if leader in unreachable or (machines is not None and leader not in machines):
+        raise PaiError(
+            f"cannot change the cluster: its control-plane node {leader} is unreachable: "
+            f"{unreachable.get(leader, 'no answer')}",
+            remedy="no changes made. Run the same command again when the node answers",
+            code="leader-unreachable",
+            exit_code=ExitCode.UNREACHABLE,
+        )
 
 
 @dataclass(frozen=True, slots=True)

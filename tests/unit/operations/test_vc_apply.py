@@ -137,7 +137,7 @@ def test_labels_are_not_set_where_the_objects_cannot_follow(inventory_of: Any) -
         del seen["master"]
         return {"master": "no route to host"}
 
-    with raises("leader-unreachable", "add-ons") as caught:
+    with raises("leader-unreachable", "master") as caught:
         planned(inventory_of, SERVICES, PINNED, lose)
     assert caught.value.exit_code == ExitCode.UNREACHABLE
 
