@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -202,21 +204,21 @@ def test_value_beyond_physical_limits_never_passes(path: str) -> None:
     assert box.verdict(check) is not Verdict.PASS
 
 
-REAL = Path(__file__).parent / "h100-virtual-machine.json"
-
-
-@pytest.mark.parametrize("state", ["idle", "busy"])
-def test_real_h100_of_a_virtual_machine(state: str) -> None:
-    """Collected by this collector, without systemd, lspci, modinfo, or a container runtime on the machine."""
-    evidence = parse_evidence("gpu-01", json.loads(REAL.read_text())[state])
-    box = Box(evidence, healthy(1).expected, healthy(1).knowledge).expecting(ram_bytes=None, cpus=None)
-    assert loud(box) == (["WARN container-cdi - config"] if state == "idle" else STRAY)
-    assert loud(box, Verdict.UNKNOWN) == UNSEEN
-
-
-STRAY = ["WARN container-cdi - config", "WARN gpu-stray-process 0000:00:06.0 none"]
+REAL = [json.loads(line) for line in (Path(__file__).parent / "virtual-machines.jsonl").read_text().splitlines()]
+BUS = "0000:00:06.0"
+QUIET = ["WARN container-cdi - config"]
 UNSEEN = [
     "UNKNOWN clock-offset - none",
     "UNKNOWN clock-synchronised - none",
     "UNKNOWN driver-versions - none",
 ]
+
+
+@pytest.mark.parametrize("document", REAL, ids=lambda document: document["hostname"])
+def test_real_cards_of_virtual_machines(document: dict[str, Any]) -> None:
+    """The collector's answers on machines without systemd, lspci, modinfo, and a container runtime."""
+    evidence = parse_evidence("gpu-01", document)
+    box = replace(healthy(1), evidence=evidence).expecting(model="", ram_bytes=None, cpus=None)
+    stray = [f"WARN gpu-stray-process {BUS} none"] if document["hostname"].endswith("busy") else []
+    assert loud(box) == [*QUIET, *stray]
+    assert loud(box, Verdict.UNKNOWN) == UNSEEN
