@@ -29,9 +29,10 @@ $(VENV)/.made: requirements-dev.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
 	touch $@
 
-lock: ## refresh both lock files from pyproject.toml (needs uv)
+lock: ## refresh all lock files from pyproject.toml (needs uv)
 	uv pip compile -q --upgrade --universal --generate-hashes --python-version 3.11 --no-header --no-emit-index-url --no-emit-find-links pyproject.toml -o requirements.lock
 	uv pip compile -q --upgrade --universal --generate-hashes --python-version 3.11 --no-header --no-emit-index-url --no-emit-find-links pyproject.toml --extra console --group dev -o requirements-dev.lock
+	uv pip compile -q --upgrade --generate-hashes --only-binary :all: --python-platform linux --python-version 3.11 --no-header --no-emit-index-url --no-emit-find-links --group console-image --constraint requirements-dev.lock -o installer/pai_install/components/locks/console.lock
 
 format: venv ## rewrite the sources as ruff formats them
 	ruff format . && ruff check --fix .

@@ -46,7 +46,7 @@ STANDS_IN = {
     ports.VXLAN_PORT: {"addons/flannel/addon.yml", "playbooks/library/pai_cluster_check.py"},
 }
 # what asks a machine about its ports knows them from the outside; pages and tests say what they say
-APART = re.compile(r"/(molecule|tests)/|README|\.json$|/stand_in/|go\.(mod|sum)$|/catalogue\.yml$")
+APART = re.compile(r"/(molecule|tests)/|README|\.json$|/stand_in/|go\.(mod|sum)$|/catalogue\.yml$|\.lock$")
 
 
 def files() -> Iterator[Path]:

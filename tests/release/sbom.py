@@ -14,7 +14,7 @@ from cyclonedx.model.license import DisjunctiveLicense
 from cyclonedx.output.json import JsonV1Dot6
 from packageurl import PackageURL
 
-from pai_install.components.catalogue import Catalogue, ImageSpec, Release
+from pai_install.components.catalogue import Catalogue, ImageSpec, PythonBuild, Release
 from pai_install.components.catalogue import Component as Program
 
 _PACKAGE = re.compile(r"^(?P<name>[\w.-]+)==(?P<version>\S+)(?: ; (?P<marker>.*?))? \\$")
@@ -84,7 +84,10 @@ def _program(name: str, program: Program, version: str, release: Release) -> Com
             ExternalReference(type=ExternalReferenceType.WEBSITE, url=XsUri(program.home)),
             *_downloads(program, version, release),
         ],
-        components=[_image(identity, spec, version, release.digest(key)) for key, spec in program.images.items()],
+        components=[
+            *(_image(identity, spec, version, release.digest(key)) for key, spec in program.images.items()),
+            *(python_components(program.build.lock_file.read_text()) if isinstance(program.build, PythonBuild) else ()),
+        ],
     )
 
 

@@ -100,8 +100,9 @@ def _component_json(name: str, component: Component) -> dict[str, Any]:
         "licence": component.licence,
         "home": component.home,
         "files": list(component.files),
-        "images": list(component.images),
+        "images": list(component.image_names),
         "manifests": list(component.manifests),
+        "wheels": dict(component.wheels),
         "lacks": dict(component.lacks),
         "digests": {version: dict(release.digests) for version, release in component.versions.items()},
         "versions": {
@@ -117,6 +118,8 @@ def _catalogue_lines(catalogue: Catalogue) -> Iterator[str]:
         for version in component.versions:
             families = [family for family in ("modules", "upstream") if component.has(version, family)]
             yield f"  {version:<10}from {', '.join(families)}{_pins(component, version)}"
+        if component.wheels:
+            yield f"  wheels: {', '.join(f'{wheel} ({licence})' for wheel, licence in component.wheels.items())}"
 
 
 def _pins(component: Component, version: str) -> str:

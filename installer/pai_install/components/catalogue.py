@@ -14,6 +14,7 @@ from pai_install.errors import ExitCode, PaiError
 from pai_install.system.yaml import load_yaml
 
 HERE = Path(__file__).parent
+LOCKS = HERE / "locks"
 CATALOGUE_FILE = HERE / "catalogue.yml"
 WRAPPERS = HERE / "wrappers"
 
@@ -119,6 +120,30 @@ class DebBuild(_Build):
     program: str
 
 
+class PythonBuild(_Build):
+    """An image of pai-install itself: Python, wheels of PyPI, and the library. It is the same for every source.
+
+    image: its name. packages: Debian packages of Python, as in ImageSpec. left_out: patterns of names of their files
+    and folders that stay out of the image. lock: a file of locks/. licences: wheel -> its licence. without: folders of
+    the library that stay out of the image. module: what a container runs.
+    """
+
+    kind: Literal["python"]
+    image: str
+    packages: tuple[str, ...]
+    left_out: tuple[str, ...] = ()
+    lock: str
+    licences: Mapping[str, str]
+    without: tuple[str, ...] = ()
+    module: str
+    user: str
+
+    @property
+    def lock_file(self) -> Path:
+        """The requirements with the sums of their wheels."""
+        return LOCKS / self.lock
+
+
 class Release(_Entry):
     """One pinned version. modules: it can be built. sha256: download -> architecture -> sum.
 
@@ -139,7 +164,7 @@ class Release(_Entry):
         return "" if digest == UNKNOWN else digest
 
 
-Build = Annotated[GoBuild | CBuild | DebBuild, Field(discriminator="kind")]
+Build = Annotated[GoBuild | CBuild | DebBuild | PythonBuild, Field(discriminator="kind")]
 
 
 class Component(_Entry):
@@ -158,6 +183,16 @@ class Component(_Entry):
     build: Build | None = None
     lacks: Mapping[Architecture, str] = {}
     versions: Mapping[Version, Release]
+
+    @property
+    def image_names(self) -> tuple[str, ...]:
+        """The names of its images, also of one that is put together here."""
+        return (self.build.image,) if isinstance(self.build, PythonBuild) else tuple(self.images)
+
+    @property
+    def wheels(self) -> Mapping[str, str]:
+        """Python package -> its licence, for an image that is put together here."""
+        return self.build.licences if isinstance(self.build, PythonBuild) else {}
 
     def has(self, version: str, family: Family) -> bool:
         """Whether sources of this family can yield that version."""

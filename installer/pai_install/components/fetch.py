@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pai_install.components.access import UPSTREAM, Mirror
+from pai_install.components.assembled import Assembled
 from pai_install.components.catalogue import Catalogue
 from pai_install.components.model import ComponentSet, PinnedComponent, Selection, SourceName
 from pai_install.components.modules import Modules
@@ -24,7 +25,7 @@ def open_source(catalogue: Catalogue, name: SourceName, mirror: Mirror = UPSTREA
     Raises PaiError (site invalid) when a mirror has no address.
     """
     if name == "modules":
-        return Modules(catalogue)
+        return Assembled(catalogue, Modules(catalogue))
     if name == "bundle":
         raise ValueError("a bundle is opened by its file")
     if name == "mirror" and not mirror.url:
@@ -34,7 +35,7 @@ def open_source(catalogue: Catalogue, name: SourceName, mirror: Mirror = UPSTREA
             remedy="set component_mirror_url in config.yaml",
             exit_code=ExitCode.SITE_INVALID,
         )
-    return Releases(catalogue, mirror if name == "mirror" else UPSTREAM)
+    return Assembled(catalogue, Releases(catalogue, mirror if name == "mirror" else UPSTREAM))
 
 
 def cached(selection: Selection, source: Source, cache: Path | None = None) -> dict[PinnedComponent, CacheEntry | None]:

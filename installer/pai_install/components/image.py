@@ -21,17 +21,24 @@ MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 CONFIG = "application/vnd.oci.image.config.v1+json"
 LAYER = "application/vnd.oci.image.layer.v1.tar+gzip"
 EPOCH = "1970-01-01T00:00:00Z"
+# the file capability CAP_NET_BIND_SERVICE: struct vfs_cap_data of linux/capability.h, effective and permitted, as tar
+# carries extended attributes
+_LOW_PORTS = {"SCHILY.xattr.security.capability": "\1\0\0\2\0\4" + "\0" * 14}
 SEARCH_PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 @dataclass(frozen=True, slots=True)
 class LayerEntry:
-    """One path of a layer, without a leading slash: a file (content), a link (link), or else a folder."""
+    """One path of a layer, without a leading slash: a file (content), a link (link), or else a folder.
+
+    low_ports: a program that may bind ports below 1024, also without root.
+    """
 
     path: str
     mode: int = 0o755
     content: Path | bytes | None = None
     link: str = ""
+    low_ports: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,28 +79,33 @@ class _Hashing:
         return f"sha256:{self.hash.hexdigest()}"
 
 
-def write_archive(nodes: Iterable[LayerEntry], target: Path, *, folders: bool = True) -> tuple[str, str]:
+def write_archive(
+    nodes: Iterable[LayerEntry], target: Path, *, folders: bool = True, level: int = 1
+) -> tuple[str, str]:
     """Writes a reproducible tar.gz and returns (digest of the file, digest of the tar).
 
-    Owners are root, times 1970, order by path. Parent folders are added unless `folders` is False.
+    Owners are root, times 1970, order by path. Parent folders are added unless `folders` is False. level: of gzip.
     """
+    ordered = _ordered(nodes, folders=folders)
+    # GNU's form has no extended attributes
+    form = tarfile.PAX_FORMAT if any(node.low_ports for node in ordered) else tarfile.GNU_FORMAT
     with target.open("wb") as raw:
         packed = _Hashing(raw)
-        squeeze = gzip.GzipFile(filename="", mode="wb", compresslevel=1, fileobj=cast("IO[bytes]", packed), mtime=0)
+        squeeze = gzip.GzipFile(filename="", mode="wb", compresslevel=level, fileobj=cast("IO[bytes]", packed), mtime=0)
         with squeeze:
             plain = _Hashing(cast("IO[bytes]", squeeze))
-            with tarfile.open(fileobj=cast("IO[bytes]", plain), mode="w|", format=tarfile.GNU_FORMAT) as archive:
-                for node in _ordered(nodes, folders=folders):
+            with tarfile.open(fileobj=cast("IO[bytes]", plain), mode="w|", format=form) as archive:
+                for node in ordered:
                     _add(archive, node)
     return packed.digest, plain.digest
 
 
-def write_layer(nodes: Iterable[LayerEntry], folder: Path) -> Layer:
+def write_layer(nodes: Iterable[LayerEntry], folder: Path, level: int = 1) -> Layer:
     """Writes a layer into `folder`, under the hex digits of its digest."""
     folder.mkdir(parents=True, exist_ok=True)
     descriptor, name = tempfile.mkstemp(dir=folder)
     os.close(descriptor)
-    digest, diff_id = write_archive(nodes, Path(name))
+    digest, diff_id = write_archive(nodes, Path(name), level=level)
     path = Path(name).rename(folder / digest.removeprefix("sha256:"))
     path.chmod(0o644)
     return Layer(path, digest, diff_id, path.stat().st_size)
@@ -190,6 +202,7 @@ def _ordered(nodes: Iterable[LayerEntry], *, folders: bool) -> list[LayerEntry]:
 def _add(archive: tarfile.TarFile, node: LayerEntry) -> None:
     member = tarfile.TarInfo(node.path)
     member.mode = node.mode
+    member.pax_headers = _LOW_PORTS if node.low_ports else {}
     if node.link:
         member.type, member.linkname, member.mode = tarfile.SYMTYPE, node.link, 0o777
         archive.addfile(member)

@@ -17,6 +17,7 @@ from pai_install.components.catalogue import (
     FileSpec,
     GoBuild,
     ImageSpec,
+    PythonBuild,
 )
 from pai_install.components.image import (
     ImageConfig,
@@ -130,7 +131,7 @@ class Modules:
 
     def _recipe(self, pick: PinnedComponent) -> GoBuild | CBuild | DebBuild:
         build = self._component(pick).build
-        if build is None:
+        if build is None or isinstance(build, PythonBuild):
             raise PaiError(
                 f"{pick.component} cannot be built from modules: only its makers' image is there",
                 code="component-not-buildable",

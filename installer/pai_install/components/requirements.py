@@ -16,6 +16,7 @@ PROBES = {
     "libseccomp-dev": "/usr/include/seccomp.h",
     "apt": "apt-get",
     "dpkg": "dpkg-deb",
+    "python3-pip": "pip3",
 }
 
 

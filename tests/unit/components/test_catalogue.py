@@ -17,6 +17,7 @@ from pai_install.components.catalogue import (
     DebBuild,
     Family,
     GoBuild,
+    PythonBuild,
     load_catalogue,
     resolve,
 )
@@ -73,6 +74,7 @@ IMAGES = {
     "blob-csi",
     "csi-node-driver-registrar",
     "livenessprobe",
+    "pai-console",
 }
 # of these there is only the image of their makers
 ONLY_IMAGES = {
@@ -102,7 +104,7 @@ def test_the_files_are_those_the_machines_install() -> None:
 
 
 def test_the_images_are_those_the_cluster_asks_for() -> None:
-    assert {name for component in CATALOGUE.components.values() for name in component.images} == IMAGES
+    assert {name for component in CATALOGUE.components.values() for name in component.image_names} == IMAGES
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -111,7 +113,7 @@ def test_every_component_says_what_it_is(name: str) -> None:
     assert component.summary
     assert component.home.startswith("https://")
     assert re.fullmatch(r"MIT|[A-Z][A-Za-z]*-[\d.]+(-only|-or-later)?", component.licence)
-    assert component.files or component.images
+    assert component.files or component.image_names
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -164,7 +166,7 @@ def test_no_sum_is_used_twice() -> None:
 def test_what_is_built_has_a_wrapper_that_requires_that_version(name: str, version: str) -> None:
     component = CATALOGUE.components[name]
     release = component.versions[version]
-    if not release.modules or component.build is None or isinstance(component.build, DebBuild):
+    if not release.modules or component.build is None or isinstance(component.build, DebBuild | PythonBuild):
         return
     wrapper = WRAPPERS / (release.wrapper or f"{name}-{version}")
     required = (wrapper / "go.mod").read_text()
@@ -195,7 +197,7 @@ def test_programs_put_into_files_and_images_are_built(name: str) -> None:
         names = [re.sub(r"/v\d+$", "", package).rpartition("/")[2] for package in build.packages]
         built = {build.rename.get(program, program) for program in names}
     else:
-        built = {build.program} if build is not None else set()
+        built = set() if build is None or isinstance(build, PythonBuild) else {build.program}
     used = {program for spec in component.files.values() for program in spec.programs}
     used |= {program for image in component.images.values() for program in image.programs}
     assert used <= built
