@@ -7,8 +7,9 @@ DOCUMENTATION = r"""
 module: pai_images
 short_description: Hold images in containerd by their digests, pinned, under the tags that pods name
 description:
-  - Pulls what is missing by its digest, gives it its tag, and pins both, so that nothing asks a registry for the tag
+  - Pulls what is missing by its digest, gives it its tag, and pins it, so that nothing asks a registry for the tag
     and the kubelet's garbage collection leaves it. A tag that points to another digest is repaired.
+  - The pin is on a name that is no valid reference, so that no pod can pull it and remove the labels.
   - Images that an earlier run pinned and that are no longer wanted are unpinned; garbage collection takes them when
     nothing uses them.
   - Containers that run already keep the image they were started from.
@@ -34,12 +35,15 @@ from typing import NamedTuple
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.pai_images import (
     LABELS,
+    PIN,
     Held,
     ImagesError,
     by_digest,
     ctr,
     expectations,
     held,
+    is_pin,
+    pins,
     pull,
     references,
     words,
@@ -50,21 +54,21 @@ PULLS = 4
 
 
 class Work(NamedTuple):
-    """Pending work: references to pull, names to set (-> reference to take them from), to pin, to unpin."""
+    """Pending work: references to pull, names and pins to set (-> reference to take them from), to unpin."""
 
     pull: list[str]
     tag: dict[str, str]
-    pin: list[str]
+    pin: dict[str, str]
     unpin: list[str]
 
 
 def work(images: list[dict[str, str]], seen: Mapping[str, Held]) -> Work:
     """Returns the pending work from desired and current images."""
-    todo = Work([], {}, [], [])
+    todo = Work([], {}, {}, [])
     for image in images:
         _add(todo, image, seen)
-    wanted = references(images)
-    todo.unpin.extend(name for name in seen if name not in wanted)
+    kept = {*references(images), *pins(images)}
+    todo.unpin.extend(name for name in seen if name not in kept)
     return todo
 
 
@@ -74,11 +78,8 @@ def _add(todo: Work, image: dict[str, str], seen: Mapping[str, Held]) -> None:
     source = right[0] if right else by_digest(image["name"], image["digest"])
     if not right:
         todo.pull.append(source)
-    for name in pair:
-        if name not in right and name != source:
-            todo.tag[name] = source
-        if name not in right or not seen[name].pinned:
-            todo.pin.append(name)
+    todo.tag.update({name: source for name in pair if name not in right and name != source})
+    todo.pin.update({pin: source for pin, digest in pins([image]).items() if not is_pin(seen.get(pin), digest)})
 
 
 def do(todo: Work) -> None:
@@ -87,16 +88,20 @@ def do(todo: Work) -> None:
         list(pool.map(fetch, todo.pull))
     for name, source in todo.tag.items():
         ctr("images", "tag", "--force", source, name)
-    for name in todo.pin:
-        ctr("images", "label", name, *words(LABELS))
+    for pin, source in todo.pin.items():
+        ctr("images", "tag", "--force", "--skip-reference-check", source, pin)
+        ctr("images", "label", pin, *words(LABELS))
     for name in todo.unpin:
-        ctr("images", "label", name, *words(dict.fromkeys(LABELS, "")))
+        if name.startswith(PIN):
+            ctr("images", "rm", name)
+        else:
+            ctr("images", "label", name, *words(dict.fromkeys(LABELS, "")))
 
 
 def fetch(reference: str) -> None:
     """Pulls by digest. Raises ImagesError that names the image."""
     try:
-        pull(reference, words(LABELS))
+        pull(reference, ())
     except ImagesError as error:
         raise ImagesError(f"{reference} cannot be pulled: {error}") from error
 
@@ -108,18 +113,20 @@ def shown(images: Mapping[str, Held]) -> str:
 
 def diff(images: list[dict[str, str]], todo: Work, seen: Mapping[str, Held]) -> dict[str, str]:
     """Name, digest and pin before and after, of all that changes."""
-    wanted = references(images)
-    changed = [*todo.pin, *todo.unpin]
-    after = {name: Held(wanted[name], frozenset(words(LABELS))) for name in todo.pin}
-    after.update({name: Held(seen[name].digest, frozenset()) for name in todo.unpin})
-    before = {name: seen[name] for name in changed if name in seen}
+    names = references(images)
+    after = {name: Held(names[name], frozenset()) for name in (*todo.pull, *todo.tag)}
+    after.update(
+        {name: Held(digest, frozenset(words(LABELS))) for name, digest in pins(images).items() if name in todo.pin}
+    )
+    after.update({name: Held(seen[name].digest, frozenset()) for name in todo.unpin if not name.startswith(PIN)})
+    before = {name: seen[name] for name in (*after, *todo.unpin) if name in seen}
     return {"before": shown(before), "after": shown(after), "before_header": "images", "after_header": "images"}
 
 
 def observed(module: AnsibleModule, images: list[dict[str, str]]) -> dict[str, Held]:
     """Returns the images in containerd, or {} in check mode on a machine without containerd."""
     try:
-        return held(references(images), owned=True)
+        return held([*references(images), *pins(images)], owned=True)
     except ImagesError as error:
         if not module.check_mode:
             module.fail_json(msg=f"the images of the system cannot be seen: {error}")

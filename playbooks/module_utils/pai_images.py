@@ -2,6 +2,9 @@
 
 A registry chooses the image of a tag, over plain HTTP, but a digest is verified. The kubelet pulls missing images only.
 Garbage collection keeps pinned images, so the kubelet never pulls one of these by its tag.
+
+containerd removes the labels of a name that is pulled again, and any pod with imagePullPolicy Always pulls. So the pin
+is on a third name of the image, which is no valid reference and which nobody can pull.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ HOSTS_DIR = "/etc/containerd/certs.d"
 PINNED = "io.cri-containerd.pinned"
 OWNED = "pai-install/image"
 LABELS = {PINNED: "pinned", OWNED: "system"}
+PIN = "pai-install:"
 QUESTION_S = 60
 PULL_S = 1800
 
@@ -53,6 +57,17 @@ def references(images: Iterable[Mapping[str, str]]) -> dict[str, str]:
     """Every name under which images (name, digest) are to be held -> digest: by the tag, and by the digest."""
     named = [(image["name"], image["digest"]) for image in images]
     return {reference: digest for name, digest in named for reference in (name, by_digest(name, digest))}
+
+
+def pins(images: Iterable[Mapping[str, str]]) -> dict[str, str]:
+    """The name that pins each image -> its digest."""
+    return {f"{PIN}{image['name']}@{image['digest']}": image["digest"] for image in images}
+
+
+def pinned_names(seen: Iterable[str]) -> dict[str, str]:
+    """The names under which pods name pinned images -> digest. seen: names in containerd."""
+    found = [name[len(PIN) :].rpartition("@") for name in seen if name.startswith(PIN)]
+    return references({"name": name, "digest": digest} for name, _at, digest in found)
 
 
 def expectations(images: Iterable[Mapping[str, str]]) -> list[dict[str, str]]:
@@ -105,6 +120,11 @@ def held(names: Iterable[str], *, owned: bool = False) -> dict[str, Held]:
     return parse(ctr("images", "ls", *filters)) if filters else {}
 
 
+def is_pin(found: Held | None, digest: str) -> bool:
+    """Whether a name pins the image."""
+    return found is not None and found.digest == digest and found.pinned
+
+
 def pull(reference: str, labels: Iterable[str]) -> None:
     """Pulls an image from the registry in its hosts.toml. Raises ImagesError.
 
@@ -125,7 +145,7 @@ def running_others() -> tuple[int, list[str]]:
 
     Entries are "CONTAINER (NAME)". A container keeps its old image after the repair of the tag. Raises ImagesError.
     """
-    pinned = held((), owned=True)
+    pinned = pinned_names(held((), owned=True))
     images, containers = (_crictl(words) for words in (["images"], ["ps"]))
     try:
         return others(pinned, images["images"], containers["containers"])
@@ -162,7 +182,7 @@ def image_problems(expected: list[dict[str, Any]]) -> list[tuple[dict[str, Any],
     if not expected:
         return []
     try:
-        seen = held(references(expected))
+        seen = held([*references(expected), *pins(expected)])
     except ImagesError as error:
         return [(expected[0], f"the images of the system cannot be seen: {error}")]
     return [(item, problem) for item in expected if (problem := _problem(item, seen))]
@@ -175,6 +195,7 @@ def _problem(item: Mapping[str, str], seen: Mapping[str, Held]) -> str:
             return f"image {name} is missing"
         if found.digest != digest:
             return f"image {name} is {found.digest} instead of {digest}"
-        if not found.pinned:
-            return f"image {name} is not pinned"
+    for name, digest in pins([item]).items():
+        if not is_pin(seen.get(name), digest):
+            return f"image {item['name']} is not pinned"
     return ""

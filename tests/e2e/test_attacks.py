@@ -122,3 +122,20 @@ def test_file_that_was_given_away_is_drift(cluster: Cluster) -> None:
     assert any(path in reason and "root" in reason for reason in reasons), reasons
     assert cluster.converge()["ok"]
     assert cluster.on(LOST, f"stat -c %U:%G {path}").strip() == "root:root"
+
+
+@pytest.mark.parametrize("by", ["tag", "digest"])
+def test_pod_that_pulls_a_system_image_leaves_its_pin(cluster: Cluster, by: str) -> None:
+    """containerd forgets the labels of a name that is pulled again, and the kubelet deletes what is not pinned."""
+    names = cluster.on(LOST, "ctr --namespace k8s.io images ls --quiet").split()
+    tag = next(name for name in names if name.startswith("registry.pai.internal/pause:"))
+    image = tag if by == "tag" else next(name for name in names if name.startswith("registry.pai.internal/pause@"))
+    overrides = json.dumps({"spec": {"nodeName": LOST}})
+    words = ("--restart=Never", "--image-pull-policy=Always", f"--image={image}", f"--overrides={overrides}")
+    try:
+        cluster.kubectl("run", "pulls-pause", *words)
+        cluster.kubectl("wait", "--for=condition=Ready", "pod/pulls-pause", "--timeout=120s")
+    finally:
+        cluster.kubectl("delete", "pod", "pulls-pause", "--ignore-not-found", "--grace-period=0")
+    assert '"pinned": true' in cluster.on(LOST, f"crictl inspecti --output json {tag}")
+    assert cluster.to_change() == []

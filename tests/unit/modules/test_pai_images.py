@@ -18,6 +18,8 @@ ROOM = "registry.pai.internal"
 A, B = f"sha256:{'a' * 64}", f"sha256:{'b' * 64}"
 PAUSE = {"name": f"{ROOM}/pause:3.10.2", "digest": A}
 ETCD = {"name": f"{ROOM}/etcd:3.6.8-0", "digest": B}
+PINNED = {"io.cri-containerd.pinned": "pinned", "pai-install/image": "system"}
+PINS = {f"pai-install:{image['name']}@{image['digest']}": image["digest"] for image in (PAUSE, ETCD)}
 LABELS = "io.cri-containerd.image=managed,io.cri-containerd.pinned=pinned,pai-install/image=system"
 LISTED = """\
 REF                                                                                                   TYPE                                       DIGEST                                                                  SIZE      PLATFORMS   LABELS                                                                                   
@@ -69,10 +71,18 @@ class Containerd:
         self.images[name] = (self.registry[name], dict(label.split("=", 1) for label in labels))
         return ""
 
-    def tag(self, force: str, source: str, name: str) -> str:
-        """Labels are forgotten, too."""
+    def tag(self, force: str, *words: str) -> str:
+        """Labels are forgotten, too. A name that is no reference is refused unless nobody checks."""
         assert force == "--force"
+        source, name = words[-2:]
+        if name.count(":") > 2 and words[0] != "--skip-reference-check":
+            return "ctr: invalid reference format"
         self.images[name] = (self.images[source][0], {})
+        return name
+
+    def rm(self, name: str) -> str:
+        """The content stays for other names."""
+        del self.images[name]
         return name
 
     def label(self, name: str, *words: str) -> str:
@@ -123,18 +133,20 @@ def test_tag_gives_way_to_the_digest(images: Any, name: str, expected: str) -> N
     assert images.by_digest(name, A) == expected
 
 
-def test_fresh_machine_pulls_by_digest_and_pins_both_names(containerd: Containerd, run_module: Run) -> None:
+def test_fresh_machine_pulls_by_digest_and_pins_a_name_that_nobody_can_pull(
+    containerd: Containerd, run_module: Run
+) -> None:
     said = run_module("pai_images", images=[PAUSE, ETCD])
     assert said["changed"]
     pulled = {line.split()[-1] for line in containerd.done if line.startswith("pull")}
     assert pulled == {f"{ROOM}/pause@{A}", f"{ROOM}/etcd@{B}"}, "nothing is asked for by its tag"
     for name, digest in ((PAUSE["name"], A), (f"{ROOM}/pause@{A}", A), (ETCD["name"], B), (f"{ROOM}/etcd@{B}", B)):
-        assert containerd.images[name] == (
-            digest,
-            {"io.cri-containerd.pinned": "pinned", "pai-install/image": "system"},
-        )
+        assert containerd.images[name] == (digest, {})
+    assert {name: held for name, held in containerd.images.items() if held[1]} == {
+        name: (digest, PINNED) for name, digest in PINS.items()
+    }
     assert said["diff"]["before"] == ""
-    assert f"{PAUSE['name']} {A} pinned\n" in said["diff"]["after"]
+    assert f"pai-install:{PAUSE['name']}@{A} {A} pinned\n" in said["diff"]["after"]
     assert said["managed"] == [{"kind": "image", **PAUSE}, {"kind": "image", **ETCD}]
 
 
@@ -152,7 +164,7 @@ def test_tag_that_points_elsewhere_is_repaired(containerd: Containerd, run_modul
     containerd.registry[PAUSE["name"]] = B
     said = run_module("pai_images", images=[PAUSE])
     assert said["diff"]["before"] == f"{PAUSE['name']} {B}\n"
-    assert f"{PAUSE['name']} {A} pinned\n" in said["diff"]["after"]
+    assert f"{PAUSE['name']} {A}\n" in said["diff"]["after"]
     assert containerd.images[PAUSE["name"]][0] == A
 
 
@@ -161,7 +173,7 @@ def test_image_that_the_kubelet_pulled_is_pinned_without_the_registry(containerd
     containerd.images = {PAUSE["name"]: (A, managed), f"{ROOM}/pause@{A}": (A, managed)}
     containerd.registry.clear()
     assert run_module("pai_images", images=[PAUSE])["changed"]
-    assert not any(line.startswith(("pull", "tag")) for line in containerd.done)
+    assert [line.split()[0] for line in containerd.done] == ["tag", "label"]
     assert not run_module("pai_images", images=[PAUSE])["changed"]
 
 
@@ -172,11 +184,32 @@ def test_image_of_an_earlier_version_is_unpinned_and_that_of_the_admin_is_not(
     theirs = ("example.com/own:1", (B, {"io.cri-containerd.pinned": "pinned"}))
     containerd.images.update([theirs])
     said = run_module("pai_images", images=[PAUSE])
-    assert said["diff"]["before"] == f"{ETCD['name']} {B} pinned\n{ROOM}/etcd@{B} {B} pinned\n"
-    assert said["diff"]["after"] == f"{ETCD['name']} {B}\n{ROOM}/etcd@{B} {B}\n"
+    assert said["diff"]["before"] == f"pai-install:{ETCD['name']}@{B} {B} pinned\n"
+    assert said["diff"]["after"] == ""
     assert containerd.images[ETCD["name"]] == (B, {}), "it stays for the containers that run of it"
     assert containerd.images["example.com/own:1"] == theirs[1]
     assert not run_module("pai_images", images=[PAUSE])["changed"]
+
+
+def test_pin_of_an_earlier_release_is_removed(containerd: Containerd, run_module: Run) -> None:
+    """Release 1.0.0 labelled the names that pods use."""
+    containerd.images = {ETCD["name"]: (B, PINNED), PAUSE["name"]: (A, PINNED)}
+    said = run_module("pai_images", images=[PAUSE])
+    assert f"{ETCD['name']} {B}\n" in said["diff"]["after"]
+    assert containerd.images[ETCD["name"]] == (B, {})
+    assert not run_module("pai_images", images=[PAUSE])["changed"]
+
+
+@pytest.mark.parametrize("name", [PAUSE["name"], f"{ROOM}/pause@{A}", "example.com/alias:1"])
+def test_pull_by_a_member_changes_nothing(
+    containerd: Containerd, run_module: Run, managed: Any, images: Any, name: str
+) -> None:
+    """containerd forgets the labels of an image that a pod with imagePullPolicy Always pulls."""
+    expected = run_module("pai_images", images=[PAUSE])["managed"]
+    containerd.images[name] = (A, {"io.cri-containerd.image": "managed"})
+    assert managed.drift(expected) == []
+    assert not run_module("pai_images", images=[PAUSE])["changed"]
+    assert images.pinned_names(containerd.images) == images.references([PAUSE])
 
 
 def test_check_mode_tells_the_same_and_does_nothing(containerd: Containerd, run_module: Run) -> None:
@@ -209,11 +242,11 @@ def test_drift_names_what_became_of_an_image(containerd: Containerd, run_module:
     expected = run_module("pai_images", images=[PAUSE])["managed"]
     assert managed.drift(expected) == []
     right = dict(containerd.images)
-    labels = right[PAUSE["name"]][1]
+    pin = f"pai-install:{PAUSE['name']}@{A}"
     for changed, sentence in (
-        ({PAUSE["name"]: (B, labels)}, f"image {PAUSE['name']} is {B} instead of {A}"),
-        ({PAUSE["name"]: (A, {})}, f"image {PAUSE['name']} is not pinned"),
-        ({f"{ROOM}/pause@{A}": (A, {})}, f"image {ROOM}/pause@{A} is not pinned"),
+        ({PAUSE["name"]: (B, {})}, f"image {PAUSE['name']} is {B} instead of {A}"),
+        ({pin: (A, {})}, f"image {PAUSE['name']} is not pinned"),
+        ({pin: (B, PINNED)}, f"image {PAUSE['name']} is not pinned"),
     ):
         containerd.images = {**right, **changed}
         assert managed.drift(expected) == [sentence]

@@ -20,7 +20,7 @@ def test_images_are_held_by_digest_and_pinned(host: Host) -> None:
     for image in wanted:
         for name in (image["name"], f"{image['name'].split(':')[0]}@{image['digest']}"):
             assert held[name][2] == image["digest"]
-            assert PINNED in held[name][-1]
+        assert PINNED in held[f"pai-install:{image['name']}@{image['digest']}"][-1]
 
 
 def test_kubelet_sees_them_and_leaves_them(host: Host) -> None:
