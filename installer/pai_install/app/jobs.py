@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from pai_install.app.context import App
 from pai_install.app.frontend import LogLine
+from pai_install.app.virtual_clusters import last_applied
 from pai_install.cluster.client import ClusterClient, Patch, Select
 from pai_install.errors import ExitCode, PaiError
 from pai_install.jobs.anomalies import abnormal, unknown
@@ -27,6 +28,7 @@ from pai_install.kube.objects import child, words
 from pai_install.profile.model import ClusterProfile
 from pai_install.schedulers.job_check import check_job
 from pai_install.schedulers.registry import backend_of
+from pai_install.scheduling.job_kinds import queued_at
 from pai_install.site.load import LAYOUT
 from pai_install.site.use_limits import UseLimits
 from pai_install.system.parameters import Parameter
@@ -39,10 +41,15 @@ _DAY_S = 86400
 
 
 def open_job_directory(app: App) -> JobDirectory:
-    """The jobs of the site's cluster. Raises PaiError for a site without virtual clusters."""
+    """The jobs of the site's cluster, of the scheduler that it has: the site may have another one already.
+
+    Raises PaiError for a site and a cluster without virtual clusters, NoClusterError, and ApiError.
+    """
     profile = app.profile
-    backend = backend_of(profile.require_scheduling().backend)
-    return JobDirectory(profile, backend.status_resource, app.cluster)
+    applied = last_applied(app.cluster)
+    backend = (applied or profile.require_scheduling()).backend
+    kinds = queued_at(backend, operator=profile.training_operator)
+    return JobDirectory(profile, kinds, backend_of(backend).status_resource, app.cluster)
 
 
 class ValidateJobs(BaseModel):

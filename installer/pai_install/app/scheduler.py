@@ -15,6 +15,7 @@ from pai_install.profile.project import profile_of
 from pai_install.run.scheduler_switch import jobs_in, scheduler_text, still_busy
 from pai_install.run.services_file import services_file
 from pai_install.schedulers.compile import remarks
+from pai_install.schedulers.job_inventory import busy_jobs
 from pai_install.scheduling.amounts import devices_of
 from pai_install.scheduling.model import Backend, Scheduling
 from pai_install.site.load import SERVICES, load_site
@@ -80,7 +81,7 @@ def current_scheduler(app: App) -> Backend:
 def _announce_jobs(app: App, before: Backend, scheduling: Scheduling | None, *, ending: bool, allowed: bool) -> None:
     """Lists the jobs of the old scheduler. Raises PaiError for running and waiting ones unless allowed."""
     jobs = jobs_in(app.cluster, before, devices_of(scheduling) if scheduling is not None else ())
-    busy = [job for job in jobs if not job.ended]
+    busy = busy_jobs(jobs)
     if busy and not allowed:
         raise still_busy(busy, before)
     for job in jobs:

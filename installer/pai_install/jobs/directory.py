@@ -15,7 +15,7 @@ from pai_install.jobs.state import PODS, JobState, states_of
 from pai_install.jobs.warning_events import EVENTS, FIELDS
 from pai_install.kube.objects import JsonObject
 from pai_install.profile.model import ClusterProfile
-from pai_install.scheduling.job_kinds import queued_at
+from pai_install.scheduling.job_kinds import JobKind
 
 # valid values of a label selector
 _LABEL = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
@@ -25,18 +25,19 @@ _LABEL = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 class JobDirectory:
     """The jobs of a cluster. Each method raises NoClusterError and ApiError.
 
-    status_resource: objects with the scheduler's status of jobs, as kubectl names them; "" for none.
+    kinds: of jobs that the cluster's scheduler queues. status_resource: objects with the scheduler's status of jobs, as
+    kubectl names them; "" for none.
     """
 
     profile: ClusterProfile
+    kinds: tuple[JobKind, ...]
     status_resource: str
     client: ClusterClient
 
     def list(self, namespace: str = "", user: str = "") -> tuple[JobState, ...]:
         """Existing jobs of a namespace and user ("": of all)."""
-        backend = self.profile.require_scheduling().backend
         marks = f"{names.USER}={user}" if user else names.USER
-        kinds = (*(kind.asked for kind in queued_at(backend, operator=self.profile.training_operator)), PODS)
+        kinds = (*(kind.asked for kind in self.kinds), PODS)
         status = (self.status_resource,) if self.status_resource else ()
         selects = [Select((kind,), namespace, marks) for kind in kinds]
         warnings = Select((EVENTS,), namespace, fields=FIELDS)

@@ -14,6 +14,7 @@ from pai_install.health.cluster.conditions import cluster_findings
 from pai_install.health.cluster.identity import identity_findings
 from pai_install.operations.kubeconfig import kubeconfig_step, missing_kubeconfig
 from pai_install.operations.operation import Operation
+from pai_install.operations.scheduler_step import require_ended, switch_step
 from pai_install.operations.verify import (
     certificates_standing,
     fixed_settings,
@@ -27,8 +28,10 @@ from pai_install.plan.observation import Observation
 from pai_install.plan.partial_upgrade import upgrade_findings
 from pai_install.plan.phases import PHASE_NAMES, PHASES, VERIFY, require_phases
 from pai_install.plan.planner import make_plan, work_of
+from pai_install.plan.scheduler_change import replaced_scheduler
 from pai_install.plan.versions import KUBERNETES, of_cluster
 from pai_install.schedulers.registry import backend_of
+from pai_install.scheduling.model import Backend
 from pai_install.site.model import Site
 from pai_install.site.schedulers import scheduler_of
 from pai_install.site.selection import require_present, watched
@@ -78,10 +81,27 @@ class Install(Operation):
         """Settings, names and addresses that are fixed once a cluster runs."""
         return fixed_settings(site, observation)
 
+    def replaced_scheduler(self, site: Site, observation: Observation) -> Backend | None:
+        """The scheduler that the site no longer has, unless the options leave out the phase of add-ons."""
+        leader = site.control_planes[0].hostname
+        left_out = (self.phases and _ADDONS.name not in self.phases) or (self.limit and leader not in self.limit)
+        return None if left_out else replaced_scheduler(site, observation)
+
     def plan(self, site: Site, observation: Observation) -> Plan:
         """Returns the phases with work, and the verification of their changes and of machines that earlier runs did not
-        verify.
+        verify. If the site has another scheduler, the jobs of the old one end first.
+
+        Raises PaiError if jobs of the old scheduler run or wait.
         """
+        plan = self._installation(site, observation)
+        before = self.replaced_scheduler(site, observation)
+        if before is None:
+            return plan
+        to = scheduler_of(site)
+        require_ended(site, before, to, observation.kept_jobs)
+        return replace(plan, steps=(switch_step(site, before, to), *plan.steps)) if observation.kept_jobs else plan
+
+    def _installation(self, site: Site, observation: Observation) -> Plan:
         plan = make_plan(
             site,
             observation.inventory,

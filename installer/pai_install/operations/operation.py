@@ -14,6 +14,7 @@ from pai_install.plan.changes import RefusedChange
 from pai_install.plan.model import Plan
 from pai_install.plan.observation import Observation
 from pai_install.plan.versions import Versions, kept
+from pai_install.scheduling.model import Backend
 from pai_install.site.model import Machine, Site
 from pai_install.system.words import plural
 
@@ -65,6 +66,11 @@ class Operation(BaseModel):
         """
         del site, observation
         return ()
+
+    def replaced_scheduler(self, site: Site, observation: Observation) -> Backend | None:
+        """Returns the scheduler that the plan removes. `Observation.kept_jobs` has its jobs."""
+        del site, observation
+        return None
 
     def versions(self, site: Site, observation: Observation) -> Mapping[str, Versions]:
         """Returns machine -> component -> desired version. Installed versions stay, regardless of the catalogue's

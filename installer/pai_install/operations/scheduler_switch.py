@@ -10,15 +10,12 @@ from pydantic import Field
 from pai_install.checks.finding import Finding
 from pai_install.operations.install import Install
 from pai_install.operations.operation import Operation
+from pai_install.operations.scheduler_step import switch_step
 from pai_install.plan.changes import RefusedChange
-from pai_install.plan.model import HostStep, LocalWork, Plan, Step
+from pai_install.plan.model import Plan
 from pai_install.plan.observation import Observation, require_leader
-from pai_install.scheduling.amounts import devices_of
 from pai_install.scheduling.model import Backend
-from pai_install.scheduling.read import scheduling_of
 from pai_install.site.model import Site
-
-STEP = "scheduler-switch"
 
 
 class SchedulerSwitch(Operation):
@@ -54,25 +51,8 @@ class SchedulerSwitch(Operation):
             return plan
         leader = site.control_planes[0].hostname
         require_leader(leader, observation.unreachable, observation.machines)
-        return replace(plan, steps=(self._switch(site, leader), *plan.steps))
-
-    def _switch(self, site: Site, leader: str) -> Step:
-        scheduling = scheduling_of(site)
-        arguments = {
-            "before": self.before,
-            "to": self.to,
-            "force": self.force,
-            "devices": list(devices_of(scheduling)) if scheduling is not None else [],
-        }
-        reasons = (*self._goes(), *(("services-configuration.yaml is to say so",) if self.edits else ()))
-        effects = ("ends every job that runs or waits",) if self.force and self.before != self.to else ()
-        title = f"Give up {self.before} for {self.to}" if self.before != self.to else f"Choose {self.to}"
-        return Step(STEP, title, (HostStep(leader, reasons, effects),), LocalWork(STEP, arguments))
-
-    def _goes(self) -> tuple[str, ...]:
-        if self.before == self.to:
-            return ()
-        return (f"the cluster has {self.before}", f"what is left of jobs of {self.before} that ended goes with it")
+        step = switch_step(site, self.before, self.to, edits=self.edits, force=self.force)
+        return replace(plan, steps=(step, *plan.steps))
 
     def known(self, site: Site, observation: Observation, plan: Plan) -> tuple[Finding, ...]:
         """Those of an installation."""

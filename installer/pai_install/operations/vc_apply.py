@@ -18,10 +18,11 @@ from pai_install.plan.model import ClusterCall, ClusterCalls, HostStep, LocalWor
 from pai_install.plan.observation import Observation, require_leader
 from pai_install.plan.phases import PHASES, Phase
 from pai_install.plan.planner import make_plan
+from pai_install.plan.scheduler_change import replaced_scheduler
 from pai_install.schedulers.compile import objects_of
 from pai_install.schedulers.last_applied import kept_object
 from pai_install.schedulers.rollback import leftovers, relabelled, restored
-from pai_install.scheduling.model import Scheduling
+from pai_install.scheduling.model import Backend, Scheduling
 from pai_install.scheduling.read import scheduling_of
 from pai_install.site.model import Site
 from pai_install.site.selection import watched
@@ -56,6 +57,7 @@ class VcApply(Operation):
         leader = site.control_planes[0].hostname
         # labels without the objects that name them would be half of the change
         require_leader(leader, plan.unreachable)
+        _require_scheduler(site, observation, scheduling.backend)
         work = _work(observation, leader)
         _require_first(plan, {name: why for name, why in work.items() if name in addons_before(ours)})
         changes = (*_labels(plan), *steps_of_addons(plan.steps, ours, work))
@@ -120,6 +122,18 @@ def _work(observation: Observation, leader: str) -> dict[str, list[str]]:
     """Add-on -> why it has work."""
     seen = observation.machines.get(leader)
     return {} if seen is None else work_of_addons(observation.inventory.settings_of(leader), seen)
+
+
+def _require_scheduler(site: Site, observation: Observation, wanted: Backend) -> None:
+    """The cluster has the scheduler of the site. Raises PaiError."""
+    before = replaced_scheduler(site, observation)
+    if before is not None:
+        raise PaiError(
+            f"cannot apply virtual clusters of {wanted}: the cluster has the scheduler {before}",
+            code="scheduler-differs",
+            remedy=f"no changes made. Run pai-install scheduler switch --site {site.directory} --to {wanted}",
+            exit_code=ExitCode.PREFLIGHT_FAILED,
+        )
 
 
 def _require_first(plan: Plan, addons: Mapping[str, Sequence[str]]) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from pai_install.errors import ExitCode, PaiError
 from pai_install.plan.model import Inventory
 from pai_install.plan.observed import Certificate, Observed
+from pai_install.schedulers.job_inventory import KeptJob
 
 
 def require_leader(leader: str, unreachable: Mapping[str, str], machines: Collection[str] | None = None) -> None:
@@ -52,7 +53,8 @@ class Observation:
 
     at: seconds since 1970. unproven: machine -> why earlier runs did not verify it. answers: the Kubernetes objects
     from each of the operation's queries. deprecated: APIs in use that will be removed, if the operation requests them.
-    box: certificates of this site on the controller host, None if not read.
+    box: certificates of this site on the controller host, None if not read. kept_jobs: jobs of a scheduler that the
+    operation removes.
     """
 
     inventory: Inventory
@@ -63,6 +65,7 @@ class Observation:
     answers: tuple[tuple[Mapping[str, Any], ...], ...] = ()
     deprecated: tuple[ApiUse, ...] = ()
     box: tuple[Certificate, ...] | None = None
+    kept_jobs: tuple[KeptJob, ...] = ()
 
     @property
     def silent(self) -> bool:

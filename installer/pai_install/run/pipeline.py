@@ -45,10 +45,13 @@ from pai_install.run.observe import observe
 from pai_install.run.preflight_gate import TITLE, PreflightGate, against_all, preflight_gate
 from pai_install.run.proof import begun, ended, read_proof, write_proof
 from pai_install.run.request import Request
+from pai_install.run.scheduler_switch import jobs_in
 from pai_install.run.signals import finishing
 from pai_install.run.site_state import keep_state, take_over
 from pai_install.run.state import RunFolder, StateFolder
 from pai_install.run.workspace import Workspace
+from pai_install.scheduling.amounts import devices_of
+from pai_install.scheduling.read import scheduling_of
 from pai_install.site.load import LoadedSite, load_site
 from pai_install.site.model import Site
 from pai_install.site.rotations import read_rotations
@@ -170,6 +173,10 @@ def prepare(session: Session, *, insist: bool = True) -> Prepared:
         if session.interrupted:  # what it began on a control plane may still be at work
             await_cluster(session.cluster, session.say)
         observation = replace(observation, answers=session.cluster.list(*operation.queries))
+    if insist and (before := operation.replaced_scheduler(site, observation)):
+        scheduling = scheduling_of(site)
+        devices = devices_of(scheduling) if scheduling is not None else ()
+        observation = replace(observation, kept_jobs=jobs_in(session.cluster, before, devices))
     if operation.asks_deprecated:
         observation = replace(observation, deprecated=deprecated_uses(session.cluster))
     plan = operation.plan(site, observation)

@@ -12,6 +12,7 @@ from pai_install.plan.changes import RefusedChange
 from pai_install.plan.model import Plan
 from pai_install.plan.observation import Observation
 from pai_install.plan.versions import Versions
+from pai_install.scheduling.model import Backend
 from pai_install.site.model import Machine, Site
 
 
@@ -44,6 +45,8 @@ class RunnableOperation(Protocol):
     def watched(self, site: Site) -> tuple[str, ...]: ...
 
     def refused_changes(self, site: Site, observation: Observation) -> tuple[RefusedChange, ...]: ...
+
+    def replaced_scheduler(self, site: Site, observation: Observation) -> Backend | None: ...
 
     def versions(self, site: Site, observation: Observation) -> Mapping[str, Versions]: ...
 

@@ -14,7 +14,7 @@ from pai_install.kube.model import Ref
 from pai_install.kube.objects import JsonObject
 from pai_install.run.actions import LocalWorker
 from pai_install.run.services_file import services_file, write_services
-from pai_install.schedulers.job_inventory import KeptJob, in_order
+from pai_install.schedulers.job_inventory import KeptJob, busy_jobs, in_order, listed
 from pai_install.schedulers.registry import backend_of
 from pai_install.scheduling.model import Backend
 from pai_install.site.load import SERVICES, read_site
@@ -25,7 +25,6 @@ from pai_install.system.words import plural
 # in which jobs that are told to end are gone: pods have half a minute to end, unless they say more
 END_S = 180.0
 _POLL_S = 1.0
-_SHOWN = 20
 
 Clock = Callable[[], float]
 
@@ -38,7 +37,8 @@ def scheduler_switch(cluster: ClusterClient, site_dir: Path) -> LocalWorker:
         before: Backend = arguments["before"]
         if before != arguments["to"]:
             end_jobs(cluster, before, arguments["devices"], force=arguments["force"])
-        write_scheduler(site_dir, arguments["to"])
+        if arguments["edits"]:
+            write_scheduler(site_dir, arguments["to"])
         return ()
 
     return work
@@ -77,7 +77,7 @@ def end_jobs(
     """
     deadline, told = clock() + END_S, set[Ref]()
     while jobs := jobs_in(cluster, backend, devices):
-        busy = [job for job in jobs if not job.ended]
+        busy = busy_jobs(jobs)
         if busy and not force:
             raise still_busy(busy, backend)
         if clock() > deadline:
@@ -98,7 +98,7 @@ def still_busy(jobs: Sequence[KeptJob], backend: Backend) -> PaiError:
     return PaiError(
         f"{plural(len(jobs), 'job')} of {backend} {'has' if len(jobs) == 1 else 'have'} not ended",
         code="scheduler-jobs-running",
-        details=_listed(jobs),
+        details=listed(jobs),
         remedy="wait for them, or delete them with --force, which loses unsaved data",
         exit_code=ExitCode.PREFLIGHT_FAILED,
     )
@@ -108,14 +108,9 @@ def _stay(jobs: Sequence[KeptJob]) -> PaiError:
     return PaiError(
         f"{plural(len(jobs), 'job')} did not go within {END_S:g} s",
         code="scheduler-jobs-not-ended",
-        details=_listed(jobs),
+        details=listed(jobs),
         remedy="delete the controller that re-creates them (Deployment, CronJob), then run the same command again",
     )
-
-
-def _listed(jobs: Sequence[KeptJob]) -> str:
-    more = [f"and {len(jobs) - _SHOWN} more"] if len(jobs) > _SHOWN else []
-    return "\n".join([*map(str, jobs[:_SHOWN]), *more])
 
 
 def write_scheduler(site_dir: Path, to: Backend) -> None:

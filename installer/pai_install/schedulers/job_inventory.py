@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -15,6 +15,7 @@ State = Literal["runs", "waits", "has ended"]
 Answers = Mapping[str, Iterable[JsonObject]]
 
 JOBSETS = "jobsets.jobset.x-k8s.io"
+_SHOWN = 20
 _JOBSET_LABEL = "jobset.sigs.k8s.io/jobset-name"
 
 
@@ -93,6 +94,17 @@ def kept_job(item: JsonObject, state: State, cluster: str = "") -> KeptJob:
 def _group(item: JsonObject) -> str:
     group, slash, _version = text(item.get("apiVersion")).partition("/")
     return group if slash else ""
+
+
+def busy_jobs(jobs: Iterable[KeptJob]) -> tuple[KeptJob, ...]:
+    """Those that run or wait."""
+    return tuple(job for job in jobs if not job.ended)
+
+
+def listed(jobs: Sequence[KeptJob]) -> str:
+    """A line for each, and the number of further ones."""
+    more = [f"and {len(jobs) - _SHOWN} more"] if len(jobs) > _SHOWN else []
+    return "\n".join([*map(str, jobs[:_SHOWN]), *more])
 
 
 def in_order(jobs: Iterable[KeptJob]) -> tuple[KeptJob, ...]:

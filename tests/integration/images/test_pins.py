@@ -67,7 +67,8 @@ class Machine:
 
 @pytest.fixture(scope="module")
 def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
-    folder, programs, layout = tmp_path_factory.mktemp("containerd"), {}, Path()
+    folder, layout = tmp_path_factory.mktemp("containerd"), Path()
+    programs: dict[str, Path] = {}
     catalogue = load_catalogue()
     whole, source = resolve(catalogue), open_source(catalogue, "modules")
     for pick in whole.picks:

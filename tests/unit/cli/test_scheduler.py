@@ -140,7 +140,7 @@ class TestSwitch:
         assert said.err == snapshot
         assert "default: " in said.err, "what it does not keep"
         (asked,) = [row["scheduler-switch"] for row in world.asked if "scheduler-switch" in row]
-        assert asked == {"before": "kueue", "to": "default", "force": False, "devices": []}
+        assert asked == {"before": "kueue", "to": "default", "force": False, "edits": True, "devices": []}
 
     def test_the_cluster_says_what_it_has_whatever_the_file_says(
         self, site: Path, world: World, capsys: Any, snapshot: SnapshotAssertion

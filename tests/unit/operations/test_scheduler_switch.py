@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from syrupy.assertion import SnapshotAssertion
@@ -19,6 +20,8 @@ from pai_install.plan.inventory import build_inventory
 from pai_install.plan.model import LocalWork, Plan
 from pai_install.plan.observation import Observation
 from pai_install.plan.observed import RoleRecord
+from pai_install.plan.scheduler_change import installed_schedulers
+from pai_install.schedulers.job_inventory import KeptJob
 from pai_install.site import Site
 from tests.errors import raises
 from tests.unit.plan.conftest import ROLES, converged
@@ -65,7 +68,7 @@ def test_jobs_end_first_then_all_of_an_installation_and_the_test(
     (host,) = first.hosts
     assert host.reasons == snapshot
     assert host.effects == ()
-    wanted = {"before": "kueue", "to": "volcano", "force": False, "devices": ["nvidia.com/gpu"]}
+    wanted = {"before": "kueue", "to": "volcano", "force": False, "edits": True, "devices": ["nvidia.com/gpu"]}
     assert first.action == LocalWork("scheduler-switch", wanted)
     (host,) = addons.hosts
     assert {"addon.volcano is not installed", "the site no longer asks for addon.kueue"} <= set(host.reasons)
@@ -74,6 +77,52 @@ def test_jobs_end_first_then_all_of_an_installation_and_the_test(
     assert test.action.arguments["workers"] == ["worker1", "worker2"]
     assert (test.proves, test.needs) == (True, ("verify",))
     assert switch.question(plan, ()) == snapshot
+
+
+RUNS = KeptJob("Job", "batch", "team", "a", "runs")
+ENDED = KeptJob("Job", "batch", "team", "b", "has ended")
+
+
+def test_installation_knows_jobs_of_the_scheduler_that_goes(moving: tuple[Site, Observation]) -> None:
+    site, observation = moving
+    assert Install().replaced_scheduler(site, observation) == "kueue"
+    with raises("scheduler-jobs-running") as caught:
+        Install().plan(site, replace(observation, kept_jobs=(ENDED, RUNS)))
+    assert caught.value.exit_code == ExitCode.PREFLIGHT_FAILED
+    assert caught.value.details == str(RUNS)
+    assert "scheduler switch" in str(caught.value.remedy)
+
+
+def test_installation_ends_what_is_left_of_finished_jobs_first(moving: tuple[Site, Observation]) -> None:
+    site, observation = moving
+    first, *others = Install().plan(site, replace(observation, kept_jobs=(ENDED,))).steps
+    assert isinstance(first.action, LocalWork)
+    assert (first.name, first.action.arguments["force"], first.action.arguments["edits"]) == (
+        *("scheduler-switch", False),
+        False,
+    )
+    assert "addons" in [step.name for step in others]
+    assert "scheduler-switch" not in names(Install().plan(site, observation))
+
+
+@pytest.mark.parametrize("options", [{"phases": ("time",)}, {"limit": ("worker1",)}])
+def test_installation_without_add_ons_replaces_no_scheduler(
+    moving: tuple[Site, Observation], options: dict[str, Any]
+) -> None:
+    assert Install(**options).replaced_scheduler(*moving) is None
+
+
+@pytest.mark.parametrize(
+    ("records", "found"),
+    [
+        ((), ()),
+        (("addon.kueue", "addon.jobset", "addon.virtual_clusters"), ("kueue",)),
+        (("addon.jobset", "addon.virtual_clusters"), ("default",)),
+        (("addon.kueue", "addon.volcano"), ("kueue", "volcano")),
+    ],
+)
+def test_schedulers_of_a_cluster_are_known_by_their_records(records: tuple[str, ...], found: tuple[str, ...]) -> None:
+    assert installed_schedulers(records) == found
 
 
 def test_force_says_what_it_does(moving: tuple[Site, Observation], snapshot: SnapshotAssertion) -> None:

@@ -122,7 +122,6 @@ def test_other_add_ons_and_later_phases_are_left_to_apply(inventory_of: Any, sna
     [
         (SERVICES, drift("w2", "base"), "base: w2: base was changed by hand"),
         (SERVICES + GROUPS, lambda _: None, "addons: addon.groups is not installed"),
-        (SERVICES.replace("kueue", "volcano"), lambda _: None, "runtime: master: settings changed"),
     ],
 )
 def test_what_they_stand_on_comes_first_by_apply(inventory_of: Any, after: str, change: Any, said: str) -> None:
@@ -130,6 +129,13 @@ def test_what_they_stand_on_comes_first_by_apply(inventory_of: Any, after: str, 
         planned(inventory_of, SERVICES, after, change)
     assert said in caught.value.details
     assert (caught.value.remedy, caught.value.exit_code) == ("pai-install apply", ExitCode.PREFLIGHT_FAILED)
+
+
+def test_another_scheduler_comes_by_a_switch(inventory_of: Any) -> None:
+    with raises("scheduler-differs") as caught:
+        planned(inventory_of, SERVICES, SERVICES.replace("kueue", "volcano"))
+    assert "scheduler switch" in str(caught.value.remedy)
+    assert caught.value.exit_code == ExitCode.PREFLIGHT_FAILED
 
 
 def test_labels_are_not_set_where_the_objects_cannot_follow(inventory_of: Any) -> None:

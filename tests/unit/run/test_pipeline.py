@@ -77,6 +77,9 @@ class Scripted:
         del site, observation
         return ()
 
+    def replaced_scheduler(self, site: Site, observation: Observation) -> None:
+        del site, observation
+
     def versions(self, site: Site, observation: Observation) -> dict[str, dict[str, str]]:
         del site, observation
         return {}

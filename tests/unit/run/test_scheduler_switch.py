@@ -101,7 +101,7 @@ def test_kinds_that_are_gone_have_no_jobs() -> None:
 
 
 def test_the_file_says_so_when_no_job_is_left_and_not_before(site: Path) -> None:
-    arguments: dict[str, Any] = {"before": "kueue", "to": "volcano", "force": False, "devices": []}
+    arguments: dict[str, Any] = {"before": "kueue", "to": "volcano", "force": False, "edits": True, "devices": []}
     path = site / "services-configuration.yaml"
     path.write_text(SERVICES.replace("quota: []", "quota: [{sku: cpu, machines: 1}]"))
     before = path.read_text()
