@@ -23,6 +23,9 @@ from pai_install.jobs.state import JobState
 from pai_install.kube.model import Ref
 from pai_install.kube.objects import JsonObject
 from pai_install.schedulers.jobs import objects_of
+from pai_install.schedulers.last_applied import kept_object
+from pai_install.scheduling.read import scheduling_of
+from pai_install.site.load import load_site
 from tests.errors import raises
 from tests.unit.cli.stub_environment import World, run
 from tests.unit.cli.test_vc import site
@@ -273,6 +276,21 @@ def test_list_and_show(folder: str, world: World, capsys: Any, snapshot: Snapsho
     shown = capsys.readouterr().out
     assert shown == snapshot
     assert run(["job", "show", "other", "--site", folder]) == ExitCode.USAGE
+
+
+def test_jobs_of_the_scheduler_that_the_cluster_still_has_are_listed_and_stopped(
+    folder: str, world: World, capsys: Any
+) -> None:
+    """After an edit of the site, until the cluster has the new scheduler."""
+    scheduling = scheduling_of(load_site(Path(folder)).site)
+    assert scheduling is not None
+    in_cluster(world, job(), *WHOLE, kept_object(scheduling))
+    services = Path(folder) / "services-configuration.yaml"
+    services.write_text(services.read_text().replace("type: kueue", "type: volcano"))
+    assert run(["job", "list", "--site", folder]) == ExitCode.OK
+    assert "ps.job" in capsys.readouterr().out
+    assert run(["job", "stop", "ps.job", "--site", folder, "--yes"]) == ExitCode.OK
+    assert "jobset" not in kinds(world)
 
 
 def test_a_name_in_several_groups(folder: str, world: World, capsys: Any) -> None:
