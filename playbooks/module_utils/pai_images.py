@@ -4,7 +4,7 @@ A registry chooses the image of a tag, over plain HTTP, but a digest is verified
 Garbage collection keeps pinned images, so the kubelet never pulls one of these by its tag.
 
 containerd removes the labels of a name that is pulled again, and any pod with imagePullPolicy Always pulls. So the pin
-is on a third name of the image, which is no valid reference and which nobody can pull.
+is on a third name of the image, which is no valid reference and which no pod can pull.
 """
 
 from __future__ import annotations

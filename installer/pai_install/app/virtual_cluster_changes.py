@@ -13,12 +13,13 @@ from pai_install.app.site_edit import edit_services
 from pai_install.app.virtual_clusters import change_of, last_applied
 from pai_install.checks.verdict import Verdict
 from pai_install.errors import ExitCode, PaiError
-from pai_install.operations.vc_apply import VcApply, VcRestore
+from pai_install.operations.vc_apply import VcApply, VcRestore, VcVerify
 from pai_install.operations.verify import Verify
 from pai_install.plan.addons import PHASE as ADDONS
 from pai_install.report.model import HostStatus, Outcome
 from pai_install.report.virtual_clusters import NONE
 from pai_install.report.virtual_clusters_plan import ClustersChange, jobs_at_risk
+from pai_install.run.proof import read_proof
 from pai_install.run.virtual_clusters import read_good, read_standings, write_good
 from pai_install.run.workflow import StageFailed, StageStopped, Workflow, WorkflowStage, WorkflowStore, never_done
 from pai_install.schedulers.hived.migration import everything, hived_block_of, lost_in_hived, sections_of, within_hived
@@ -84,6 +85,7 @@ class _Application(WorkflowStore[None]):
         self.desired = desired
         self.good = good
         self._changed: tuple[str, ...] = ()
+        self._unproven = frozenset(read_proof(app.state.proof).unproven)
 
     def read(self) -> None:
         """Reads nothing: the run finds the remaining work."""
@@ -107,7 +109,11 @@ class _Application(WorkflowStore[None]):
         return outcome.exit_code
 
     def _verify(self) -> int:
-        return self.app.run_agreed(Verify(limit=self._changed)).exit_code if self._changed else ExitCode.OK
+        """Verifies the quota of a queue, and everything else of machines that an earlier run left unverified."""
+        if not self._changed:
+            return ExitCode.OK
+        whole = self._unproven & {*self._changed}
+        return self.app.run_agreed(Verify(limit=self._changed) if whole else VcVerify(machines=self._changed)).exit_code
 
     def _keep_good(self) -> None:
         if self.good is not None:

@@ -18,7 +18,7 @@ from pai_install.plan.observation import Observation
 from pai_install.schedulers.kueue.self_test import CONTROLLERS, pods_ready_s
 from pai_install.schedulers.last_applied import kept_object
 from pai_install.schedulers.registry import backend_of
-from pai_install.schedulers.self_test.scenarios import Bounds
+from pai_install.schedulers.self_test.scenarios import QUICK, Bounds
 from pai_install.scheduling.model import Backend
 from pai_install.scheduling.read import scheduling_of
 from pai_install.site.model import Site
@@ -145,10 +145,19 @@ def _workers(site: Site) -> list[str]:
     return [machine.hostname for machine in site.present_machines if machine.worker]
 
 
-def quick_test(site: Site, observation: Observation, reason: str, needs: tuple[str, ...]) -> tuple[Step, ...]:
+def quick_test(
+    site: Site,
+    observation: Observation,
+    reason: str,
+    needs: tuple[str, ...],
+    *,
+    scenarios: tuple[str, ...] = QUICK,
+    proven: tuple[str, ...] = (),
+) -> tuple[Step, ...]:
     """Returns the scheduler's verification at the end of an installation, or () without a scheduler.
 
     The cluster may not exist during planning, so the step selects the schedulable workers at its start.
+    scenarios: of the self-test. proven: machines that it verifies, empty for the first control plane.
     """
     backend, leader = scheduler_of(site), site.control_planes[0].hostname
     if backend is None or leader not in observation.machines:
@@ -158,8 +167,9 @@ def quick_test(site: Site, observation: Observation, reason: str, needs: tuple[s
         "backend": backend,
         "image": str(observation.inventory.variables_of(leader).get("cluster_verify_image", "")),
         "workers": _workers(site),
+        "scenarios": list(scenarios),
         "bounds": {"start_s": bounds.start_s, "back_s": bounds.back_s, "requeue_s": bounds.requeue_s},
         **_kept(site, backend),
     }
-    host = HostStep(leader, (reason,))
-    return (Step(STEP, f"Test the scheduler ({backend})", (host,), LocalWork(STEP, arguments), needs, proves=True),)
+    hosts = tuple(HostStep(name, (reason,)) for name in proven or (leader,))
+    return (Step(STEP, f"Test the scheduler ({backend})", hosts, LocalWork(STEP, arguments), needs, proves=True),)

@@ -11,6 +11,7 @@ from pydantic import Field, InstanceOf
 from pai_install.cluster.client import Select
 from pai_install.errors import ExitCode, PaiError
 from pai_install.operations.operation import Operation
+from pai_install.operations.scheduler_test import quick_test
 from pai_install.plan.addons import PHASE as ADDONS
 from pai_install.plan.addons import addons_before, addons_of_scheduler, steps_of_addons, work_of_addons
 from pai_install.plan.leader import leader_of, with_leader
@@ -31,6 +32,8 @@ STEP = "virtual-clusters"
 LABELS = "labels"
 # how long the scheduler may take until it has said something of every queue
 WAIT_S = 60
+# scenarios of the self-test that a change of virtual clusters is verified with
+PROOF = ("quota",)
 _PHASES: Mapping[str, Phase] = {phase.name: phase for phase in PHASES}
 
 
@@ -70,6 +73,25 @@ class VcApply(Operation):
         """Which of the plan's steps change something is said above it."""
         del plan, hosts
         return "apply these virtual clusters"
+
+
+class VcVerify(Operation):
+    """The part of a proof that a change of virtual clusters needs: a queue keeps its quota. It is not in OPERATIONS."""
+
+    name: ClassVar[str] = "vc apply"
+    summary: ClassVar[str] = "Verify the quota of a queue after a change of virtual clusters."
+    configures: ClassVar[bool] = True
+    machines: tuple[str, ...] = Field(description="Changed machines.")
+
+    def watched(self, site: Site) -> tuple[str, ...]:
+        """The control planes: one of them is asked."""
+        return tuple(machine.hostname for machine in site.control_planes)
+
+    def plan(self, site: Site, observation: Observation) -> Plan:
+        """One step of the scheduler's self-test. It verifies the changed machines, whose labels alone changed."""
+        leader = leader_of(site, observation.machines)
+        steps = quick_test(site, observation, "after a change", (), scenarios=PROOF, proven=self.machines)
+        return Plan(steps, with_leader(observation.inventory, leader), observation.unreachable, leader)
 
 
 class VcRestore(Operation):

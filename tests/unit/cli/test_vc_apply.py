@@ -19,6 +19,7 @@ from pai_install.errors import ExitCode
 from pai_install.kube.model import Ref
 from pai_install.kube.objects import JsonObject
 from pai_install.plan.model import HostStep, Plan, Playbook, Step
+from pai_install.run.proof import Proof, Unproven, read_proof, write_proof
 from pai_install.run.state import state_of
 from pai_install.run.virtual_clusters import read_good, write_good
 from pai_install.schedulers.compile import labels_of, objects_of
@@ -223,7 +224,8 @@ def test_what_changes_is_said_first_then_done_and_asked(
     assert shown.startswith(
         "research: gpu shrinks from 8 to 4\nproduct: gpu grows from 8 to 12\n\njobs:\n  none is touched\n"
     )
-    assert played(machines) == ["labels.yml", "addons.yml", "verify.yml"]
+    assert played(machines) == ["labels.yml", "addons.yml"], "no machine itself has changed"
+    assert read_proof(state_of(site).proof).unproven == {}
     addons = ["jobset", "training_operator", "kueue", "virtual_clusters"]
     assert machines.requests[2].extra_vars["cluster_addons_only"] == addons
     assert machines.kept() == divided(site)
@@ -234,6 +236,13 @@ def test_what_changes_is_said_first_then_done_and_asked(
     assert vc_apply(site) == ExitCode.OK
     assert capsys.readouterr().out == snapshot
     assert played(machines) == []
+
+
+def test_machines_that_an_earlier_run_left_unverified_are_verified_whole(site: Path, machines: Machines) -> None:
+    write_proof(state_of(site).proof, Proof(unproven={"master": Unproven(why="a run was interrupted")}))
+    say(site, services(4, 12))
+    assert vc_apply(site) == ExitCode.OK
+    assert played(machines)[-1] == "verify.yml"
 
 
 def sessions(world: World) -> int:

@@ -25,7 +25,7 @@ from pai_install.schedulers.self_test.model import Scenario
 from pai_install.schedulers.self_test.objects import SelfTestContext
 from pai_install.schedulers.self_test.record import as_data
 from pai_install.schedulers.self_test.scenario_run import ScenarioRun
-from pai_install.schedulers.self_test.scenarios import QUICK, Bounds
+from pai_install.schedulers.self_test.scenarios import Bounds
 from pai_install.scheduling.model import Backend, Scheduling
 from pai_install.system.files import write_atomic
 
@@ -64,7 +64,9 @@ def _quick(cluster: ClusterClient, kept: Path, arguments: Mapping[str, Any]) -> 
     names = tuple(node.name for node in machines)
     groups = backend_of(backend).self_test.node_groups(node.labels for node in machines)
     context = SelfTestContext(backend, secrets.token_hex(4), arguments["image"], names, tuple(groups))
-    runs, reasons = _played(cluster, context, arguments, bounds, lambda scenario: scenario.name in QUICK)
+    runs, reasons = _played(
+        cluster, context, arguments, bounds, lambda scenario: scenario.name in arguments["scenarios"]
+    )
     _keep(kept, backend, runs)
     if not runs:
         return (untried(START, f"{'; '.join(dict.fromkeys(reasons.values()))}; pai-install scheduler test tries it"),)

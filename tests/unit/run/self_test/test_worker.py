@@ -15,6 +15,7 @@ from pai_install.schedulers.last_applied import kept_object
 from pai_install.schedulers.self_test.model import Scenario
 from pai_install.schedulers.self_test.objects import SelfTestContext
 from pai_install.schedulers.self_test.scenario_run import ScenarioRun, begun
+from pai_install.schedulers.self_test.scenarios import QUICK
 from pai_install.schedulers.volcano.self_test import GROUP_LABEL
 from pai_install.scheduling.job_queue import HIVED_SPEC
 from tests.unit.cluster.fake import FakeCluster
@@ -56,7 +57,7 @@ def stage(monkeypatch: pytest.MonkeyPatch) -> Stage:
 
 
 def tried(tmp_path: Path, backend: str, *nodes: dict[str, Any]) -> dict[str, str]:
-    arguments = {"backend": backend, "image": "busybox", "workers": WORKERS, "bounds": BOUNDS}
+    arguments = {"backend": backend, "image": "busybox", "workers": WORKERS, "scenarios": QUICK, "bounds": BOUNDS}
     work = worker.self_test(FakeCluster.of(*nodes), tmp_path / "kept.json")
     return {found.id: str(found.verdict) for found in work(("master",), arguments)}
 
@@ -96,7 +97,13 @@ def machine(name: str) -> dict[str, Any]:
 def on_hived(tmp_path: Path, cluster: FakeCluster, **words: Any) -> dict[str, tuple[str, str]]:
     """Check -> verdict and what is said, of a whole test or, with workers, of that after an installation."""
     whole = {"machines": ["a100-1", "a100-2"], "groups": [], "disruptive": False}
-    arguments = {"backend": "hived", "image": "busybox", "bounds": BOUNDS, "kept": kept_object(DIVIDED)}
+    arguments = {
+        "backend": "hived",
+        "image": "busybox",
+        "scenarios": QUICK,
+        "bounds": BOUNDS,
+        "kept": kept_object(DIVIDED),
+    }
     work = worker.self_test(cluster, tmp_path / "kept.json")
     found = work(("master",), {**arguments, **(words or whole)})
     return {one.id: (str(one.verdict), one.message) for one in found}
