@@ -11,7 +11,7 @@ from pai_install.cluster.transport import Answer, Call
 # An API server took the request, and was away before it answered.
 _WENT_AWAY = r"unexpected EOF|connection reset by peer|http2: |etcdserver: "
 # An API server that has just started refuses even the administrator, until it has read who may do what.
-_STARTS = re.compile(r'is forbidden: User "kubernetes-admin" cannot ')
+STARTS = re.compile(r'is forbidden: User "kubernetes-admin" cannot ')
 _REASON = re.compile(r"Error from server \((\w+)\)")
 _OTHER_REASONS = (
     (re.compile(r"Apply failed with \d+ conflict"), "Conflict"),
@@ -30,7 +30,7 @@ _NOT_REACHED = re.compile(
     r"was refused|connection refused|i/o timeout|no route to host|network is unreachable|TLS handshake timeout|"
     rf"Unable to connect to the server|stat \S*admin\.conf|{MISSING}"
 )
-_REMEDIES = {
+REMEDIES = {
     "Conflict": "another program owns that field: change the value there, or let pai-install take the field over",
     "Forbidden": "an admission rule of the cluster forbids the change; its message is above",
     "NoSuchKind": "the cluster does not have that kind of object: the add-on that brings it is missing",
@@ -42,7 +42,7 @@ _REMEDIES = {
 def reason_of(stderr: str) -> str:
     """Returns the API server's reason code, or ""."""
     match = _REASON.search(stderr)
-    if _STARTS.search(stderr):
+    if STARTS.search(stderr):
         return NO_ANSWER
     if match:
         return match[1]
@@ -55,7 +55,7 @@ def unanswered(answer: Answer, call: Call) -> bool:
         return False
     if _NO_ANSWER.search(answer.stderr):
         return call.reads
-    return bool(_NOT_REACHED.search(answer.stderr) or _STARTS.search(answer.stderr))
+    return bool(_NOT_REACHED.search(answer.stderr) or STARTS.search(answer.stderr))
 
 
 def refusal(host: str, call: Call, answer: Answer) -> ApiError:
@@ -67,5 +67,5 @@ def refusal(host: str, call: Call, answer: Answer) -> ApiError:
         f"kubectl {what} failed on {host}" + (f": {reason}" if reason else ""),
         reason=reason,
         details=said[-2000:] or f"exit status {answer.returncode} without a message",
-        remedy=_REMEDIES.get(reason, ""),
+        remedy=REMEDIES.get(reason, ""),
     )

@@ -33,7 +33,7 @@ def raw(path: str) -> Call:
 
 
 def watch(select: Select) -> Call:
-    """Objects and their changes, as JSON documents in a row."""
+    """Objects and their changes, as one line of JSON each."""
     words = ("get", ",".join(select.kinds), *_where(select), "--output=json", "--watch", "--output-watch-events")
     return Call(words, reads=True)
 
@@ -52,7 +52,7 @@ def create(objects: Sequence[JsonObject]) -> Call:
 
 def dry_run(objects: Sequence[JsonObject], identity: Impersonation | None) -> Call:
     """New objects in the name of an identity, without making them."""
-    who = (f"--as={identity.user}", *(f"--as-group={group}" for group in identity.groups)) if identity else ()
+    who = _as(identity) if identity else ()
     words = ("create", *who, "--dry-run=server", f"--field-manager={FIELD_MANAGER}", "--filename=-", "--output=name")
     return Call(words, _list(objects), reads=True)
 
@@ -164,6 +164,11 @@ def _where(select: Select) -> tuple[str, ...]:
     words += [f"--selector={select.labels}"] if select.labels else []
     words += [f"--field-selector={select.fields}"] if select.fields else []
     return tuple(words)
+
+
+def _as(identity: Impersonation) -> tuple[str, ...]:
+    uid = (f"--as-uid={identity.uid}",) if identity.uid else ()
+    return (f"--as={identity.user}", *(f"--as-group={group}" for group in identity.groups), *uid)
 
 
 def _list(objects: Sequence[JsonObject]) -> str:

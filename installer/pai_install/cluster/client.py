@@ -89,10 +89,11 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class Impersonation:
-    """A user that a request impersonates, with its groups."""
+    """A user that a request impersonates, with its groups. uid: "" for none."""
 
     user: str
     groups: tuple[str, ...] = ()
+    uid: str = ""
 
 
 # the reason of a request that an API server took and did not answer: it may have been carried out

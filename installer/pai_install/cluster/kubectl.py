@@ -54,14 +54,9 @@ class KubectlClient:
 
     def watch(self, select: Select) -> Iterator[WatchEvent]:
         """Each change as it happens."""
-        document: list[str] = []
         for line in self._transport.lines(calls.watch(select)):
-            document.append(line)
-            if line == "}":
-                event = _parse("the watch", "\n".join(document))
-                document = []
-                for row in event:
-                    yield WatchEvent(text(row.get("type")), child(row, "object"))
+            for row in _parse("the watch", line):
+                yield WatchEvent(text(row.get("type")), child(row, "object"))
 
     def apply(self, objects: Sequence[JsonObject], *, force: bool = False) -> tuple[JsonObject, ...]:
         """Server-side apply."""

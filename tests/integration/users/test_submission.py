@@ -1,9 +1,8 @@
-"""`job submit` on a real API server with kubectl: policies judge jobs in the name of their owner."""
+"""`job submit` on a real API server, over each transport: policies judge jobs in the name of their owner."""
 
 from __future__ import annotations
 
-import subprocess
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -12,9 +11,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from pai_install.app.job_submission import SubmitJob, compile_submission
-from pai_install.cluster.client import ApiError, Impersonation
-from pai_install.cluster.kubectl import KubectlClient
-from pai_install.cluster.transport import Answer, Call, Reply
+from pai_install.cluster.client import ApiError, ClusterClient, Impersonation
 from pai_install.jobs.dry_run import without_secrets
 from pai_install.kube.objects import JsonObject
 from pai_install.profile.project import profile_of
@@ -23,6 +20,7 @@ from pai_install.scheduling.model import Backend
 from pai_install.users.directory import api_user, owner_of
 from pai_install.users.model import OWNER, SUBMITTERS
 from tests.examples import GROUP, SEARCH, SHORT_SEARCH, names, site_of, takes, text_of
+from tests.integration.clients import TRANSPORTS, client_of
 from tests.integration.control_plane import Json
 from tests.integration.users.conftest import Users
 from tests.integration.users.test_rights import POD, job, template
@@ -56,32 +54,12 @@ ATTACKS: dict[str, Json] = {
 }
 
 
-class LocalTransport:
-    """Runs kubectl here, as the administrator."""
-
-    def __init__(self, kubectl: Path, kubeconfig: Path) -> None:
-        self._words = [str(kubectl), f"--kubeconfig={kubeconfig}"]
-
-    def run(self, calls: Sequence[Call]) -> Reply:
-        """Makes the calls."""
-        return Reply("here", tuple(map(self._answer, calls)))
-
-    def _answer(self, call: Call) -> Answer:
-        words = [*self._words, *call.argv]
-        done = subprocess.run(words, input=call.stdin, capture_output=True, text=True, check=False, timeout=60)
-        return Answer(done.returncode, done.stdout, done.stderr)
-
-    def lines(self, call: Call) -> Generator[str]:
-        """Not needed here."""
-        raise NotImplementedError
+@pytest.fixture(scope="module", params=TRANSPORTS)
+def client(request: pytest.FixtureRequest, users: Users, programs: dict[str, Path]) -> ClusterClient:
+    return client_of(request.param, users.admin, programs)
 
 
-@pytest.fixture(scope="module")
-def client(users: Users, programs: dict[str, Path]) -> KubectlClient:
-    return KubectlClient(LocalTransport(programs["kubectl"], users.admin.kubeconfig("admin", users.admin.token)))
-
-
-def submitted(client: KubectlClient, user: str, spec: Json, group: str = SUBMITTERS, owner: str = "") -> str:
+def submitted(client: ClusterClient, user: str, spec: Json, group: str = SUBMITTERS, owner: str = "") -> str:
     """Why a job is rejected; empty where it is not."""
     it: Any = job("jobs.batch", "train", owner or owner_of(user), template(owner or owner_of(user), deepcopy(spec)))
     try:
@@ -94,7 +72,7 @@ def submitted(client: KubectlClient, user: str, spec: Json, group: str = SUBMITT
 @pytest.mark.parametrize("user", ["alice", "carol", "nobody-yet", "Root_User", PERSON])
 @pytest.mark.parametrize("spec", [POD, OWN_SECRET], ids=["plain", "own-secret"])
 def test_a_job_in_the_name_of_anybody_passes_and_is_not_created(
-    users: Users, client: KubectlClient, user: str, spec: Json
+    users: Users, client: ClusterClient, user: str, spec: Json
 ) -> None:
     """Members of the group, users of other groups, and persons that are no users of the cluster."""
     assert submitted(client, user, spec) == ""
@@ -103,31 +81,32 @@ def test_a_job_in_the_name_of_anybody_passes_and_is_not_created(
 
 @pytest.mark.parametrize("user", ["alice", "nobody-yet", PERSON])
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_policies_reject_it_in_the_name_of_anybody(client: KubectlClient, user: str, attack: str) -> None:
+def test_policies_reject_it_in_the_name_of_anybody(client: ClusterClient, user: str, attack: str) -> None:
     why = submitted(client, user, ATTACKS[attack])
     assert why.startswith("Invalid: ")
     assert "denied request: " in why
 
 
-def test_a_job_of_another_owner_is_rejected(client: KubectlClient) -> None:
+def test_a_job_of_another_owner_is_rejected(client: ClusterClient) -> None:
     assert "denied request: " in submitted(client, "alice", POD, owner="bob")
 
 
-def test_a_cluster_without_the_binding_says_so(client: KubectlClient) -> None:
+def test_a_cluster_without_the_binding_says_so(client: ClusterClient) -> None:
     assert " cannot create resource " in submitted(client, "nobody-yet", POD, group="none")
 
 
-def test_a_secret_that_exists_is_no_companion(users: Users, client: KubectlClient) -> None:
+def test_a_secret_that_exists_is_no_companion(users: Users, client: ClusterClient) -> None:
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "theirs", "namespace": "vision"}}
     client.dry_run([secret])
     users.admin.apply(secret)
     with pytest.raises(ApiError) as caught:
         client.dry_run([secret])
     assert caught.value.reason == "AlreadyExists"
+    users.admin.ask("DELETE", "/api/v1/namespaces/vision/secrets/theirs")
     assert OWNER not in secret["metadata"]
 
 
-def dry_run_of(client: KubectlClient, objects: Sequence[JsonObject]) -> int:
+def dry_run_of(client: ClusterClient, objects: Sequence[JsonObject]) -> int:
     """Asks for all jobs among the objects, and returns their number."""
     secrets = {one["metadata"]["name"] for one in objects if one["kind"] == "Secret"}
     # the kinds of this API server have one version, and no capital letters inside
@@ -144,12 +123,12 @@ def dry_run_of(client: KubectlClient, objects: Sequence[JsonObject]) -> int:
 
 @pytest.mark.parametrize("backend", ["kueue", "volcano"])
 @pytest.mark.parametrize("case", CASES)
-def test_compiled_jobs_pass_the_policies_of_their_owner(client: KubectlClient, case: str, backend: Backend) -> None:
+def test_compiled_jobs_pass_the_policies_of_their_owner(client: ClusterClient, case: str, backend: Backend) -> None:
     assert dry_run_of(client, list(YAML(typ="safe").load_all(compiled(case, backend))))
 
 
 @pytest.mark.parametrize("backend", ["kueue", "volcano"])
-def test_all_examples_pass_the_policies_of_their_owner(client: KubectlClient, tmp_path: Path, backend: Backend) -> None:
+def test_all_examples_pass_the_policies_of_their_owner(client: ClusterClient, tmp_path: Path, backend: Backend) -> None:
     for name in names():
         if not takes(name, backend):
             continue

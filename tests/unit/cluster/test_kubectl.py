@@ -193,7 +193,7 @@ def test_logs_of_a_whole_namespace_name_a_selector() -> None:
 
 def test_watch_gives_each_document_as_it_comes() -> None:
     events = [{"type": kind, "object": item} for kind, item in zip(("ADDED", "MODIFIED"), items("nodes"), strict=False)]
-    transport = ScriptedTransport([], printed="\n".join(json.dumps(event, indent=4) for event in events).split("\n"))
+    transport = ScriptedTransport([], printed=list(map(json.dumps, events)))
     found = list(KubectlClient(transport).watch(Select(("nodes",))))
     assert [(change.type, change.object["metadata"]["name"]) for change in found] == [
         ("ADDED", "master"),

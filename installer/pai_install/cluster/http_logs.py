@@ -1,0 +1,75 @@
+"""Logs of containers over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from pai_install.cluster.client import ApiError
+from pai_install.cluster.http import ApiRequest
+from pai_install.cluster.http_api import Api
+from pai_install.cluster.lines import lines
+from pai_install.kube.model import Ref
+from pai_install.kube.objects import JsonObject, child, rows, text
+
+_TIMEOUT_S = 300.0
+# a container may print nothing for a long time
+_FOLLOW_TIMEOUT_S = 86400.0
+_LONGEST_LINE = 1 << 20
+_DEFAULT = "kubectl.kubernetes.io/default-container"
+_LISTS = ("initContainers", "containers", "ephemeralContainers")
+
+
+def log(api: Api, pod: Ref, container: str, tail: int, *, previous: bool = False) -> str:
+    """The log of a container."""
+    request = _request(api, pod, container, tail, (("previous", "true"),) if previous else ())
+    return api.ask(request).body.decode(errors="replace")
+
+
+def follow(api: Api, pod: Ref, container: str, tail: int) -> Iterator[str]:
+    """Yields the lines of a log as it grows."""
+    request = _request(api, pod, container, tail, (("follow", "true"),))
+    with api.stream(replace(request, timeout_s=_FOLLOW_TIMEOUT_S)) as parts:
+        for line in lines(parts, _LONGEST_LINE):
+            yield line.decode(errors="replace")
+
+
+def logs_of(api: Api, pods: Iterable[JsonObject], tail: int) -> dict[str, str]:
+    """Returns pod -> logs of its containers. A container without a log is left out."""
+    found: dict[str, str] = {}
+    for pod in pods:
+        metadata = child(pod, "metadata")
+        ref = Ref("pod", text(metadata.get("name")), text(metadata.get("namespace")))
+        words = [_readable(api, ref, container, tail).rstrip("\n") for container in containers(pod, _LISTS)]
+        if any(words):
+            found[ref.name] = "\n".join(filter(None, words))
+    return found
+
+
+def containers(pod: JsonObject, lists: Sequence[str] = ("containers",)) -> list[str]:
+    """The names of a pod's containers."""
+    return [text(row.get("name")) for name in lists for row in rows(child(pod, "spec").get(name))]
+
+
+def main_container(api: Api, pod: Ref) -> str:
+    """The container that kubectl takes where none is named, or "" for a pod of one container."""
+    found = api.object(ApiRequest(f"get {pod}", api.place(pod)))
+    names = containers(found)
+    named = text(child(found, "metadata", "annotations").get(_DEFAULT))
+    return named if named in names else next(iter(names), "")
+
+
+def _readable(api: Api, pod: Ref, container: str, tail: int) -> str:
+    """A log, or "" for a container that has none yet."""
+    try:
+        return log(api, pod, container, tail)
+    except ApiError:
+        return ""
+
+
+def _request(api: Api, pod: Ref, container: str, tail: int, more: tuple[tuple[str, str], ...]) -> ApiRequest:
+    name = container or main_container(api, pod)
+    query = [("container", name), *((("tailLines", str(tail)),) if tail >= 0 else ()), *more]
+    return ApiRequest(
+        f"read the log of {pod}", api.place(pod, "log"), query=tuple(query), accept="*/*", timeout_s=_TIMEOUT_S
+    )

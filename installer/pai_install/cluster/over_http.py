@@ -1,0 +1,168 @@
+"""A client of the Kubernetes API over HTTP: connections of one process, for any number of identities."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from pai_install.cluster import http_changes, http_logs
+from pai_install.cluster.client import (
+    FIELD_MANAGER,
+    ApiError,
+    CommandOutput,
+    Eviction,
+    Impersonation,
+    Patch,
+    Select,
+    Token,
+    WatchEvent,
+)
+from pai_install.cluster.conditions import GONE, met
+from pai_install.cluster.credentials import Credentials, NoToken, TokenFile
+from pai_install.cluster.http import Connections, ApiRequest, api_server
+from pai_install.cluster.http_api import Api
+from pai_install.cluster.resources import ApiResources
+from pai_install.cluster.watch import changes
+from pai_install.errors import PaiError
+from pai_install.kube.model import Ref
+from pai_install.kube.objects import JsonObject
+
+SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+_MANAGER = ("fieldManager", FIELD_MANAGER)
+_APPLY = "application/apply-patch+yaml"
+
+
+def in_cluster(folder: Path = SERVICE_ACCOUNT, environ: Mapping[str, str] = os.environ) -> HttpClient:
+    """A client for the service account of this pod. Raises PaiError outside of a pod."""
+    host, port = environ.get("KUBERNETES_SERVICE_HOST", ""), environ.get("KUBERNETES_SERVICE_PORT", "443")
+    authority = folder / "ca.crt"
+    if not host or not authority.is_file():
+        raise PaiError(
+            "cannot find the API server: this process runs in no pod with a service account",
+            code="not-in-cluster",
+            remedy="run it in a pod, with automountServiceAccountToken",
+        )
+    url = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
+    return HttpClient(Connections([api_server(url, authority=authority)]), TokenFile(folder / "token"))
+
+
+class HttpClient:
+    """See ClusterClient for results and errors of each method. Several threads may use one.
+
+    A request of several objects stops at the first refusal.
+    """
+
+    def __init__(self, connections: Connections, credentials: Credentials | None = None) -> None:
+        self._api = Api(connections, credentials or NoToken(), ApiResources())
+
+    def with_identity(self, identity: Impersonation) -> HttpClient:
+        """A client on the same connections that acts in the name of another, by impersonation."""
+        return self._with(replace(self._api, identity=identity))
+
+    def with_credentials(self, credentials: Credentials) -> HttpClient:
+        """A client on the same connections with another token. Raises ValueError where they have a certificate."""
+        if self._api.connections.certified:
+            raise ValueError("the client certificate of the connections would count instead of the token")
+        return self._with(replace(self._api, credentials=credentials, identity=None))
+
+    def _with(self, api: Api) -> HttpClient:
+        found = HttpClient(api.connections)
+        found._api = api
+        return found
+
+    def close(self) -> None:
+        """Ends all connections, also those of other identities."""
+        self._api.connections.close()
+
+    def get(self, refs: Sequence[Ref]) -> tuple[JsonObject | None, ...]:
+        """Returns the objects, with None for missing ones."""
+        return tuple(http_changes.read(self._api, ref) for ref in refs)
+
+    def list(self, *selects: Select) -> tuple[tuple[JsonObject, ...], ...]:
+        """The objects of each selection."""
+        return tuple(
+            tuple(item for kind in select.kinds for item in self._api.items(self._api.kind(kind), select)[0])
+            for select in selects
+        )
+
+    def raw(self, path: str) -> str:
+        """A path of the API server."""
+        return self._api.ask(ApiRequest(f"get {path}", path, accept="*/*")).body.decode(errors="replace")
+
+    def watch(self, select: Select) -> Iterator[WatchEvent]:
+        """The objects and each change. Continues by itself after a lost connection."""
+        (kind,) = select.kinds
+        yield from changes(self._api, self._api.kind(kind), select)
+
+    def apply(self, objects: Sequence[JsonObject], *, force: bool = False) -> tuple[JsonObject, ...]:
+        """Server-side apply."""
+        query = (_MANAGER, ("force", str(force).lower()))
+        return tuple(self._api.change("apply", item, query, _APPLY) for item in objects)
+
+    def create(self, objects: Sequence[JsonObject]) -> tuple[JsonObject, ...]:
+        """Makes new objects."""
+        return tuple(self._api.change("create", item, (_MANAGER,)) for item in objects)
+
+    def dry_run(self, objects: Sequence[JsonObject], identity: Impersonation | None = None) -> None:
+        """Asks whether an identity may create objects."""
+        api = replace(self._api, identity=identity) if identity else self._api
+        for item in objects:
+            api.change("create", item, (_MANAGER, ("dryRun", "All")), reads=True)
+
+    def patch(self, patches: Sequence[Patch]) -> tuple[JsonObject, ...]:
+        """Changes objects in order."""
+        return tuple(http_changes.patched(self._api, change) for change in patches)
+
+    def delete(self, refs: Sequence[Ref], *, wait_s: float = 0) -> None:
+        """Deletes objects."""
+        http_changes.delete(self._api, [http_changes.Known(ref) for ref in refs], "Background", wait_s)
+
+    def delete_selected(self, select: Select, *, wait_s: float = 0) -> None:
+        """Deletes a selection. Raises ValueError for an unlimited selection."""
+        if not (select.labels or select.fields):
+            raise ValueError("delete_selected needs labels or fields")
+        http_changes.delete(self._api, http_changes.selected(self._api, select), "Foreground", wait_s)
+
+    def wait(self, select: Select | Sequence[Ref], condition: str, timeout_s: float) -> bool:
+        """Whether all objects came to a condition in time."""
+        met(None, condition)  # refuses an unknown form before the first request
+        if isinstance(select, Select):
+            known = http_changes.selected(self._api, select)
+            return bool(known or condition == GONE) and http_changes.settled(self._api, known, condition, timeout_s)
+        if condition != GONE and None in (found := self.get(select)):
+            missing = select[found.index(None)]
+            raise ApiError(f"cannot wait for {missing}: NotFound", reason="NotFound", details="it does not exist")
+        return http_changes.settled(self._api, [http_changes.Known(ref) for ref in select], condition, timeout_s)
+
+    def exec(
+        self, pod: Ref, argv: Sequence[str], *, container: str = "", stdin: str = "", timeout_s: float = 60
+    ) -> CommandOutput:
+        """Raises PaiError: a command in a container needs a WebSocket."""
+        del argv, container, stdin, timeout_s
+        raise PaiError(
+            f"cannot run a command in {pod}: this connection to the API server has no WebSocket",
+            code="exec-unsupported",
+            remedy="pai-install kubectl exec",
+        )
+
+    def logs(self, pod: Ref, *, container: str = "", tail: int = -1, previous: bool = False) -> str:
+        """A container's log."""
+        return http_logs.log(self._api, pod, container, tail, previous=previous)
+
+    def logs_of(self, select: Select, *, tail: int = -1) -> Mapping[str, str]:
+        """Returns pod -> log. Readable logs are returned even if another pod has no log yet."""
+        return http_logs.logs_of(self._api, self.list(select)[0], tail)
+
+    def follow(self, pod: Ref, *, container: str = "", tail: int = -1) -> Iterator[str]:
+        """A container's log as it grows."""
+        yield from http_logs.follow(self._api, pod, container, tail)
+
+    def evict(self, pods: Sequence[Ref], *, grace_s: int | None = None) -> tuple[Eviction, ...]:
+        """Asks for evictions."""
+        return tuple(http_changes.evicted(self._api, pod, grace_s) for pod in pods)
+
+    def request_token(self, account: Ref, lasting_s: int, bound: JsonObject) -> Token:
+        """A token of a service account."""
+        return http_changes.new_token(self._api, account, lasting_s, bound)
