@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pai_install.agents.common.values import InvalidJsonError, parse_object
 from pai_install.cluster.client import ApiError, Impersonation, Select
 from pai_install.cluster.credentials import Credentials, identity_headers
-from pai_install.cluster.http import JSON, LARGEST_ANSWER, Connections, ApiRequest, ApiResponse
+from pai_install.cluster.http import JSON, LARGEST_ANSWER, ApiRequest, ApiResponse, Connections
 from pai_install.cluster.http_errors import not_json, refusal, unknown_kind
 from pai_install.cluster.resources import ApiResource, ApiResources, parse_discovery
 from pai_install.kube.model import Ref

@@ -21,7 +21,7 @@ from pai_install.cluster.client import (
 )
 from pai_install.cluster.conditions import GONE, met
 from pai_install.cluster.credentials import Credentials, NoToken, TokenFile
-from pai_install.cluster.http import Connections, ApiRequest, api_server
+from pai_install.cluster.http import ApiRequest, Connections, api_server
 from pai_install.cluster.http_api import Api
 from pai_install.cluster.resources import ApiResources
 from pai_install.cluster.watch import changes
