@@ -17,7 +17,8 @@ from pai_install.app.context import App
 from pai_install.app.frontend import JobChanged
 from pai_install.app.jobs import open_job_directory
 from pai_install.cluster.client import ApiError, ClusterClient, Impersonation
-from pai_install.documents.problem import text_lines
+from pai_install.documents.document import Document
+from pai_install.documents.problem import Problem, dotted, printable, text_lines
 from pai_install.errors import ExitCode, PaiError
 from pai_install.jobs.directory import JobDirectory
 from pai_install.jobs.dry_run import without_secrets
@@ -26,6 +27,7 @@ from pai_install.jobs.model import Job
 from pai_install.jobs.place import JobOwner, JobPlace, place, seat
 from pai_install.jobs.pod_status import ENDED
 from pai_install.jobs.read import JobReading, read_job
+from pai_install.jobs.rejection import rejected_field
 from pai_install.jobs.state import JobState
 from pai_install.kube.model import Ref
 from pai_install.kube.objects import JsonObject, child, text
@@ -54,6 +56,21 @@ _MISSING_RIGHT = " cannot create resource "
 _DENIED = " denied request: "
 
 
+class RejectedJob(PaiError):  # noqa: N818 - reads as what it is
+    """The cluster rejects a job. problem: the cause, at the field of the file that it names."""
+
+    def __init__(self, message: str, problem: Problem, details: str) -> None:
+        where = str(problem) if problem.path else ""
+        super().__init__(
+            message,
+            code="job-not-permitted",
+            remedy="correct the file. docs/users.md lists the permissions of members",
+            details="\n".join(filter(None, (where, details))),
+            exit_code=ExitCode.SITE_INVALID,
+        )
+        self.problem = problem
+
+
 class SubmitJob(BaseModel):
     """A job's file, its owner, and its queue."""
 
@@ -74,11 +91,12 @@ class SubmitJob(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class JobManifest:
-    """A job as an object, with its queue. name: as in its file."""
+    """A job as an object, with its queue. name: as in its file. document: its part of the file."""
 
     name: str
     place: JobPlace
     item: JsonObject
+    document: Document
 
     @property
     def kind(self) -> JobKind:
@@ -154,9 +172,13 @@ def compile_submission(profile: ClusterProfile, request: SubmitJob) -> tuple[Job
         jobs = tuple(_named(job, request.cluster or job.queue) for job in reading.job.jobs)
         reading = replace(reading, job=replace(reading.job, jobs=jobs))
     reading = check_job(reading, profile, request.group)
+    return compile_reading(profile, request, reading), tuple(text_lines(reading.problems))
+
+
+def compile_reading(profile: ClusterProfile, request: SubmitJob, reading: JobReading) -> JobSubmission:
+    """The objects of a checked file. Raises PaiError for an invalid file."""
     _require_valid(reading)
-    compiled = _native if isinstance(reading.job, Native) else _openpai
-    return compiled(profile, request, reading), tuple(text_lines(reading.problems))
+    return (_native if isinstance(reading.job, Native) else _openpai)(profile, request, reading)
 
 
 def _named(job: NativeJob, queue: str) -> NativeJob:
@@ -184,7 +206,8 @@ def _openpai(profile: ClusterProfile, request: SubmitJob, reading: JobReading) -
     queue = request.cluster, request.priority
     placed = place(job, profile.require_scheduling(), _owner(profile, request), grants, queue)
     own, *rest = objects_of(job, placed)
-    return JobSubmission((JobManifest(job.name, placed, own),), tuple(rest))
+    document = reading.places["virtual-cluster"].document
+    return JobSubmission((JobManifest(job.name, placed, own, document),), tuple(rest))
 
 
 def _native(profile: ClusterProfile, request: SubmitJob, reading: JobReading) -> JobSubmission:
@@ -198,7 +221,8 @@ def _native(profile: ClusterProfile, request: SubmitJob, reading: JobReading) ->
     found = [one for document in native.documents for one in document.problems[before[id(document)] :]]
     _require_valid(reading.with_problems(tuple(found)))
     own, companions = native_objects(native, places)
-    jobs = (JobManifest(job.name, places[job.name], item) for job, item in zip(native.jobs, own, strict=True))
+    pairs = zip(native.jobs, own, strict=True)
+    jobs = (JobManifest(job.name, places[job.name], item, job.document) for job, item in pairs)
     return JobSubmission(tuple(jobs), companions)
 
 
@@ -296,14 +320,16 @@ def _explained(error: ApiError, job: JobManifest) -> PaiError:
             details=error.details,
         )
     if error.reason in ("Forbidden", "Invalid"):
-        return PaiError(
-            f"the cluster rejects the job {job.name}: {_cause(error)}",
-            code="job-not-permitted",
-            remedy="correct the file. docs/users.md lists the permissions of members",
-            details=error.details,
-            exit_code=ExitCode.SITE_INVALID,
-        )
+        return _rejected(error, job)
     return error
+
+
+def _rejected(error: ApiError, job: JobManifest) -> RejectedJob:
+    cause, document = _cause(error), job.document
+    path = rejected_field(document, error.details)
+    line, column = document.mark(path)
+    problem = Problem(document.file, line, column, dotted(path), "error", "job.rejected", printable(cause))
+    return RejectedJob(f"the cluster rejects the job {job.name}: {cause}", problem, error.details)
 
 
 def _cause(error: ApiError) -> str:

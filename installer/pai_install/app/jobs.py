@@ -1,4 +1,4 @@
-"""Use cases of jobs: validate, list, show, logs, stop."""
+"""Use cases of jobs: list, show, logs, stop."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import getpass
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -21,15 +20,12 @@ from pai_install.jobs.compile import names
 from pai_install.jobs.directory import JobDirectory
 from pai_install.jobs.history import JobRecord
 from pai_install.jobs.pod_status import ENDED, Instance
-from pai_install.jobs.read import JobReading, read_job
 from pai_install.jobs.state import PODS, JobState
 from pai_install.kube.model import Ref
 from pai_install.kube.objects import child, words
 from pai_install.profile.model import ClusterProfile
-from pai_install.schedulers.job_check import check_job
 from pai_install.schedulers.registry import backend_of
 from pai_install.scheduling.job_kinds import queued_at
-from pai_install.site.load import LAYOUT
 from pai_install.site.use_limits import UseLimits
 from pai_install.system.parameters import Parameter
 from pai_install.system.words import plural
@@ -50,28 +46,6 @@ def open_job_directory(app: App) -> JobDirectory:
     backend = (applied or profile.require_scheduling()).backend
     kinds = queued_at(backend, operator=profile.training_operator)
     return JobDirectory(profile, kinds, backend_of(backend).status_resource, app.cluster)
-
-
-class ValidateJobs(BaseModel):
-    """Job files to validate."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-    files: Annotated[tuple[Path, ...], Parameter(positional=True, metavar="FILE...")]
-    group: Annotated[str | None, Parameter(metavar="NAME")] = Field(
-        default=None,
-        description="Submitting group. Its virtual clusters, storages, and namespace count.",
-    )
-
-
-def validate_jobs(app: App, request: ValidateJobs) -> tuple[JobReading, ...]:
-    """The jobs in the files, with their problems. A folder without layout.yaml is no site: only the files count."""
-    readings = tuple(map(read_job, request.files))
-    if request.group is None and not (app.site_dir / LAYOUT).exists():
-        app.say(f"{app.site_dir} has no {LAYOUT}: the files are checked without a site")
-        return readings
-    if request.group is not None:
-        app.profile.require_group(request.group)
-    return tuple(check_job(one, app.profile, request.group) for one in readings)
 
 
 class JobName(BaseModel):

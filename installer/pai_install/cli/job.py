@@ -8,17 +8,16 @@ import click
 
 from pai_install.app.context import App
 from pai_install.app.job_submission import SubmitJob, submit_job
+from pai_install.app.job_validation import ValidateJobs, validate_jobs
 from pai_install.app.jobs import (
     JobLogs,
     JobName,
     ListJobs,
     StopJob,
-    ValidateJobs,
     list_jobs,
     print_job_logs,
     show_job,
     stop_job,
-    validate_jobs,
 )
 from pai_install.cli.command import reading
 from pai_install.cli.options import group_site_option, text_only, yes_option
@@ -38,11 +37,12 @@ def command() -> None:
 @command.command()
 @reading(ValidateJobs)
 def validate(*, app: App, terminal: Terminal, request: ValidateJobs) -> int:
-    """Check job files, and show the resulting jobs. Contacts no machine.
+    """Check job files, and show the resulting jobs. Creates nothing.
 
     A FILE is OpenPAI's (JSON of protocol 1, YAML of protocol 2) or has objects of Kubernetes: Job, JobSet, Pod,
-    Volcano's Job, TFJob, PyTorchJob. Without a layout.yaml the files are checked by themselves. Exit code 3 when a file
-    has errors. Each error has file, line, column, and a remedy.
+    Volcano's Job, TFJob, PyTorchJob. Without a layout.yaml the files are checked by themselves. With --group, a
+    cluster that responds checks the jobs by a dry run. Exit code 3 when a file has errors. Each error has file, line,
+    column, and a remedy.
     """
     readings = validate_jobs(app, request)
     terminal.show(readings_data(readings), readings_text(readings))

@@ -17,11 +17,13 @@ from pai_install.app.context import App
 from pai_install.app.frontend import Event, JobChanged
 from pai_install.app.job_submission import JobManifest, JobSubmission, create_jobs, exit_code_of, watch_job
 from pai_install.cli.schema import SCHEMAS
-from pai_install.cluster.client import ApiError, Impersonation
+from pai_install.cluster.client import ApiError, Impersonation, NoClusterError
+from pai_install.documents.document import Document
 from pai_install.errors import ExitCode
 from pai_install.jobs.state import JobState
 from pai_install.kube.model import Ref
 from pai_install.kube.objects import JsonObject
+from pai_install.run.state import state_of
 from pai_install.schedulers.jobs import objects_of
 from pai_install.schedulers.last_applied import kept_object
 from pai_install.scheduling.read import scheduling_of
@@ -252,6 +254,39 @@ def test_what_the_policies_reject_is_not_created(
     assert submit_objects(folder, NATIVE) == exit_code
     assert code in capsys.readouterr().err
     assert not world.api.objects
+
+
+def reached(folder: str) -> None:
+    """A machine of the site was reached once."""
+    path = state_of(Path(folder)).known_hosts
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch()
+
+
+def test_rejection_names_the_field_of_the_file(folder: str, world: World, capsys: Any) -> None:
+    details = 'admission webhook "x" denied the request: spec.template.spec.containers[0].image: Required value'
+    world.api.rejects = ApiError("kubectl create failed", reason="Invalid", details=details)
+    assert submit_objects(folder, NATIVE) == ExitCode.SITE_INVALID
+    place = next(line for line in capsys.readouterr().err.splitlines() if "job.yaml:" in line)
+    assert "spec.template.spec.containers[0].image" in place
+    world.api.calls.clear()
+    reached(folder)
+    words = ["job", "validate", "--site", folder, "--group", "nlp", f"{folder}/job.yaml"]
+    assert run(words) == ExitCode.SITE_INVALID
+    assert place.rpartition(": ")[0].strip() in capsys.readouterr().out
+    assert {name for name, _subject in world.api.calls} == {"dry_run"}
+
+
+@pytest.mark.parametrize("words", [["--offline"], []], ids=["offline", "no cluster"])
+def test_validation_without_a_cluster(folder: str, world: World, capsys: Any, words: list[str]) -> None:
+    reached(folder)
+    world.api.rejects = NoClusterError({"master": "no route to host"})
+    path = Path(folder) / "job.yaml"
+    path.write_text(NATIVE)
+    assert run(["job", "validate", "--site", folder, "--group", "nlp", *words, str(path)]) == ExitCode.OK
+    asked = [name for name, _subject in world.api.calls]
+    assert asked == ([] if words else ["dry_run"])
+    assert ("cannot ask the cluster" in capsys.readouterr().err) is not bool(words)
 
 
 def in_cluster(world: World, *objects: dict[str, Any]) -> None:
@@ -492,7 +527,8 @@ def made(world: World) -> None:
     """A job with Secrets, made."""
     asked, place = servers_and_workers(), somewhere()
     own, *beside = objects_of(asked, place)
-    create_jobs(world.api, JobSubmission((JobManifest(asked.name, place, own),), tuple(beside)))
+    made = JobManifest(asked.name, place, own, Document("job.yaml", of="job"))
+    create_jobs(world.api, JobSubmission((made,), tuple(beside)))
 
 
 def test_secrets_end_with_their_job(world: World) -> None:
