@@ -10,7 +10,7 @@ from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
 from pai_install.documents.model_introspection import descriptions, models_in, parts
-from pai_install.site.field_metadata import NotYet, marker_of
+from pai_install.site.field_metadata import NotYet, WithoutEffect, marker_of
 from pai_install.site.services import Services
 from pai_install.site.services.model import status_of
 from pai_install.site.services.section import Kept
@@ -39,8 +39,15 @@ def _overview() -> Iterator[str]:
 def _status(name: str, info: FieldInfo) -> str:
     status = status_of(name)
     if status is None:
-        return "yes"
+        model = next(iter(models_in(info.annotation)), None)
+        return "partly" if model is not None and any(_idle(info) for info in model.model_fields.values()) else "yes"
     return f"{'not yet' if marker_of(info, NotYet) else 'none'}: {status}"
+
+
+def _idle(info: FieldInfo) -> str:
+    """Why a key has no effect, or no effect yet, as a sentence, or ""."""
+    without, not_yet = marker_of(info, WithoutEffect), marker_of(info, NotYet)
+    return f"Without effect: {without.why}." if without else f"Not yet: {not_yet.sentence}." if not_yet else ""
 
 
 def _sections() -> Iterator[str]:
@@ -61,7 +68,8 @@ def _keys(model: type[BaseModel], before: str = "", above: tuple[type, ...] = ()
         key = f"{before}{info.alias or name}"
         inner = next((found for found in models_in(info.annotation) if found not in (model, *above)), None)
         if key != "service_type":
-            yield f"`{key}`", _default(info), descriptions(model).get(name, "")
+            meaning = " ".join(filter(None, (descriptions(model).get(name, ""), _idle(info))))
+            yield f"`{key}`", _default(info), meaning
         if inner is not None:
             yield from _keys(inner, f"{key}{_step(info.annotation)}.", (model, *above))
 

@@ -10,6 +10,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from pai_install.app.console import console_access
 from pai_install.app.context import App, RunOptions
 from pai_install.app.frontend import PreflightReady
 from pai_install.app.running import announce
@@ -76,6 +77,7 @@ def status_of(app: App, *, offline: bool) -> Standing:
         continued_by=interrupted.operation if interrupted and interrupted.operation else "apply",
         unproven={host: entry.why for host, entry in unproven.items()},
         proof_failed=any(entry.failed for entry in unproven.values()),
+        console=console_access(app),
     )
     if offline or running:
         return known

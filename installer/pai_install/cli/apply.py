@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import click
 
+from pai_install.app.console import console_access
 from pai_install.app.context import App, RunOptions
 from pai_install.cli.command import acting
+from pai_install.errors import ExitCode
 from pai_install.operations.install import Install
 
 
@@ -18,4 +20,8 @@ def command(*, app: App, run: RunOptions, request: Install) -> int:
     fails, or is unreachable does not stop the others. Run the same command again to continue. The run ends with a
     health check. Reports are kept below SITE/.pai/runs.
     """
-    return app.exit_code(request, run)
+    code = app.exit_code(request, run)
+    access = console_access(app) if code == ExitCode.OK and not run.check else None
+    for line in access.lines if access else ():
+        app.say(line)
+    return code

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from pai_install import lab
+from pai_install.app.console import console_access
 from pai_install.app.context import App
 from pai_install.app.jobs import open_job_directory
 from pai_install.cli.command import environment_of
@@ -16,6 +17,7 @@ from pai_install.cli.options import site_option_with, yes_option
 from pai_install.cli.terminal import Terminal
 from pai_install.errors import ExitCode, PaiError
 from pai_install.operations.install import Install
+from pai_install.report.standing import ConsoleAccess
 from pai_install.run.environment import Environment, component_requirements, site_components
 from pai_install.site import Site, load_site
 from pai_install.system.content import content_dir
@@ -52,12 +54,13 @@ def command(context: click.Context, *, site_dir: Path | None, yes: bool) -> int:
     environment = environment_of(context)
     with output_may_be_lost(), Terminal(yes=True) as terminal, App(folder, environment, terminal) as app:
         code = app.exit_code(Install())
+        access = console_access(app) if code == ExitCode.OK else None
         again = code == ExitCode.OK and _has_job(app)
     if code == ExitCode.OK and (folder / JOB_FILE).exists():
         _step(5, "a job: a parameter server and a worker with GPUs")
         code = _run_job(folder, environment, again=again)
     if code == ExitCode.OK:
-        click.echo(_summary(site, folder, time.monotonic() - began))
+        click.echo(_summary(site, folder, time.monotonic() - began, access))
     return code
 
 
@@ -118,7 +121,7 @@ def _say(line: str) -> None:
     click.echo(line, err=True)
 
 
-def _summary(site: Site, folder: Path, seconds: float) -> str:
+def _summary(site: Site, folder: Path, seconds: float, access: ConsoleAccess | None) -> str:
     here = f"--site {folder}"
     nodes = plural(len(site.present_machines), "machine is", "machines are")
     return "\n".join(
@@ -129,5 +132,6 @@ def _summary(site: Site, folder: Path, seconds: float) -> str:
             f"  ./pai-install job list {here} --all           your jobs",
             f"  ./pai-install kubectl {here} -- get nodes     the nodes",
             f"  ./pai-install lab down {here} --yes           remove everything",
+            *(access.lines if access else ()),
         ]
     )

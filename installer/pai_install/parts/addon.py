@@ -230,11 +230,12 @@ class AddonPart(Part):
         del machine
         if not self.wanted(site):
             return ()
-        return tuple(
+        own = (
             Port(port.port, port.purpose, port.programs, port.protocol, (), port.clients)
             for port in self.definition.ports
             if port.when.holds(site)
         )
+        return (*own, *(self.compiled.ports(site) if self.compiled else ()))
 
     def kernel_modules(self, site: Site) -> tuple[str, ...]:
         """Those of its pods."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pai_install.parts.console import console_ports, console_values
 from pai_install.parts.context import Context
 from pai_install.parts.csi_drivers import driver_values, has_drivers
 from pai_install.parts.docker_cache import cache_values
@@ -13,6 +14,7 @@ from pai_install.parts.dynamic_volumes import dynamic_volume_values, has_dynamic
 from pai_install.parts.groups import group_values, has_grants, has_groups, storage_values
 from pai_install.parts.hived import has_hived, hived_values
 from pai_install.parts.job_recorder import has_recorder, recorder_values
+from pai_install.parts.part import Port
 from pai_install.parts.scheduling import (
     controller_values,
     has_jobsets,
@@ -25,6 +27,7 @@ from pai_install.parts.scheduling import (
 from pai_install.parts.virtual_clusters import has_virtual_clusters, virtual_cluster_values
 from pai_install.registry.compile import wants_cache
 from pai_install.site import Site
+from pai_install.site.console import has_console
 from pai_install.site.schedulers import has_training_operator
 
 
@@ -32,15 +35,24 @@ from pai_install.site.schedulers import has_training_operator
 class Compiled:
     """wanted: whether a site is to have the add-on, beside its `when`. values: variable of its templates -> its value.
 
-    names: the variables that `values` gives.
+    names: the variables that `values` gives. ports: host ports of its pods that the site chooses.
     """
 
     wanted: Callable[[Site], bool]
     values: Callable[[Context], Mapping[str, Any]]
     names: frozenset[str]
+    ports: Callable[[Site], tuple[Port, ...]] = lambda _: ()
 
 
 COMPILED: Mapping[str, Compiled] = {
+    "console": Compiled(
+        has_console,
+        console_values,
+        frozenset(
+            {"objects", "settings", "authority", "secrets", "port", "http_port", "legacy", "version"},
+        ),
+        console_ports,
+    ),
     "csi_drivers": Compiled(has_drivers, driver_values, frozenset({"others"})),
     "docker_cache": Compiled(
         wants_cache,

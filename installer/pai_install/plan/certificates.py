@@ -47,7 +47,7 @@ _KINDS: Mapping[str, tuple[str, str]] = {
     "/etc/pai-install/": ("authority of store and cache", _ROTATE),
     KUBECONFIG: ("administrator", f"pai-install apply, where the control plane's is newer; else {_RENEW}"),
     ".pai/registry.json authority": ("authority of store and cache", _ROTATE),
-    ".pai/registry.json": ("store, cache and scheduler", _APPLY),
+    ".pai/registry.json": ("store, cache, scheduler and console", _APPLY),
 }
 
 

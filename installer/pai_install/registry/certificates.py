@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import ipaddress
+import ssl
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, cast
@@ -13,6 +15,7 @@ if TYPE_CHECKING:  # slow to load: most verbs never need it
 
 _AUTHORITY_LIFE = timedelta(days=3650)
 _SERVING_LIFE = timedelta(days=397)  # clients take no longer one
+_END = "-----END CERTIFICATE-----"
 _CLOCK_SKEW = timedelta(hours=24)  # a machine's clock may be late when it is set up
 
 
@@ -56,6 +59,13 @@ def expires(certificate: str) -> datetime:
     from cryptography import x509  # noqa: PLC0415
 
     return x509.load_pem_x509_certificate(certificate.encode()).not_valid_after_utc
+
+
+def fingerprint(certificate: str) -> str:
+    """The SHA-256 fingerprint of the first certificate of a chain, as browsers and openssl show it."""
+    first = certificate.partition(_END)[0] + _END
+    digest = hashlib.sha256(ssl.PEM_cert_to_DER_cert(first.strip())).hexdigest().upper()
+    return ":".join(digest[place : place + 2] for place in range(0, len(digest), 2))
 
 
 def _new_key() -> EllipticCurvePrivateKey:

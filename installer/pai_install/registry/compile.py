@@ -20,6 +20,7 @@ from pai_install.registry.model import (
     Upstream,
 )
 from pai_install.site import Site
+from pai_install.site.console import console_of
 from pai_install.site.schedulers import scheduler_of
 from pai_install.site.services.registries import CACHE_PORT, DOCKER_HUB, RegistrySection, UpstreamEntry
 
@@ -47,12 +48,15 @@ def served_names(site: Site) -> ServedNames:
     """Returns the names of the cache and the component store. The first control-plane node uses 127.0.0.1 for its
     store.
 
-    Includes the name of Volcano's admission webhook if Volcano is the scheduler.
+    Includes the name of Volcano's admission webhook if Volcano is the scheduler, and those of a console without a
+    certificate of the site's own.
     """
     leader = site.control_planes[0].hostip
     port = cache_port(site) if wants_cache(site) else 0
     webhook = (WEBHOOK_HOST,) if scheduler_of(site) == "volcano" else ()
-    return ServedNames((CACHE_HOST, leader), (STORE_HOST, leader, "127.0.0.1"), port, webhook)
+    console = console_of(site)
+    named = console.names if console is not None and not console.certificate else ()
+    return ServedNames((CACHE_HOST, leader), (STORE_HOST, leader, "127.0.0.1"), port, webhook, named)
 
 
 def cache_port(site: Site) -> int:

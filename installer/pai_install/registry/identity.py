@@ -68,7 +68,7 @@ class Identity(_Value):
     of the ports. Old files and sites without a cache have no ports and 0. salt: of digests that others may read, so
     that no one can guess a secret from them. It never changes. content: current place during a copy to the place in the
     site's files. left: the old place, from the switch until the verification of the copy. webhook: of the scheduler's
-    admission, None if it creates its own or has none.
+    admission, None if it creates its own or has none. console: of the console, None if it has another one or is none.
     """
 
     authorities: tuple[Authority, ...] = Field(min_length=1)
@@ -83,6 +83,7 @@ class Identity(_Value):
     content: Content | None = None
     left: Content | None = None
     webhook: Serving | None = None
+    console: Serving | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -172,7 +173,8 @@ def make_identity(names: ServedNames, now: datetime) -> Identity:
         ports=(names.port,) if names.port else (),
         used_port=names.port,
         salt=SecretStr(secrets.token_hex(_PASSWORD_BYTES)),
-        webhook=_webhook(None, authority, names, now),
+        webhook=_optional(None, authority, names.webhook, now),
+        console=_optional(None, authority, names.console, now),
     )
 
 
@@ -183,16 +185,18 @@ def renewed(identity: Identity, names: ServedNames, now: datetime) -> Identity:
     authority = identity.serving_authority
     cache = _renewed(identity.cache, authority, names.cache, now)
     store = _renewed(identity.store, authority, names.store, now)
-    webhook = _webhook(identity.webhook, authority, names, now)
-    if (cache, store, webhook) == (identity.cache, identity.store, identity.webhook):
+    webhook = _optional(identity.webhook, authority, names.webhook, now)
+    console = _optional(identity.console, authority, names.console, now)
+    made = (cache, store, webhook, console)
+    if made == (identity.cache, identity.store, identity.webhook, identity.console):
         return identity
-    return _changed(identity, cache=cache, store=store, webhook=webhook)
+    return _changed(identity, cache=cache, store=store, webhook=webhook, console=console)
 
 
-def _webhook(serving: Serving | None, authority: Authority, names: ServedNames, now: datetime) -> Serving | None:
-    if not names.webhook:
+def _optional(serving: Serving | None, authority: Authority, names: Sequence[str], now: datetime) -> Serving | None:
+    if not names:
         return None
-    return _renewed(serving, authority, names.webhook, now) if serving else _serving(authority, names.webhook, now)
+    return _renewed(serving, authority, names, now) if serving else _serving(authority, names, now)
 
 
 def _renewed(serving: Serving, authority: Authority, names: Sequence[str], now: datetime) -> Serving:
@@ -216,7 +220,9 @@ def serve_from(identity: Identity, generation: int, now: datetime) -> Identity:
             cache = _serving(authority, identity.cache.names, now)
             store = _serving(authority, identity.store.names, now)
             webhook = identity.webhook and _serving(authority, identity.webhook.names, now)
-            return _changed(identity, serving_ca=generation, cache=cache, store=store, webhook=webhook)
+            console = identity.console and _serving(authority, identity.console.names, now)
+            made = {"cache": cache, "store": store, "webhook": webhook, "console": console}
+            return _changed(identity, serving_ca=generation, **made)
     raise ValueError(f"authority {generation} is not among the trusted ones")
 
 

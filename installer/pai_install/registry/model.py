@@ -19,13 +19,14 @@ class ServedNames:
     """Names and addresses of the cache and the component store, for their certificates.
 
     port: desired port of the cache, 0 for no cache. webhook: names of the scheduler's admission webhook, empty if it
-    needs no certificate of ours.
+    needs no certificate of ours. console: the same for the console.
     """
 
     cache: tuple[str, ...]
     store: tuple[str, ...]
     port: int = 0
     webhook: tuple[str, ...] = ()
+    console: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

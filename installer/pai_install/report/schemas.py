@@ -131,6 +131,7 @@ def _status() -> _Schema:
         machines=_list(machine),
         findings=_list(finding_schema()),
         unproven=_by_host(_TEXT),
+        console=_or_null(closed_object(addresses=_list(_TEXT), fingerprint=_TEXT)),
         last_run=_or_null(last),
         running=_TEXT,
         interrupted=_TEXT,

@@ -29,6 +29,20 @@ class LastRun:
 
 
 @dataclass(frozen=True, slots=True)
+class ConsoleAccess:
+    """Addresses of the console, and the SHA-256 fingerprint of its certificate, "" before the first run."""
+
+    addresses: tuple[str, ...]
+    fingerprint: str
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The same for people."""
+        shown = f"console: {' '.join(self.addresses)}"
+        return (shown, f"certificate of the console: SHA-256 {self.fingerprint}") if self.fingerprint else (shown,)
+
+
+@dataclass(frozen=True, slots=True)
 class Standing:
     """All data of `status`. plan and findings are None if the machines were not observed.
 
@@ -36,7 +50,8 @@ class Standing:
     it.
     versions: host -> program -> version. compared: the machines were compared with the site, which needs its components
     on the controller host. look: result of the observation.
-    unproven: machine -> why it is not verified. proof_failed: the last verification of a machine failed.
+    unproven: machine -> why it is not verified. proof_failed: the last verification of a machine failed. console: None
+    for a site without one.
     """
 
     site: Site
@@ -51,6 +66,7 @@ class Standing:
     look: ExitCode = ExitCode.OK
     unproven: Mapping[str, str] = field(default_factory=dict)
     proof_failed: bool = False
+    console: ConsoleAccess | None = None
 
     @property
     def upgrading(self) -> bool:
@@ -123,6 +139,7 @@ def status_data(standing: Standing) -> dict[str, Any]:
         ],
         "findings": [finding.as_json() for finding in standing.findings or ()],
         "unproven": dict(standing.unproven),
+        "console": asdict(standing.console) if standing.console else None,
         "last_run": asdict(standing.last_run) if standing.last_run else None,
         "running": standing.running,
         "interrupted": standing.interrupted,
@@ -194,6 +211,8 @@ def _notes(standing: Standing) -> Iterator[str]:
     yield from _compared(standing)
     for host, why in standing.unproven.items():
         yield f"{host} is not proven: {why}; run pai-install verify"
+    if standing.console:
+        yield from standing.console.lines
     if standing.running:
         yield f"running now: {standing.running}"
     if standing.interrupted:

@@ -57,7 +57,8 @@ def _registry(state: StateFolder) -> Iterator[Certificate]:
         return
     for authority in identity.authorities:
         yield _dated(f"{_REGISTRY} authority {authority.generation}", authority.certificate)
-    for name, serving in (("store", identity.store), ("cache", identity.cache), ("scheduler", identity.webhook)):
+    served = {"store": identity.store, "cache": identity.cache, "scheduler": identity.webhook}
+    for name, serving in {**served, "console": identity.console}.items():
         if serving is not None:
             yield _dated(f"{_REGISTRY} {name}", serving.certificate)
 

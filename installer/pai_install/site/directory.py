@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from pydantic import SecretStr
+
 from pai_install.documents.scalars import invalid, shown
 from pai_install.site.names import read_issuer
 from pai_install.site.services.authentication import Aad, Authentication, Issuer
@@ -20,6 +22,7 @@ class Directory:
     """An identity provider with tokens that the API server accepts.
 
     issuer, client: `iss` and `aud` of its tokens. username, groups: claims. authority: PEM, empty for the system's.
+    client_secret: of the client for sign-in at the console, or None.
     """
 
     issuer: str
@@ -27,6 +30,7 @@ class Directory:
     username: str
     groups: str
     authority: str = ""
+    client_secret: SecretStr | None = None
 
 
 def directory_of(services: Services) -> Directory | None:
@@ -40,7 +44,8 @@ def directory_of(services: Services) -> Directory | None:
     if not issuer or not client:
         return None
     username = given.username_claim or ("oid" if aad else "sub")
-    return Directory(issuer, client, username, given.groups_claim, given.ca_file or "")
+    secret = given.client_secret or (aad.client_secret if aad and not given.client_id else None)
+    return Directory(issuer, client, username, given.groups_claim, given.ca_file or "", secret)
 
 
 def aad_of(section: Authentication) -> Aad | None:

@@ -18,6 +18,7 @@ from pai_install.site.layout_file import LayoutFile, MachineEntry, SkuEntry
 from pai_install.site.legacy import LEGACY_LAYOUT_KEYS, LEGACY_SETTINGS
 from pai_install.site.model import Machine, MachineRole, Site, Sku, Ssh
 from pai_install.site.rotations import read_rotations
+from pai_install.site.rules.console import check_console
 from pai_install.site.rules.contradictions import check_contradictions
 from pai_install.site.rules.directory import check_directory
 from pai_install.site.rules.groups import check_groups
@@ -121,6 +122,7 @@ def _read_site(directory: Path, services_text: str | None, layout_text: str | No
     site = _site(directory, layout, usable, services) if layout is not None and usable is not None else None
     if site is not None and SERVICES in sources:
         check_scheduling(sources[SERVICES], site)
+        check_console(sources[SERVICES], site)
     problems = tuple(problem for source in sources.values() for problem in sorted(source.problems, key=_place))
     if site is None or settings is None or any(problem.is_error for problem in problems):
         return SiteReading(None, problems, sources)

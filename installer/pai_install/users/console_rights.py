@@ -34,7 +34,9 @@ def console_objects(
 ) -> Iterator[Object]:
     """Yields namespace, account, roles and bindings. namespaces: of groups. kubernetes_version: such as 1.36.3."""
     spaces = tuple(dict.fromkeys(namespaces))
-    yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+    # its pods are in the network of their node
+    labels = {"pod-security.kubernetes.io/enforce": "privileged"}
+    yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE, "labels": labels}}
     yield {
         "apiVersion": "v1",
         "kind": "ServiceAccount",

@@ -72,7 +72,7 @@ def site(make_site: Callable[..., Site]) -> Site:
 def components(tmp_path: Path) -> ComponentSet:
     """One of each of the catalogue's; nothing is read from the paths."""
     catalogued = load_catalogue().components.values()
-    others = {name: "1" for component in catalogued for name in component.images if name not in IMAGES}
+    others = {name: "1" for component in catalogued for name in component.image_names if name not in IMAGES}
     manifests = [name for component in catalogued for name in component.manifests]
     return ComponentSet(
         files=tuple(

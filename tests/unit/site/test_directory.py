@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import SecretStr
 from pydantic_core import PydanticCustomError
 
 from pai_install.site import load_site
@@ -37,7 +38,8 @@ def test_openpais_own_block_is_enough(tmp_path: Path) -> None:
     files = {name: (OPENPAI / f"{file}.yaml").read_text() for name, file in FILES.items()}
     found = directory_of(load_site(write_site(tmp_path, **files)).site.services)
     tenant, client = "00000000-0000-0000-0000-000000000000", "00000000-0000-0000-0000-000000000001"
-    assert found == Directory(f"https://login.microsoftonline.com/{tenant}/v2.0", client, "oid", "groups")
+    issuer, secret = f"https://login.microsoftonline.com/{tenant}/v2.0", SecretStr(r"planted-client\\secret")
+    assert found == Directory(issuer, client, "oid", "groups", client_secret=secret)
 
 
 def test_any_issuer(tmp_path: Path) -> None:
@@ -70,9 +72,14 @@ def test_the_section_issuer_says_what_the_block_leaves_open(tmp_path: Path) -> N
     block = f"AAD: {{tenantID: {TENANT}, clientID: pai, clientSecret: s}}"
     lines = ("OIDC: true", "OIDC-type: AAD", block)
     found = directory(tmp_path, *lines, "issuer: {username-claim: preferred_username}")
-    assert found == Directory(f"https://login.microsoftonline.com/{TENANT}/v2.0", "pai", "preferred_username", "groups")
+    issuer, secret = f"https://login.microsoftonline.com/{TENANT}/v2.0", SecretStr("s")
+    assert found == Directory(issuer, "pai", "preferred_username", "groups", client_secret=secret)
     found = directory(tmp_path, *lines, "issuer: {url: https://adfs.example.org/adfs, client-id: lab}")
-    assert found == Directory("https://adfs.example.org/adfs", "lab", "oid", "groups")
+    assert found == Directory("https://adfs.example.org/adfs", "lab", "oid", "groups"), "another client"
+    issuer = "issuer: {url: https://adfs.example.org/adfs, client-id: lab, client-secret: other}"
+    found = directory(tmp_path, *lines, issuer)
+    assert found is not None
+    assert found.client_secret == SecretStr("other")
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pai_install.site.field_metadata import not_yet
+from pai_install.site.console import has_console
+from pai_install.site.field_metadata import not_yet, without_effect
 from pai_install.site.model import Site
 
 
@@ -19,6 +20,7 @@ def _pending(site: Site) -> Iterator[str]:
     if others:
         yield f"no device plugin for {', '.join(others)} is set up by this version: Kubernetes does not offer them"
     yield from _file_server(site)
+    yield from _console(site)
     for why, sections in site.services.idle():
         yield f"{why} ({', '.join(sections)})"
 
@@ -29,6 +31,24 @@ def _file_server(site: Site) -> Iterator[str]:
     if section is not None and not site.storage_servers:
         yield "nothing is served: no machine has pai-storage (storage-manager)"
     elif section is not None:
+        yield from not_yet(section)
+
+
+def _console(site: Site) -> Iterator[str]:
+    """Yields what of OpenPAI's sections for its API and pages has no effect, or all of it without a console."""
+    services = site.services
+    sections = {"rest-server": services.rest_server, "webportal": services.webportal, "pylon": services.pylon}
+    given = {name: section for name, section in sections.items() if section is not None}
+    if given and not has_console(site):
+        yield f"OpenPAI's API and pages are not installed ({', '.join(given)})"
+        return
+    reasons: dict[str, list[str]] = {}
+    for name, section in given.items():
+        for key, why in without_effect(type(section)).items():
+            if key in section.given:
+                reasons.setdefault(why, []).append(f"{name}.{key}")
+    yield from (f"{why} ({', '.join(keys)})" for why, keys in reasons.items())
+    for section in (*given.values(), *((services.pylon.ssl,) if services.pylon and services.pylon.ssl else ())):
         yield from not_yet(section)
 
 

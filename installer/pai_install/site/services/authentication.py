@@ -112,7 +112,7 @@ class Aad(Section):
     client_id: Word | None = Field(default=None, alias="clientID")
     """The application."""
     client_secret: Hidden | None = Field(default=None, alias="clientSecret")
-    """The application's secret; without effect here: API servers need none."""
+    """The application's secret, for sign-in at the console. API servers need none."""
     nonce_lifetime: Whole | None = Field(default=None, alias="nonceLifetime")
     """Seconds that a login may take."""
     nonce_max_amount: Whole | None = Field(default=None, alias="nonceMaxAmount")
@@ -130,6 +130,8 @@ class Issuer(KebabSection):
     """The issuer as its tokens name it (https), with a closing '/' or without."""
     client_id: Word | None = None
     """The client that tokens have to be made for."""
+    client_secret: Hidden | None = None
+    """The client's secret for sign-in at the console, if the client has one."""
     username_claim: Word | None = None
     """The claim that is a person's name for as long as they are there; `sub`, with AAD `oid`."""
     groups_claim: Word = "groups"

@@ -9,6 +9,7 @@ from pai_install.documents.document import Document
 from pai_install.documents.problem import YamlPath
 from pai_install.site.field_metadata import NotYet, WithoutEffect, marker_of
 from pai_install.site.services.authentication import Authentication
+from pai_install.site.services.console import ConsoleSection
 from pai_install.site.services.dynamic_volumes import DynamicVolumes
 from pai_install.site.services.hived import Hivedscheduler
 from pai_install.site.services.jobs import Jobs
@@ -82,12 +83,12 @@ class Services(KebabSection):
     """Metrics of GPUs and jobs."""
     prometheus_pushgateway: Annotated[Pushgateway | None, _THEIRS] = None
     """Metrics that jobs push."""
-    rest_server: Annotated[RestServer | None, _THEIRS] = None
-    """OpenPAI's API."""
-    webportal: Annotated[Webportal | None, _THEIRS] = None
-    """OpenPAI's web pages."""
-    pylon: Annotated[Pylon | None, _THEIRS] = None
-    """The entry to OpenPAI's web pages and API."""
+    rest_server: RestServer | None = None
+    """OpenPAI's API: limits, and ports for the console."""
+    webportal: Webportal | None = None
+    """OpenPAI's web pages: a port for the console."""
+    pylon: Pylon | None = None
+    """The entry to OpenPAI's web pages and API: names and ports for the console."""
     log_manager: Annotated[LogManager | None, _THEIRS] = None
     """Serves the logs of jobs."""
     postgresql: Annotated[Postgresql | None, _THEIRS] = None
@@ -118,6 +119,8 @@ class Services(KebabSection):
     """What keeps the virtual clusters, and levels of topology. Without it HiveD's block counts where there is one."""
     virtual_clusters: Annotated[tuple[VirtualClusterEntry, ...] | None, ListOf] = None
     """Who is guaranteed what, who may borrow it, and who may submit."""
+    console: ConsoleSection | None = None
+    """OpenPAI's API and web pages in the cluster; `false` removes them."""
     jobs: Jobs | None = None
     """What is kept of jobs that have ended, and what becomes of those that do nothing."""
     # its fields are not decided yet

@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import Field, ValidationInfo, model_validator
 
 from pai_install.documents.document import Entries
+from pai_install.site.field_metadata import NotYet, WithoutEffect
 from pai_install.site.services.section import (
     Count,
     Flag,
@@ -22,6 +23,13 @@ from pai_install.site.services.section import (
     choice,
     tell_missing,
 )
+
+_THEIRS = WithoutEffect("OpenPAI's own services are not deployed")
+_KEYS = WithoutEffect("the console has keys of its own")
+_LOGS = WithoutEffect("logs are read from the cluster")
+_TRANSFER = WithoutEffect("jobs stay in their cluster")
+_CERTIFICATE = NotYet("a certificate is taken from `certificate` and `key` of the section console, not from pylon.ssl")
+_PAGES = NotYet("the pages of the console have no plugins, templates, or marketplace in this version")
 
 
 class Service(KebabSection):
@@ -63,30 +71,41 @@ class RestServer(Service):
         return data
 
     server_port: Port = 9186
+    """Port of the API with console.legacy-ports."""
     default_pai_admin_username: Word | None = None
+    """Name of the first administrator."""
     default_pai_admin_password: Hidden | None = None
-    jwt_secret: Hidden | None = None
+    """The password of the first administrator. OpenPAI's public default is an error."""
+    jwt_secret: Annotated[Hidden | None, _KEYS] = None
     jwt_expire_time: Word | None = None
+    """Life of sessions of the API, such as 7d, or a number of seconds; 7 days at most."""
     rate_limit_api_per_min: Whole | None = None
+    """As console.rates.api-per-min."""
     rate_limit_list_job_per_min: Whole | None = None
+    """As console.rates.list-per-min."""
     rate_limit_submit_job_per_hour: Whole | None = None
-    schedule_port_start: Port = 15000
+    """As console.rates.submit-per-hour."""
+    schedule_port_start: Annotated[Port, _THEIRS] = 15000
     """First port that a job may ask for."""
-    schedule_port_end: Port = 40000
+    schedule_port_end: Annotated[Port, _THEIRS] = 40000
     """The port behind the last one that a job may ask for."""
-    debugging_reservation_seconds: Count | None = None
-    enable_priority_class: Flag | None = None
-    sql_max_connection: Whole | None = None
-    hived_computing_device_envs: WordOrWords | None = None
+    debugging_reservation_seconds: Annotated[Count | None, _THEIRS] = None
+    enable_priority_class: Annotated[Flag | None, _THEIRS] = None
+    sql_max_connection: Annotated[Whole | None, _THEIRS] = None
+    hived_computing_device_envs: Annotated[WordOrWords | None, _THEIRS] = None
     """Environment variables that say which devices a container has."""
-    log_server: Word | None = None
-    log_azure_storage_account: Word | None = Field(default=None, alias="log_azure_storage_account")
-    log_azure_storage_account_key: Hidden | None = Field(default=None, alias="log_azure_storage_account_key")
-    log_azure_storage_container_name: Word | None = Field(default=None, alias="log_azure_storage_container_name")
-    github_owner: Word | None = None
-    github_repository: Word | None = None
-    github_path: Word | None = None
-    launcher_type: Word | None = None
+    log_server: Annotated[Word | None, _LOGS] = None
+    log_azure_storage_account: Annotated[Word | None, _LOGS] = Field(default=None, alias="log_azure_storage_account")
+    log_azure_storage_account_key: Annotated[Hidden | None, _LOGS] = Field(
+        default=None, alias="log_azure_storage_account_key"
+    )
+    log_azure_storage_container_name: Annotated[Word | None, _LOGS] = Field(
+        default=None, alias="log_azure_storage_container_name"
+    )
+    github_owner: Annotated[Word | None, _THEIRS] = None
+    github_repository: Annotated[Word | None, _THEIRS] = None
+    github_path: Annotated[Word | None, _THEIRS] = None
+    launcher_type: Annotated[Word | None, _THEIRS] = None
 
 
 class Plugin(Section):
@@ -102,31 +121,38 @@ class Webportal(Service):
     """webportal: OpenPAI's web pages."""
 
     server_port: Port = 9286
-    enable_job_transfer: Flag | None = None
-    marketplace: Flag | None = None
-    save_template: Flag | None = None
-    plugins: Annotated[tuple[Plugin, ...], ListOf] = ()
+    """Port of the pages with console.legacy-ports."""
+    enable_job_transfer: Annotated[Flag | None, _TRANSFER] = None
+    marketplace: Annotated[Flag | None, _PAGES] = None
+    save_template: Annotated[Flag | None, _PAGES] = None
+    plugins: Annotated[tuple[Plugin, ...], ListOf, _PAGES] = ()
 
 
 class Ssl(Section):
     """pylon.ssl: certificate and key, as paths in OpenPAI's dev box."""
 
     port: Port = 443
-    crt_name: Word | None = None
-    crt_path: Word | None = None
-    key_name: Word | None = None
-    key_path: Word | None = None
+    """As console.port."""
+    crt_name: Annotated[Word | None, _CERTIFICATE] = None
+    crt_path: Annotated[Word | None, _CERTIFICATE] = None
+    key_name: Annotated[Word | None, _CERTIFICATE] = None
+    key_path: Annotated[Word | None, _CERTIFICATE] = None
 
 
 class Pylon(Service):
     """pylon: the entry to OpenPAI's web pages and API."""
 
     port: Port = 80
+    """Port of the redirect to HTTPS."""
     domain: Word | None = None
+    """A host name of the console."""
     uri: Word | None = None
+    """An address of the console; its host name counts."""
     ssl: Ssl | None = None
-    webhdfs_legacy_port: Port | None = None
+    """Port of HTTPS."""
+    webhdfs_legacy_port: Annotated[Port | None, _THEIRS] = None
     deploy_service: Flag | None = None
+    """`false` does not remove the console: write `console: false`."""
 
 
 class LogManager(Service):

@@ -1,0 +1,122 @@
+"""The console of a site, from its section and from OpenPAI's rest-server, webportal, and pylon. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from pydantic import SecretStr
+
+from pai_install.site.groups import groups_of
+from pai_install.site.model import Site
+from pai_install.site.schedulers import scheduler_of
+from pai_install.site.services.console import HTTP_PORT, HTTPS_PORT, Console, Rates, SignIn
+from pai_install.site.services.openpai import Pylon, RestServer, Ssl, Webportal
+
+_LIFE = re.compile(r"(\d+)\s*([smhd])?")
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_MOST_HOURS = 168
+
+
+@dataclass(frozen=True, slots=True)
+class SiteConsole:
+    """All settings of the console.
+
+    names: host names and addresses, the first one for links. http_port: 0 if it is closed. legacy: ports of OpenPAI's
+    API and pages, or (). certificate, key: PEM of the site's own, or "" and None.
+    """
+
+    names: tuple[str, ...]
+    port: int
+    http_port: int
+    legacy: tuple[int, ...]
+    certificate: str
+    key: SecretStr | None
+    passwords: bool
+    hide_users: bool
+    sign_in: SignIn
+    rates: Rates
+    language: str
+
+    @property
+    def ports(self) -> tuple[int, ...]:
+        """All ports that it listens on."""
+        return tuple(port for port in (self.port, self.http_port, *self.legacy) if port)
+
+
+def has_console(site: Site) -> bool:
+    """Whether the site gets it: groups and a scheduler are there, and the section does not switch it off."""
+    section = site.services.console
+    wanted = section is None or section.enabled
+    return wanted and bool(groups_of(site.services)) and scheduler_of(site) is not None
+
+
+def console_of(site: Site) -> SiteConsole | None:
+    """The console of a site, or None. A key of the section `console` precedes the one of OpenPAI's."""
+    if not has_console(site):
+        return None
+    services, section = site.services, site.services.console or Console()
+    rest, pylon = services.rest_server or RestServer(), services.pylon or Pylon()
+    portal, given = services.webportal or Webportal(), section.model_fields_set
+    ssl = pylon.ssl or Ssl()
+    return SiteConsole(
+        names=tuple(dict.fromkeys((*section.names, *_openpai_names(pylon), *_machines(site)))),
+        port=section.port if "port" in given else ssl.port,
+        http_port=(pylon.port if pylon.port != HTTPS_PORT else HTTP_PORT) if section.http else 0,
+        legacy=(rest.server_port, portal.server_port) if section.legacy_ports else (),
+        certificate=section.certificate or "",
+        key=section.key,
+        passwords=section.passwords,
+        hide_users=section.hide_users,
+        sign_in=_sign_in(section, rest),
+        rates=_rates(section, rest),
+        language=section.language,
+    )
+
+
+def addresses(site: Site) -> tuple[str, ...]:
+    """The URLs of the console: the one of its first name, or one for each control plane."""
+    console = console_of(site)
+    if console is None:
+        return ()
+    own = console.names[: len(console.names) - 2 * len(site.control_planes)]
+    hosts = own[:1] or tuple(machine.hostip for machine in site.control_planes)
+    port = "" if console.port == HTTPS_PORT else f":{console.port}"
+    return tuple(f"https://{host}{port}/" for host in hosts)
+
+
+def _machines(site: Site) -> Iterator[str]:
+    for machine in site.control_planes:
+        yield machine.hostip
+    for machine in site.control_planes:
+        yield machine.hostname
+
+
+def _openpai_names(pylon: Pylon) -> Iterator[str]:
+    """The host names in pylon's keys. Addresses are those of machines, which are there anyway."""
+    for text in (pylon.domain, pylon.uri):
+        host = urlsplit(text if "//" in text else f"//{text}").hostname if text else None
+        if host and not re.fullmatch(r"[\d.]+", host):
+            yield host
+
+
+def _sign_in(section: Console, rest: RestServer) -> SignIn:
+    """The section, or OpenPAI's life of tokens, such as 7d or a number of seconds."""
+    found = _LIFE.fullmatch(rest.jwt_expire_time.strip()) if rest.jwt_expire_time else None
+    if found is None or "session_hours" in section.sign_in.model_fields_set:
+        return section.sign_in
+    seconds = int(found[1]) * _SECONDS[found[2] or "s"]
+    hours = min(max(seconds // 3600, 1), _MOST_HOURS)
+    return section.sign_in.model_copy(update={"session_hours": hours})
+
+
+def _rates(section: Console, rest: RestServer) -> Rates:
+    theirs = {
+        "api_per_min": rest.rate_limit_api_per_min,
+        "list_per_min": rest.rate_limit_list_job_per_min,
+        "submit_per_hour": rest.rate_limit_submit_job_per_hour,
+    }
+    own = section.rates.model_fields_set
+    return section.rates.model_copy(update={name: value for name, value in theirs.items() if value and name not in own})

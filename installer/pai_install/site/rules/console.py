@@ -1,0 +1,70 @@
+"""Rules of the console: half a certificate, public passwords, and keys of OpenPAI with another meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pydantic import SecretStr
+
+from pai_install.documents.document import Document
+from pai_install.site.console import has_console
+from pai_install.site.model import Site
+from pai_install.site.rules.problems import Wrong, add_problems
+from pai_install.site.secret import MissingSecret
+from pai_install.site.services.console import HTTP_PORT
+
+# everyone reads them in OpenPAI's documentation
+_PUBLIC_PASSWORDS = ("admin-password",)
+_PUBLIC_KEYS = ("pai-secret",)
+_PUBLIC = "is the public default of OpenPAI and is not used"
+
+
+def check_console(source: Document, site: Site) -> None:
+    """Adds problems of the console and of OpenPAI's sections with a meaning for it."""
+    section = site.services.console
+    if section is not None and section.enabled and not has_console(site):
+        remedy = "add groups to authentication and a section scheduler, or write console: false"
+        message = "has no effect without groups and a scheduler"
+        source.add(("console",), "site.no-effect", message, remedy, severity="warning")
+    if has_console(site):
+        add_problems(source, (*_certificate(site), *_ports(site), *_public(site), *_undeployed(site)))
+
+
+def _certificate(site: Site) -> Iterator[Wrong]:
+    section = site.services.console
+    if section is None or (section.certificate is None) == (section.key is None):
+        return
+    given, other = ("certificate", "key") if section.key is None else ("key", "certificate")
+    yield Wrong(("console", given), "missing", f"needs {other}", f"add {other}, or remove {given}")
+
+
+def _ports(site: Site) -> Iterator[Wrong]:
+    section = site.services.console
+    if section is not None and section.http and section.port == HTTP_PORT:
+        yield Wrong(
+            ("console", "port"), "port", "is the port of the redirect", "choose another port, or add http: false"
+        )
+
+
+def _public(site: Site) -> Iterator[Wrong]:
+    """Passwords and keys of OpenPAI's documentation: no one signs in with them. Such a site stays valid otherwise."""
+    rest = site.services.rest_server
+    if rest is None:
+        return
+    if _is_one(rest.default_pai_admin_password, _PUBLIC_PASSWORDS):
+        remedy = "write a password of your own: {file: PATH}"
+        yield Wrong(("rest-server", "default-pai-admin-password"), "public-secret", _PUBLIC, remedy, "warning")
+    if _is_one(rest.jwt_secret, _PUBLIC_KEYS):
+        remedy = "remove it: the console has keys of its own"
+        yield Wrong(("rest-server", "jwt-secret"), "public-secret", _PUBLIC, remedy, "warning")
+
+
+def _is_one(secret: SecretStr | None, words: tuple[str, ...]) -> bool:
+    return secret is not None and not isinstance(secret, MissingSecret) and secret.get_secret_value() in words
+
+
+def _undeployed(site: Site) -> Iterator[Wrong]:
+    pylon = site.services.pylon
+    if pylon is not None and pylon.deploy_service is False and site.services.console is None:
+        message, remedy = "does not remove the console", "write console: false, or a section console"
+        yield Wrong(("pylon", "deploy-service"), "no-effect", message, remedy, "warning")

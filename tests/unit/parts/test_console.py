@@ -1,0 +1,132 @@
+"""What the console's pods are given: settings that its program reads, a certificate, ports, and rights."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography import x509
+
+from pai_install.components.model import ComponentSet
+from pai_install.console.settings import ConsoleSettings
+from pai_install.parts.addon import AddonVariables
+from pai_install.parts.registry import images, make_context, part_named, ports
+from pai_install.registry.compile import served_names
+from pai_install.registry.identity import Identity, make_identity, renewed, serve_from, with_new_authority
+from pai_install.site import Site
+from tests.internet.authority import Authority
+from tests.unit.plan.conftest import CONFIG
+
+MakeSite = Callable[..., Site]
+NOW = datetime(2026, 11, 26, tzinfo=UTC)
+BOTH = (
+    "authentication: {group-manager: {grouplist: [{groupname: nlp}]}}\n"
+    "scheduler: {type: kueue}\nvirtual-clusters: [{name: default, share: rest, groups: [nlp]}]\n"
+)
+OIDC = BOTH.replace(
+    "authentication: {",
+    "authentication: {OIDC: true, issuer: {url: https://sso.example.org, client-id: pai, client-secret: s3cret}, ",
+)
+
+
+@pytest.fixture
+def values(make_site: MakeSite, components: ComponentSet) -> Callable[..., dict[str, Any]]:
+    def make(services: str, identity: Identity | None = None) -> dict[str, Any]:
+        context = make_context(make_site(config=CONFIG, services=services), components, Path("/s"), identity)
+        made = part_named("addon.console").variables(context, context.leader)
+        assert isinstance(made, AddonVariables)
+        return made.wanted[0].values
+
+    return make
+
+
+def identity_of(site: Site) -> Identity:
+    return make_identity(served_names(site), NOW)
+
+
+def read(values: dict[str, Any]) -> ConsoleSettings:
+    return ConsoleSettings.model_validate_json(json.dumps(values["settings"]))
+
+
+def test_its_program_reads_the_settings(values: Callable[..., dict[str, Any]]) -> None:
+    found = read(values(f"{BOTH}console: {{names: [pai.example.org], legacy-ports: true, passwords: false}}\n"))
+    assert found.names[0] == "pai.example.org"
+    assert (found.port, found.http_port) == (443, 80)
+    assert found.legacy_ports is not None
+    assert (found.legacy_ports.rest_server, found.legacy_ports.webportal) == (9186, 9286)
+    assert not found.sign_in.passwords
+    assert found.oidc is None
+    assert read(values(f"{BOTH}console: {{http: false}}\n")).http_port is None
+
+
+def test_the_clients_secret_is_a_file_of_the_secret(values: Callable[..., dict[str, Any]]) -> None:
+    made = values(OIDC)
+    found = read(made).oidc
+    assert found is not None
+    assert (found.issuer, found.client_id, found.username_claim) == ("https://sso.example.org", "pai", "sub")
+    assert found.client_secret is not None
+    assert made["secrets"]["secret_data"][found.client_secret.name] == "s3cret"
+    assert "s3cret" not in json.dumps({name: value for name, value in made.items() if name != "secrets"})
+
+
+def test_the_certificate_is_for_all_names_and_addresses(
+    make_site: MakeSite, values: Callable[..., dict[str, Any]]
+) -> None:
+    services = f"{BOTH}console: {{names: [pai.example.org]}}\n"
+    site = make_site(config=CONFIG, services=services)
+    made = values(services, identity_of(site))
+    certificate = x509.load_pem_x509_certificate(made["secrets"]["secret_data"]["tls.crt"].encode())
+    names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert names.get_values_for_type(x509.DNSName)[0] == "pai.example.org"
+    assert {machine.hostip for machine in site.control_planes} == {
+        str(address) for address in names.get_values_for_type(x509.IPAddress)
+    }
+
+
+def test_it_is_renewed_in_time_and_with_the_authority(make_site: MakeSite) -> None:
+    site = make_site(config=CONFIG, services=BOTH)
+    identity, names = identity_of(site), served_names(site)
+    assert renewed(identity, names, NOW) == identity
+    late = renewed(identity, names, NOW + timedelta(days=350))
+    assert late.console != identity.console
+    rotated = serve_from(with_new_authority(identity, NOW), 2, NOW)
+    assert rotated.console
+    assert identity.console
+    assert rotated.console.certificate != identity.console.certificate
+    assert rotated.console.names == identity.console.names
+
+
+def test_no_certificate_is_made_without_a_console_or_with_an_own_one(make_site: MakeSite, tmp_path: Path) -> None:
+    assert identity_of(make_site(config=CONFIG, services="")).console is None
+    pem = "\n".join(f"    {line}" for line in Authority("own", tmp_path).pem.splitlines())
+    own = f"{BOTH}console:\n  certificate: |\n{pem}\n  key: k3y\n"
+    assert identity_of(make_site(config=CONFIG, services=own)).console is None
+
+
+def test_another_certificate_replaces_the_pods(make_site: MakeSite, values: Callable[..., dict[str, Any]]) -> None:
+    identity = identity_of(make_site(config=CONFIG, services=BOTH))
+    later = renewed(identity, served_names(make_site(config=CONFIG, services=BOTH)), NOW + timedelta(days=350))
+    first, again, other = values(BOTH, identity), values(BOTH, identity), values(BOTH, later)
+    assert first == again
+    assert first["version"] != other["version"]
+    assert first["secrets"]["secret_data"]["signing.key"] == other["secrets"]["secret_data"]["signing.key"]
+
+
+def test_control_planes_alone_have_its_ports_and_its_image(make_site: MakeSite) -> None:
+    site = make_site(config=CONFIG, services=f"{BOTH}console: {{port: 8443}}\n")
+    for machine in site.present_machines:
+        found = {port.port for port in ports(site, machine) if "console" in port.purpose}
+        assert found == ({8443, 80} if machine.control_plane else set())
+        assert ("pai-console" in images(site, machine)) is machine.control_plane
+
+
+def test_without_a_console_there_is_no_add_on(make_site: MakeSite, components: ComponentSet) -> None:
+    context = make_context(make_site(config=CONFIG, services=f"{BOTH}console: false\n"), components, Path("/s"))
+    part = part_named("addon.console")
+    assert part.variables(context, context.leader) is None
+    assert not part.components(context.site)
+    assert not part.ports(context.site, context.leader)
