@@ -18,8 +18,9 @@ from typing import Any
 import pytest
 
 from pai_install.components.catalogue import load_catalogue, resolve
-from pai_install.components.fetch import cached, open_source
+from pai_install.components.fetch import cached
 from pai_install.components.model import Selection
+from pai_install.components.modules import Modules
 from tests.addons import ROOT
 from tests.ansible_path import filter_plugin
 
@@ -41,14 +42,14 @@ def free_port() -> int:
 def programs() -> dict[str, Path]:
     """Name -> program of Kubernetes and etcd; skips where they were not fetched yet."""
     catalogue = load_catalogue()
-    whole, source = resolve(catalogue), open_source(catalogue, "modules")
+    whole, source = resolve(catalogue), Modules(catalogue)
     picks = tuple(pick for pick in whole.picks if pick.component in ("kubernetes", "etcd"))
     found: dict[str, Path] = {}
     for pick in picks:
         entry = cached(Selection(whole.kubernetes_version, "modules", (pick,)), source)[pick]
         if entry is None:
             pytest.skip(f"{pick.component} is not in the component cache: pai-install components fetch")
-        key = source.programs_key(pick)  # type: ignore[attr-defined]
+        key = source.programs_key(pick)
         found |= {path.name: path for path in (entry.folder.parent / key).iterdir()}
     return found
 

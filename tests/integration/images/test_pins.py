@@ -16,8 +16,9 @@ from typing import Any
 import pytest
 
 from pai_install.components.catalogue import load_catalogue, resolve
-from pai_install.components.fetch import cached, open_source
+from pai_install.components.fetch import cached
 from pai_install.components.model import Selection
+from pai_install.components.modules import Modules
 from tests.ansible_path import module_util
 from tests.integration.components.conftest import CONFIG
 from tests.integration.control_plane import free_port
@@ -70,7 +71,7 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
     folder, layout = tmp_path_factory.mktemp("containerd"), Path()
     programs: dict[str, Path] = {}
     catalogue = load_catalogue()
-    whole, source = resolve(catalogue), open_source(catalogue, "modules")
+    whole, source = resolve(catalogue), Modules(catalogue)
     for pick in whole.picks:
         if pick.component not in ("containerd", "cri-tools", "registry", "pause"):
             continue
@@ -80,7 +81,7 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
         if pick.component == "pause":
             layout = entry.folder / "images" / "pause"
         else:
-            key = source.programs_key(pick)  # type: ignore[attr-defined]
+            key = source.programs_key(pick)
             programs |= {path.name: path for path in (entry.folder.parent / key).iterdir()}
     with ExitStack() as stack:
         port = free_port()
