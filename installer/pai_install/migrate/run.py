@@ -10,6 +10,7 @@ from pai_install.documents.reader import read_document
 from pai_install.errors import ExitCode, PaiError
 from pai_install.migrate.account import AccountLine, Fate, summary
 from pai_install.migrate.config import CONFIG_NAMES, NewConfig, read_config
+from pai_install.migrate.console import console_text
 from pai_install.migrate.csv_site import MASTERS, WORKERS, overrule_lists, read_lists
 from pai_install.migrate.emit import layout_text
 from pai_install.migrate.folder import OldFile, OldFolder
@@ -155,7 +156,7 @@ def _services(folder: OldFolder) -> str | None:
         folder.overrule(name, names[0])
     document = read_document(folder.path / names[0])
     services = read_document(folder.path / names[0], last_wins=True)
-    read_services(document)
+    found = read_services(document)
     book = folder.book(names[0])
     book.open(services)
     wrong = next((problem for problem in document.problems if problem.is_error), None)
@@ -165,4 +166,4 @@ def _services(folder: OldFolder) -> str | None:
         return None
     book.keep((), f"{SERVICES}, as it was")
     book.whole(Fate.KEPT, f"{SERVICES}, as it was")
-    return _text_of(OldFile(document, book))
+    return _text_of(OldFile(document, book)).rstrip("\n") + (console_text(found) or "\n")

@@ -62,7 +62,7 @@ def console_of(site: Site) -> SiteConsole | None:
     portal, given = services.webportal or Webportal(), section.model_fields_set
     ssl = pylon.ssl or Ssl()
     return SiteConsole(
-        names=tuple(dict.fromkeys((*section.names, *_openpai_names(pylon), *_machines(site)))),
+        names=tuple(dict.fromkeys((*section.names, *openpai_names(pylon), *_machines(site)))),
         port=section.port if "port" in given else ssl.port,
         http_port=(pylon.port if pylon.port != HTTPS_PORT else HTTP_PORT) if section.http else 0,
         legacy=(rest.server_port, portal.server_port) if section.legacy_ports else (),
@@ -94,7 +94,7 @@ def _machines(site: Site) -> Iterator[str]:
         yield machine.hostname
 
 
-def _openpai_names(pylon: Pylon) -> Iterator[str]:
+def openpai_names(pylon: Pylon) -> Iterator[str]:
     """The host names in pylon's keys. Addresses are those of machines, which are there anyway."""
     for text in (pylon.domain, pylon.uri):
         host = urlsplit(text if "//" in text else f"//{text}").hostname if text else None
@@ -103,20 +103,32 @@ def _openpai_names(pylon: Pylon) -> Iterator[str]:
 
 
 def _sign_in(section: Console, rest: RestServer) -> SignIn:
-    """The section, or OpenPAI's life of tokens, such as 7d or a number of seconds."""
-    found = _LIFE.fullmatch(rest.jwt_expire_time.strip()) if rest.jwt_expire_time else None
-    if found is None or "session_hours" in section.sign_in.model_fields_set:
+    hours = session_hours(rest)
+    if hours is None or "session_hours" in section.sign_in.model_fields_set:
         return section.sign_in
-    seconds = int(found[1]) * _SECONDS[found[2] or "s"]
-    hours = min(max(seconds // 3600, 1), _MOST_HOURS)
     return section.sign_in.model_copy(update={"session_hours": hours})
 
 
-def _rates(section: Console, rest: RestServer) -> Rates:
-    theirs = {
+def session_hours(rest: RestServer) -> int | None:
+    """OpenPAI's life of tokens, such as 7d or a number of seconds, within our limits. None without one."""
+    found = _LIFE.fullmatch(rest.jwt_expire_time.strip()) if rest.jwt_expire_time else None
+    if found is None:
+        return None
+    seconds = int(found[1]) * _SECONDS[found[2] or "s"]
+    return min(max(seconds // 3600, 1), _MOST_HOURS)
+
+
+def openpai_rates(rest: RestServer) -> dict[str, int]:
+    """Key of `rates` -> OpenPAI's limit, of those that the file has."""
+    found = {
         "api_per_min": rest.rate_limit_api_per_min,
         "list_per_min": rest.rate_limit_list_job_per_min,
         "submit_per_hour": rest.rate_limit_submit_job_per_hour,
     }
+    return {name: value for name, value in found.items() if value}
+
+
+def _rates(section: Console, rest: RestServer) -> Rates:
     own = section.rates.model_fields_set
-    return section.rates.model_copy(update={name: value for name, value in theirs.items() if value and name not in own})
+    theirs = {name: value for name, value in openpai_rates(rest).items() if name not in own}
+    return section.rates.model_copy(update=theirs)
