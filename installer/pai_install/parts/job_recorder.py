@@ -19,7 +19,8 @@ from pai_install.users.recorder import recorded_kinds, recorder_objects
 class JobRecorderVariables(RoleVariables):
     """server: URL of the API. namespaces: of groups. kinds: of jobs, GROUP/RESOURCE. log_bytes: of each pod.
 
-    limits: by virtual cluster, empty if jobs are only listed.
+    limits: by virtual cluster, empty if jobs are only listed. ledger_months: complete months of GPU hours to keep.
+    reads_kueue: whether Kueue queues the jobs.
     """
 
     role = "job_recorder"
@@ -30,6 +31,8 @@ class JobRecorderVariables(RoleVariables):
     most: int
     log_bytes: int
     limits: dict[str, tuple[dict[str, Any], ...]]
+    ledger_months: int
+    reads_kueue: bool
 
 
 class JobRecorder(Part):
@@ -61,6 +64,8 @@ class JobRecorder(Part):
             most=kept.keep_per_group,
             log_bytes=kept.log_kib * 1024,
             limits=_limits(site),
+            ledger_months=kept.ledger_months,
+            reads_kueue=scheduler_of(site) == "kueue",
         )
 
     def alike(self, site: Site, machine: Machine) -> Hashable:

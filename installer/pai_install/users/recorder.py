@@ -50,7 +50,9 @@ def recorder_objects(
         "automountServiceAccountToken": False,
     }
     look = ("list", "watch")
-    kinds = (kind.split("/") for kind in recorded_kinds(scheduler))
+    kinds = [kind.split("/") for kind in recorded_kinds(scheduler)]
+    if scheduler == "kueue":
+        kinds += [[_KUEUE, "clusterqueues"], [_KUEUE, "workloads"]]
     yield _cluster_role(
         NAME,
         [_rule("", "pods", look), _rule("", "nodes", ("get",)), *(_rule(group, name, look) for group, name in kinds)],

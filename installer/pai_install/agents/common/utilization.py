@@ -53,13 +53,26 @@ class Series:
 
 
 @dataclass(frozen=True)
+class Work:
+    """Milliseconds since the pod's first measurement, of all GPUs together: of computing, and of measuring."""
+
+    busy_ms: int = 0
+    measured_ms: int = 0
+
+    def plus(self, other: Work) -> Work:
+        """Both together."""
+        return Work(self.busy_ms + other.busy_ms, self.measured_ms + other.measured_ms)
+
+
+@dataclass(frozen=True)
 class Utilization:
-    """at: seconds since 1970 until which it is known. gpus: number of GPUs."""
+    """at: seconds since 1970 until which it is known. gpus: number of GPUs. work: None from an older meter."""
 
     at: int
     gpus: int
     gpu: Steps
     cpu: Steps
+    work: Work | None = None
 
 
 @dataclass(frozen=True)
@@ -75,9 +88,10 @@ def unknown_until(at: int) -> Series:
     return Series(at, ((at, BUSY),))
 
 
-def condition(gpu: Series, cpu: Series, gpus: int, timestamp: str) -> dict[str, str]:
+def condition(gpu: Series, cpu: Series, gpus: int, work: Work, timestamp: str) -> dict[str, str]:
     """The condition of a pod. timestamp: the current time in Kubernetes' format."""
-    message = {"version": VERSION, "at": gpu.at, "gpus": gpus, "gpu": gpu.steps, "cpu": cpu.steps}
+    message: dict[str, Any] = {"version": VERSION, "at": gpu.at, "gpus": gpus, "gpu": gpu.steps, "cpu": cpu.steps}
+    message["work"] = [work.busy_ms, work.measured_ms]
     return {
         "type": CONDITION,
         "status": "True",
@@ -105,7 +119,14 @@ def _read(message: str) -> Utilization | None:
     if number(found.get("version")) != VERSION or at is None or not gpus:
         return None
     gpu, cpu = _steps(found.get("gpu"), at), _steps(found.get("cpu"), at)
-    return Utilization(at, gpus, gpu, cpu) if gpu is not None and cpu is not None else None
+    return Utilization(at, gpus, gpu, cpu, _work(found.get("work"))) if gpu is not None and cpu is not None else None
+
+
+def _work(value: object) -> Work | None:
+    busy, measured = (
+        (number(value[0]), number(value[1])) if isinstance(value, list) and len(value) == 2 else (None, None)
+    )
+    return Work(busy, measured) if busy is not None and measured is not None and busy <= measured else None
 
 
 def _steps(value: object, at: int) -> Steps | None:

@@ -9,7 +9,15 @@ from pathlib import Path
 
 from pai_install.agents.common.api import STRATEGIC, ApiError, Client, object_path, with_kubeconfig
 from pai_install.agents.common.log import Log, guarded
-from pai_install.agents.common.utilization import CEILING, MINUTE_S, Series, condition, unknown_until, utilization_of
+from pai_install.agents.common.utilization import (
+    CEILING,
+    MINUTE_S,
+    Series,
+    Work,
+    condition,
+    unknown_until,
+    utilization_of,
+)
 from pai_install.agents.common.values import Json, meta, parse_object, rows
 from pai_install.agents.gpu_use import gpu_processes, measure, pods
 from pai_install.agents.gpu_use.gpu_processes import KubeletError, Pod
@@ -29,10 +37,11 @@ _CLOCK_S = 15
 
 @dataclass
 class Usage:
-    """The utilization of one pod. reported: time and level of the last report."""
+    """The utilization of one pod. work: in all minutes. reported: time and level of the last report."""
 
     gpu: Series
     cpu: Series
+    work: Work = field(default_factory=Work)
     used_s: float | None = None
     reported: tuple[int, int] = (0, 0)
 
@@ -88,13 +97,14 @@ class Meter:
         usage.used_s = used_s
         usage.gpu = usage.gpu.then(end, measure.level(samples) if whole else None)
         usage.cpu = usage.cpu.then(end, cpu if whole else None)
+        usage.work = usage.work.plus(measure.work(samples) if whole else Work())
         at, level = usage.reported
         if usage.gpu.now < CEILING or level < CEILING or end - at >= _BUSY_REPORT_S or end < at:
             self._patch_condition(pod, usage, len(samples))
 
     def _patch_condition(self, pod: Json, usage: Usage, gpus: int) -> None:
         timestamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(usage.gpu.at))
-        status = {"conditions": [condition(usage.gpu, usage.cpu, gpus, timestamp)]}
+        status = {"conditions": [condition(usage.gpu, usage.cpu, gpus, usage.work, timestamp)]}
         # by its UID: the next pod may have the same name
         body = {"metadata": {"uid": meta(pod, "uid")}, "status": status}
         path = object_path("v1", "pods", *_name(pod))
@@ -114,7 +124,7 @@ def _reported(pod: Json, end: int) -> Usage:
     before = utilization_of(pod)
     if before is None:
         return Usage(unknown_until(end - MINUTE_S), unknown_until(end - MINUTE_S))
-    return Usage(Series(before.at, before.gpu), Series(before.at, before.cpu))
+    return Usage(Series(before.at, before.gpu), Series(before.at, before.cpu), before.work or Work())
 
 
 def run(meter: Meter, minutes: int | None = None) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Optional
 
+from pai_install.agents.common.utilization import MINUTE_S, Work
 from pai_install.agents.gpu_use.gpu_processes import Pod
 from pai_install.agents.gpu_use.smi import Gpu
 
@@ -41,6 +42,12 @@ def level(rows: Mapping[str, list[float | None]]) -> float | None:
     means = [_mean(samples) for samples in rows.values()]
     known = [mean for mean in means if mean is not None]
     return max(known) if known and len(known) == len(means) else None
+
+
+def work(rows: Mapping[str, list[float | None]]) -> Work:
+    """Returns the work of one minute. A GPU without a mean is neither busy nor idle."""
+    known = [mean for mean in map(_mean, rows.values()) if mean is not None]
+    return Work(round(sum(known) * MINUTE_S * 10), len(known) * MINUTE_S * 1000)
 
 
 def _mean(samples: list[float | None]) -> float | None:

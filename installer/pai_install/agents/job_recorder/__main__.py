@@ -23,7 +23,9 @@ from pai_install.agents.common.records import LOGS, RECORD, STATE, logs_map, nam
 from pai_install.agents.common.values import Json, child, meta, rows, text
 from pai_install.agents.job_recorder import settings
 from pai_install.agents.job_recorder.actions import Actor
+from pai_install.agents.job_recorder.bookkeeper import Bookkeeper
 from pai_install.agents.job_recorder.idle import Idle
+from pai_install.agents.job_recorder.ledger_files import LedgerFiles
 from pai_install.agents.job_recorder.lost_pods import LostPods, Release, is_lost
 from pai_install.agents.job_recorder.settings import Settings
 from pai_install.agents.job_recorder.store import AT_ONCE, PODS, Action, Drop, Read, Store, WriteLogs, WriteState
@@ -225,6 +227,8 @@ def main() -> int:
     given, warn = settings.read(CONFIGURATION), Log().warn
     folder, credentials = Path(os.environ["RUNTIME_DIRECTORY"]), Path(os.environ["CREDENTIALS_DIRECTORY"])
     client = Client(with_token(given.server, folder / "token", credentials / "ca.crt"))
+    files = LedgerFiles(Path(os.environ["STATE_DIRECTORY"]), given.ledger_months)
+    Bookkeeper(client, given, files, warn).start()
     lease, until = Lease(client, LEASE, socket.gethostname()), time.time() + _LIFETIME_S
     if not stand_by(lease, until, warn):
         return 0

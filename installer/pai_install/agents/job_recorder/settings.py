@@ -13,12 +13,17 @@ from pai_install.agents.job_recorder.store import PODS, Rules
 
 @dataclass(frozen=True)
 class Settings:
-    """server: URL of the API. kinds: GROUP/RESOURCE of jobs. limits: of use, by virtual cluster."""
+    """server: URL of the API. kinds: GROUP/RESOURCE of jobs. limits: of use, by virtual cluster.
+
+    ledger_months: complete months to keep. reads_kueue: whether Kueue queues the jobs.
+    """
 
     server: str
     kinds: tuple[str, ...]
     rules: Rules
     limits: Mapping[str, tuple[Limit, ...]] = field(default_factory=dict)
+    ledger_months: int = 13
+    reads_kueue: bool = False
 
 
 def read(path: Path) -> Settings:
@@ -27,4 +32,5 @@ def read(path: Path) -> Settings:
     kinds = tuple(found["kinds"])
     spaces, watched = frozenset(found["namespaces"]), frozenset((*kinds, PODS))
     rules = Rules(found["keep_days"], found["most"], found["log_bytes"], spaces, watched)
-    return Settings(found["server"], kinds, rules, read_limits(found["limits"]))
+    limits = read_limits(found["limits"])
+    return Settings(found["server"], kinds, rules, limits, found["ledger_months"], found["reads_kueue"])

@@ -40,13 +40,14 @@ Event = Union[Listed, Changed]
 
 @dataclass(frozen=True)
 class Watcher:
-    """Watches one kind. notify: takes the events. warn: takes a line for the log."""
+    """Watches one kind. notify: takes the events. warn: takes a line for the log. selector: by labels."""
 
     client: Client
     resource: str
     notify: Callable[[Event], None]
     warn: Callable[[str], None]
     sleep: Callable[[float], None] = time.sleep
+    selector: str = USER
 
     def start(self) -> None:
         """Runs in a thread that ends with the program."""
@@ -71,7 +72,7 @@ class Watcher:
 
     def once(self) -> None:
         """Lists once, then reports changes until the watch is lost. Raises ApiError."""
-        path, query = self._path(), {"labelSelector": USER}
+        path, query = self._path(), {"labelSelector": self.selector}
         items: list[Json] = []
         version = ""
         for page in self.client.pages(path, query):

@@ -10,7 +10,7 @@ from pai_install.documents.scalars import invalid, read_whole
 from pai_install.site.services.section import KebabSection
 from pai_install.site.services.use_limits import IdleLimit, LongLimit, NotebookLimit
 
-_MOST_DAYS, _MOST_RECORDS, _MOST_KIB = 365, 5000, 256
+_MOST_DAYS, _MOST_RECORDS, _MOST_KIB, _MOST_MONTHS = 365, 5000, 256, 120
 
 
 def _up_to(most: int, least: int = 0) -> BeforeValidator:
@@ -29,6 +29,7 @@ def _number(most: int, least: int = 0) -> WithJsonSchema:
 
 Days = Annotated[int, _up_to(_MOST_DAYS), _number(_MOST_DAYS)]
 Records = Annotated[int, _up_to(_MOST_RECORDS, 1), _number(_MOST_RECORDS, 1)]
+Months = Annotated[int, _up_to(_MOST_MONTHS, 1), _number(_MOST_MONTHS, 1)]
 Kibibytes = Annotated[int, _up_to(_MOST_KIB, 1), _number(_MOST_KIB, 1)]
 
 
@@ -41,6 +42,8 @@ class Jobs(KebabSection):
     """Records that a group may have of jobs that are gone; beyond that the oldest go."""
     log_kib: Kibibytes = 16
     """KiB of the last lines of each pod that a record has; fewer of a job with more than 40 pods."""
+    ledger_months: Months = 13
+    """Complete months that the ledger of GPU hours covers, besides the current one."""
     idle: IdleLimit | None = None
     """GPUs that do nothing; what virtual clusters do not say themselves."""
     long: LongLimit | None = None
