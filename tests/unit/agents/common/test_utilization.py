@@ -17,6 +17,7 @@ from pai_install.agents.common.utilization import (
     MINUTE_S,
     Quiet,
     Series,
+    Work,
     condition,
     idle,
     unknown_until,
@@ -60,7 +61,7 @@ def test_steps_are_few_and_whatever_clocks_do_they_can_be_read(minutes: list[tup
     assert len(steps.steps) <= CEILING + 1
     assert all(one[0] < two[0] and one[1] > two[1] for one, two in pairwise(steps.steps))
     assert steps.steps[0][1] == BUSY
-    found = utilization_of(pod(condition(steps, steps, 2, "")))
+    found = utilization_of(pod(condition(steps, steps, 2, Work(), "")))
     assert found is not None
     assert (found.at, found.gpus, found.gpu, found.cpu) == (steps.at, 2, steps.steps, steps.steps)
 
@@ -111,13 +112,22 @@ def test_unreadable_condition(text: object) -> None:
 
 def test_condition_that_does_not_hold() -> None:
     series = unknown_until(START)
-    assert utilization_of(pod({**condition(series, series, 1, ""), "status": "Unknown"})) is None
+    assert utilization_of(pod({**condition(series, series, 1, Work(), ""), "status": "Unknown"})) is None
     assert utilization_of({"status": {"conditions": "none"}}) is None
 
 
 def test_notebook_is_unused_when_processors_are_idle_too() -> None:
     gpu, cpu = (unknown_until(START).then(START + 60, level) for level in (3, 40))
-    found = utilization_of(pod(condition(gpu, cpu, 1, "")))
+    found = utilization_of(pod(condition(gpu, cpu, 1, Work(5, 9), "")))
     assert found is not None
+    assert found.work == Work(5, 9)
     assert idle(found, 10) == Quiet(START, 3)
     assert unused(found, 10) == Quiet(START + 60, 3)
+
+
+@pytest.mark.parametrize("work", [None, [], [5], [-1, 9], [9, 5], ["5", 9], [5, 9, 9], {"busy": 1}])
+def test_work_of_an_older_meter_or_a_strange_one_is_unknown(work: object) -> None:
+    body = {"version": 1, "at": START, "gpus": 1, "gpu": [[START, 100]], "cpu": [[START, 100]], "work": work}
+    found = utilization_of(message(json.dumps(body)))
+    assert found is not None
+    assert found.work is None

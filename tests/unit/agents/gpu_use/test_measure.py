@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pai_install.agents.gpu_use.measure import SAMPLES, Minute, held, level, sample
+from pai_install.agents.common.utilization import Work
+from pai_install.agents.gpu_use.measure import SAMPLES, Minute, held, level, sample, work
 from pai_install.agents.gpu_use.smi import Gpu
 
 POD = ("vision", "train-0")
@@ -51,3 +52,21 @@ def test_devices_of_others_are_none_of_ours() -> None:
     found = {"nvidia.com/gpu": ["GPU-1"], "nvidia.com/mig-1g.10gb": ["MIG-1"], "example.com/nic": ["eth1"]}
     assert held(found) == ["GPU-1", "MIG-1"]
     assert held({}) == []
+
+
+@pytest.mark.parametrize(
+    ("devices", "busy_ms", "measured_ms"),
+    [
+        (["GPU-1"], 6000, 60_000),
+        (["GPU-1", "GPU-2"], 36_000, 120_000),
+        (["GPU-1", "GPU-3"], 6000, 60_000),
+        (["GPU-9"], 0, 0),
+    ],
+)
+def test_work_is_of_all_gpus_and_an_unknown_one_counts_neither_as_busy_nor_as_idle(
+    devices: list[str], busy_ms: int, measured_ms: int
+) -> None:
+    minute: Minute = {}
+    for _ in range(SAMPLES):
+        sample(minute, GPUS, {POD: devices})
+    assert work(minute[POD]) == Work(busy_ms, measured_ms)
