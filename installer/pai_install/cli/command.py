@@ -149,7 +149,7 @@ def _verb(
             request = {"request": checked(model, values_of(model, words))} if model else {}
             given: dict[str, Any] = more(words)
             yes = given.pop("yes", words.pop("yes", False))
-            terminal = Terminal(yes=yes is not False and yes is not None, as_json=output_format == "json")
+            terminal = Terminal(yes=yes is not False and yes is not None, output_format=output_format)
             if "agreed" in verb.__annotations__:
                 words["agreed"] = yes
             if "terminal" in verb.__annotations__:

@@ -14,6 +14,7 @@ from pai_install.operations.listing import schema as operations_schema
 from pai_install.parts.addon import schema as addon_schema
 from pai_install.preflight.schema import schema as preflight_schema
 from pai_install.report.certificates import schema as certificates_schema
+from pai_install.report.gpu_hours import schema as usage_schema
 from pai_install.report.job import schema as job_validate_schema
 from pai_install.report.jobs import job_schema, jobs_schema
 from pai_install.report.registries import schema as registries_schema
@@ -57,6 +58,7 @@ SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
     "virtual-clusters-usage": virtual_clusters_usage_schema,
     "virtual-clusters-plan": virtual_clusters_plan_schema,
     "virtual-clusters-simulation": virtual_clusters_simulation_schema,
+    "usage": usage_schema,
     "job-validate": job_validate_schema,
     "job": job_schema,
     "jobs": jobs_schema,

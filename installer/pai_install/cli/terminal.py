@@ -38,11 +38,12 @@ if TYPE_CHECKING:
 
 
 class Terminal:
-    """Shows events as they come. yes: agree to every question. as_json: stdout is for one document."""
+    """Shows events as they come. yes: agree to every question. output_format: of the result on stdout."""
 
-    def __init__(self, *, yes: bool = False, as_json: bool = False) -> None:
+    def __init__(self, *, yes: bool = False, output_format: str = "text") -> None:
         self.yes = yes
-        self.as_json = as_json
+        self.output_format = output_format
+        self.as_json = output_format == "json"
         self._outcomes: list[Outcome] = []
         self._stack = ExitStack()
         self._progress: Observer | None = None

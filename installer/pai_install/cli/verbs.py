@@ -42,6 +42,7 @@ SECTIONS: dict[str, dict[str, str]] = {
     },
     "Jobs": {
         "job": "Submit, list, inspect, and stop jobs.",
+        "usage": "Show GPU hours by user, group, job, SKU, or node.",
     },
     "Maintenance": {
         "certs": "Show and renew certificates.",

@@ -1,8 +1,9 @@
-"""Runs kubectl on a control-plane node. over_ssh.py sends this self-contained file there. It needs Python 3.9.
+"""Runs kubectl on a control-plane node, or another program that only reads on any machine.
 
-Its input is a line BEGIN (earlier lines are noise of sudo), then one line of JSON: {"calls": [{"argv", "stdin",
-"may_fail", "timeout_s"}], "stream": bool}. For calls it prints BEGIN at its start, and the packed answers after END. A
-stream is kubectl's own output, until kubectl or this program's input ends.
+over_ssh.py sends this self-contained file there. It needs Python 3.9. Its input is a line BEGIN (earlier lines are
+noise of sudo), then one line of JSON: {"calls": [{"argv", "stdin", "may_fail", "timeout_s", "program"}], "stream":
+bool}. For calls it prints BEGIN at its start, and the packed answers after END. A stream is the program's own output,
+until the program or this program's input ends.
 """
 
 import base64
@@ -25,7 +26,7 @@ def answer(call: "dict[str, Any]") -> "dict[str, Any]":
     """How one kubectl ended. rc: None when it was stopped after its time, or said more than LIMIT bytes."""
     try:
         done = subprocess.run(
-            KUBECTL + call["argv"],
+            words(call),
             input=call["stdin"].encode(),
             capture_output=True,
             timeout=call["timeout_s"],
@@ -38,6 +39,12 @@ def answer(call: "dict[str, Any]") -> "dict[str, Any]":
     if len(done.stdout) > LIMIT:
         return {"rc": None, "out": "", "err": f"the answer has more than {LIMIT >> 20} MiB"}
     return {"rc": done.returncode, "out": text(done.stdout), "err": text(done.stderr)[-8000:]}
+
+
+def words(call: "dict[str, Any]") -> "list[str]":
+    """The command line of a call."""
+    found: list[str] = (call["program"] or KUBECTL) + call["argv"]
+    return found
 
 
 def text(output: bytes) -> str:
@@ -57,7 +64,7 @@ def answers(calls: "list[dict[str, Any]]") -> "list[dict[str, Any]]":
 
 def stream(call: "dict[str, Any]") -> int:
     """Passes kubectl's output through. Ends kubectl at the end of our input, because the reader has closed it."""
-    child = subprocess.Popen(KUBECTL + call["argv"], stdin=subprocess.DEVNULL)
+    child = subprocess.Popen(words(call), stdin=subprocess.DEVNULL)
     threading.Thread(target=end_with_input, args=(child,), daemon=True).start()
     return child.wait()
 

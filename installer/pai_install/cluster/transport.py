@@ -11,7 +11,8 @@ from typing import Protocol
 class Call:
     """One call of kubectl. argv: without the program and its kubeconfig.
 
-    may_fail: its failure is an answer. reads: it changes nothing, so it may be made again elsewhere.
+    may_fail: its failure is an answer. reads: it changes nothing, so it may be made again elsewhere. program: another
+    program in place of kubectl.
     """
 
     argv: tuple[str, ...]
@@ -19,6 +20,7 @@ class Call:
     may_fail: bool = False
     reads: bool = False
     timeout_s: float = 60.0
+    program: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from pai_install.system.content import content_dir
 
 if TYPE_CHECKING:  # verbs that only read load none of it
     from pai_install.cluster.client import ClusterClient
+    from pai_install.cluster.machines import Machines
     from pai_install.components.model import ComponentSet, Selection
     from pai_install.components.source import Source
     from pai_install.engine.base import Engine
@@ -64,6 +65,10 @@ class Environment(ABC):
     @abstractmethod
     def cluster(self, site: Site, state: StateFolder, *, accept_new: bool) -> AbstractContextManager[ClusterClient]:
         """A client of the Kubernetes API that connects when it is first asked."""
+
+    @abstractmethod
+    def machines(self, site: Site, state: StateFolder, *, accept_new: bool) -> AbstractContextManager[Machines]:
+        """The machines of the site, to read from. Each is connected when it is first asked."""
 
     @abstractmethod
     def local_work(
@@ -146,6 +151,12 @@ class ProductEnvironment(Environment):
         from pai_install.cluster.over_ssh import open_cluster  # noqa: PLC0415
 
         return open_cluster(site, state.known_hosts, accept_new=accept_new)
+
+    def machines(self, site: Site, state: StateFolder, *, accept_new: bool) -> AbstractContextManager[Machines]:
+        """Over SSH."""
+        from pai_install.cluster.machines import open_machines  # noqa: PLC0415
+
+        return open_machines(site, state.known_hosts, accept_new=accept_new)
 
     def local_work(
         self, site: Site, state: StateFolder, engine: Engine, cluster: ClusterClient

@@ -18,6 +18,7 @@ from pai_install.site.model import Site
 
 if TYPE_CHECKING:
     from pai_install.cluster.client import ClusterClient
+    from pai_install.cluster.machines import Machines
     from pai_install.engine.base import Engine
     from pai_install.profile.model import ClusterProfile
 
@@ -33,6 +34,7 @@ class Workspace:
         self.environment = environment
         self.accept_new_host_keys = accept_new_host_keys
         self._loaded: LoadedSite | None = None
+        self._machines: Machines | None = None
         self._clients: dict[tuple[str, ...], ClusterClient] = {}
         self._stack = ExitStack()
         self._held: ExitStack | None = None
@@ -88,6 +90,14 @@ class Workspace:
             context = self.environment.cluster(site, self.state, accept_new=self.accept_new_host_keys)
             self._clients[addresses] = self._stack.enter_context(context)
         return self._clients[addresses]
+
+    @property
+    def machines(self) -> Machines:
+        """Returns the machines of the site, which are connected on their first request."""
+        if self._machines is None:
+            context = self.environment.machines(self.site, self.state, accept_new=self.accept_new_host_keys)
+            self._machines = self._stack.enter_context(context)
+        return self._machines
 
     @contextmanager
     def hold(self, verb: str) -> Iterator[StateFolder]:

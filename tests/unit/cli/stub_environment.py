@@ -12,6 +12,7 @@ from pai_install.checks.finding import Finding
 from pai_install.checks.runner import force
 from pai_install.cli import main
 from pai_install.cluster.client import ClusterClient
+from pai_install.cluster.machines import Machines
 from pai_install.engine.base import Engine, Event
 from pai_install.health.gate import passed
 from pai_install.operations.install import Install
@@ -25,6 +26,7 @@ from pai_install.run.state import RunFolder, StateFolder
 from pai_install.run.virtual_clusters import standing_worker
 from pai_install.site.model import Site
 from tests.unit.cluster.fake import FakeCluster
+from tests.unit.cluster.fake_machines import FakeMachines
 from tests.unit.runs import SECRET, ScriptedEngine, done, event
 
 LAYOUT = """\
@@ -64,6 +66,7 @@ class World(Environment):
     sick: tuple[Finding, ...] = ()
     promises: tuple[Finding, ...] = ()
     api: FakeCluster = field(default_factory=FakeCluster)
+    outputs: FakeMachines = field(default_factory=FakeMachines)
     asked: list[Mapping[str, Any]] = field(default_factory=list)
     ansible: ScriptedEngine = field(init=False)
 
@@ -134,6 +137,12 @@ class World(Environment):
         """As the test says."""
         del site, state, accept_new
         yield self.api
+
+    @contextmanager
+    def machines(self, site: Site, state: StateFolder, *, accept_new: bool) -> Iterator[Machines]:
+        """As the test says."""
+        del site, state, accept_new
+        yield self.outputs
 
     def local_work(
         self, site: Site, state: StateFolder, engine: Engine, cluster: ClusterClient
