@@ -9,7 +9,7 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parents[2] / "installer" / "pai_install"
 # classes of errors whose constructor gives the code
-WITH_A_CODE = {"SiteInvalid", "ApiError", "NoClusterError", "OverdueError", "FailedError"}
+WITH_A_CODE = {"SiteInvalid", "ApiError", "NoClusterError", "OverdueError", "FailedError", "MachineError"}
 CLASSES = {"PaiError", "CopyError", "_TooLongError"}
 FORM = re.compile(r"[a-z0-9]+(-[a-z0-9]+)+|usage")
 

@@ -76,9 +76,11 @@ class JobChanged:
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """A line of a job's output."""
+    """A line of a log. source: the log, where it has a name. mixed: lines of other logs come between."""
 
     text: str
+    source: str = ""
+    mixed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pai_install.app.context import App
 from pai_install.app.frontend import LogLine
 from pai_install.app.virtual_clusters import last_applied
-from pai_install.cluster.client import ClusterClient, Patch, Select
+from pai_install.cluster.client import ClusterClient, LogWindow, Patch, Select
 from pai_install.errors import ExitCode, PaiError
 from pai_install.jobs.anomalies import abnormal, unknown
 from pai_install.jobs.compile import names
@@ -28,6 +28,7 @@ from pai_install.schedulers.registry import backend_of
 from pai_install.scheduling.job_kinds import queued_at
 from pai_install.site.use_limits import UseLimits
 from pai_install.system.parameters import Parameter
+from pai_install.system.plain import plain_text
 from pai_install.system.words import plural
 from pai_install.users.directory import owner_of
 
@@ -102,6 +103,7 @@ class JobLogs(JobName):
     role: Annotated[str, Parameter(metavar="ROLE")] = Field(default="", description="Only instances of this role.")
     index: int | None = Field(default=None, ge=0, description="Only the instance with this number.")
     follow: bool = Field(default=False, description="Print new lines until the instance ends. Needs one instance.")
+    raw: bool = Field(default=False, description="Do not escape control characters.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +125,9 @@ def print_job_logs(app: App, request: JobLogs) -> tuple[InstanceLog, ...]:
     if request.follow:
         _require_one(selected)
         if not selected[0].gone:
-            for line in jobs.client.follow(Ref("pod", selected[0].pod, job.namespace)):
-                app.frontend.notify(LogLine(line))
+            pod = Ref("pod", selected[0].pod, job.namespace)
+            for line in jobs.client.log_lines(pod, LogWindow(follow=True)):
+                app.frontend.notify(LogLine(line if request.raw else plain_text(line)))
             return ()
     if not selected:
         app.say(f"{job.name} has no pods: {job.state}{f', {job.why}' if job.why else ''}")
@@ -132,7 +135,8 @@ def print_job_logs(app: App, request: JobLogs) -> tuple[InstanceLog, ...]:
         app.say(f"{selected[0].role} {selected[0].index} has written nothing yet: {selected[0].state}")
         return ()
     output = _output(jobs.client, job, record, selected) if selected else {}
-    return tuple(InstanceLog(one, output.get(one.pod, "")) for one in selected)
+    texts = output if request.raw else {pod: plain_text(text) for pod, text in output.items()}
+    return tuple(InstanceLog(one, texts.get(one.pod, "")) for one in selected)
 
 
 def _output(
@@ -145,9 +149,14 @@ def _output(
     elif existing:
         found.update(client.logs_of(Select((PODS,), job.namespace, _pods_of(job))))
     if record is not None and len(existing) < len(selected):
-        (lines,) = client.get([Ref("configmap", record.logs, record.namespace)])
-        found |= {pod: text for pod, text in words(child(lines or {}, "data")).items() if pod not in found}
+        found |= {pod: text for pod, text in recorded_output(client, record).items() if pod not in found}
     return found
+
+
+def recorded_output(client: ClusterClient, record: JobRecord) -> Mapping[str, str]:
+    """Returns the recorded last lines of each pod of a job."""
+    (lines,) = client.get([Ref("configmap", record.logs, record.namespace)])
+    return words(child(lines or {}, "data"))
 
 
 def _pods_of(job: JobState) -> str:

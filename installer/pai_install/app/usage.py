@@ -15,7 +15,7 @@ from pai_install.agents.common.ledger import ALIVE_S, FILE, FOLDER, SUFFIX, Ledg
 from pai_install.app.context import App
 from pai_install.cluster.client import NoClusterError
 from pai_install.cluster.machines import MachineError
-from pai_install.jobs.gpu_hours import Account, Key, Names, Period, account_of
+from pai_install.jobs.gpu_hours import Account, Key, LedgerNames, Period, account_of
 from pai_install.profile.model import ClusterProfile
 from pai_install.system.parameters import Parameter
 from pai_install.system.words import plural, spoken_time
@@ -94,9 +94,9 @@ def account_usage(app: App, request: AccountUsage, now: datetime | None = None) 
     return account
 
 
-def _names(profile: ClusterProfile) -> Names:
+def _names(profile: ClusterProfile) -> LedgerNames:
     skus = profile.scheduling.skus if profile.scheduling is not None else {}
-    return Names({group.namespace: group.name for group in profile.groups}, skus)
+    return LedgerNames({group.namespace: group.name for group in profile.groups}, skus)
 
 
 def _paths(period: Period, now: int) -> tuple[str, ...]:

@@ -107,14 +107,20 @@ def show(*, app: App, terminal: Terminal, request: JobName) -> int:
 def logs(*, app: App, request: JobLogs) -> int:
     """Print the output of a job's instances. With several instances each line begins with ROLE-INDEX.
 
-    The last lines of deleted pods are printed if a record has them.
+    The last lines of deleted pods are printed if a record has them. Control characters but tabs and line ends appear
+    escaped, so that no job can steer your terminal. --raw prints them unchanged.
     """
     found = print_job_logs(app, request)
     for one in found:
         prefix = f"{one.instance.role}-{one.instance.index}: " if len(found) > 1 else ""
-        text = "".join(f"{prefix}{line}\n" for line in one.text.splitlines()) if prefix else one.text
-        click.echo(text, nl=False)
+        text = "".join(f"{prefix}{line}\n" for line in _lines(one.text)) if prefix else one.text
+        click.echo(text, nl=False, color=True)  # click would remove colours that --raw asks for
     return ExitCode.OK
+
+
+def _lines(text: str) -> list[str]:
+    """The lines of a text. Other characters of --raw that end lines stay as they are."""
+    return text.removesuffix("\n").split("\n") if text else []
 
 
 @command.command()

@@ -1,4 +1,4 @@
-"""Names that the shell completes: machines, machine types, groups, virtual clusters, storages, and jobs of the site."""
+"""Names of the site that the shell completes: machines, services, groups, virtual clusters, storages, and jobs."""
 
 from __future__ import annotations
 
@@ -92,6 +92,12 @@ def _jobs(context: click.Context) -> Iterable[str]:
         return [job.name for job in jobs.list(jobs.namespace_of(context.params.get("group") or ""))]
 
 
+def _log_targets(context: click.Context) -> Iterable[str]:
+    from pai_install.app.log_sources import SERVICES  # noqa: PLC0415
+
+    return [*_machines(context), *SERVICES, *_jobs(context)]
+
+
 # parameter -> its names, whatever the verb
 _OF_ALL: Mapping[str, Names] = {
     **dict.fromkeys(("nodes", "node", "machine", "limit"), _machines),
@@ -104,6 +110,7 @@ _OF_VERB: Mapping[tuple[str, str], Names] = {
     ("lab", "name"): _machines,
     ("vc", "name"): _virtual_clusters,
     ("job", "name"): _jobs,
+    ("logs", "target"): _log_targets,
     ("storage", "name"): _storages,
     ("storage", "storages"): _storages,
 }

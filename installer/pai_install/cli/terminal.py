@@ -63,8 +63,8 @@ class Terminal:
         match event:
             case Message(text=text):
                 click.echo(text, err=True)
-            case LogLine(text=text):
-                click.echo(text)
+            case LogLine():
+                self._show_line(event)
             case FileDifference(text=text):
                 click.echo(text, nl=False, err=self.as_json)
             case PlanReady() | PreflightReady() | ChangesReady() | ClustersChangeReady() | RunEnded():
@@ -77,6 +77,13 @@ class Terminal:
                 _show_stage(event)
             case _:
                 self._observer().notice(event)
+
+    def _show_line(self, line: LogLine) -> None:
+        if self.as_json:
+            click.echo(json.dumps({"source": line.source, "text": line.text}))
+        else:
+            text = f"{line.source}: {line.text}" if line.mixed else line.text
+            click.echo(text, color=True)  # click would remove colours that --raw asks for
 
     def _notify_of_run(self, event: RunEvent) -> None:
         from pai_install.cli import run_output  # noqa: PLC0415 - see there

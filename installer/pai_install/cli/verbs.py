@@ -26,6 +26,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "plan": "Show the changes that apply would make.",
         "apply": "Install or update the cluster, and verify it.",
         "status": "Show machines, cluster, drift, and the last run.",
+        "logs": "Print logs of nodes, services, pods, and jobs.",
         "verify": "Test nodes, pods, DNS, services, runtimes, and time.",
         "upgrade": "Upgrade Kubernetes, runtimes, and add-ons, node by node.",
         "reset": "Remove the cluster from all machines.",

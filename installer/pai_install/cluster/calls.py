@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from pai_install.cluster.client import FIELD_MANAGER, Impersonation, Patch, Select
+from pai_install.cluster.client import FIELD_MANAGER, Impersonation, LogWindow, Patch, Select
 from pai_install.cluster.transport import Call
 from pai_install.kube.model import Ref
 from pai_install.kube.objects import JsonObject
@@ -116,9 +116,12 @@ def logs_of(select: Select, tail: int) -> Call:
     return Call(words, may_fail=True, reads=True, timeout_s=300)
 
 
-def follow(pod: Ref, container: str, tail: int) -> Call:
-    """A container's log as it grows."""
-    return Call(("logs", pod.name, *_in(pod.namespace), *_container(container), f"--tail={tail}", "-f"), reads=True)
+def log_lines(pod: Ref, window: LogWindow, *, every: bool) -> Call:
+    """The log of the main container, or of every container."""
+    how = [f"--tail={window.tail}", *([f"--since-time={window.since}"] if window.since else [])]
+    how += ["--all-containers"] if every else []
+    how += ["--follow"] if window.follow else []
+    return Call(("logs", pod.name, *_in(pod.namespace), *how), reads=True)
 
 
 def evict(pod: Ref, grace_s: int | None) -> Call:

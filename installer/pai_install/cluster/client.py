@@ -62,6 +62,17 @@ class CommandOutput:
     stderr: str
 
 
+@dataclass(frozen=True, slots=True)
+class LogWindow:
+    """The part of a log to read. tail: number of last lines, -1 for all. since: RFC 3339, "" for all. follow: until
+    the end of the container.
+    """
+
+    tail: int = -1
+    since: str = ""
+    follow: bool = False
+
+
 class EvictionOutcome(StrEnum):
     """EVICTED: accepted, the pod is about to end. GONE: there was none. BLOCKED: a budget forbids it for now."""
 
@@ -197,8 +208,11 @@ class ClusterClient(Protocol):
         """
         ...
 
-    def follow(self, pod: Ref, *, container: str = "", tail: int = -1) -> Iterator[str]:
-        """Yields new lines of a container's log until the container ends. Close it to stop."""
+    def log_lines(self, pod: Ref, window: LogWindow, *, every: bool = False) -> Iterator[str]:
+        """Yields the lines of a pod's main container, or of every container. Close it to stop.
+
+        Several threads may read at a time.
+        """
         ...
 
     def evict(self, pods: Sequence[Ref], *, grace_s: int | None = None) -> tuple[Eviction, ...]:

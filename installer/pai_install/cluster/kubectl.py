@@ -14,6 +14,7 @@ from pai_install.cluster.client import (
     Eviction,
     EvictionOutcome,
     Impersonation,
+    LogWindow,
     Patch,
     Select,
     Token,
@@ -117,9 +118,9 @@ class KubectlClient:
                 found.setdefault(match[1], []).append(match[2])
         return {pod: "\n".join(lines) for pod, lines in found.items()}
 
-    def follow(self, pod: Ref, *, container: str = "", tail: int = -1) -> Iterator[str]:
-        """A container's log as it grows."""
-        yield from self._transport.lines(calls.follow(pod, container, tail))
+    def log_lines(self, pod: Ref, window: LogWindow, *, every: bool = False) -> Iterator[str]:
+        """A log line by line."""
+        yield from self._transport.lines(calls.log_lines(pod, window, every=every))
 
     def evict(self, pods: Sequence[Ref], *, grace_s: int | None = None) -> tuple[Eviction, ...]:
         """Asks for evictions."""

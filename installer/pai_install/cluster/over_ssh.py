@@ -9,6 +9,7 @@ import os
 import shlex
 import shutil
 import tempfile
+import threading
 import zlib
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -61,6 +62,7 @@ class SshTransport:
         self._accept_new = accept_new
         self._stack = stack
         self._folder: Path | None = None
+        self._lock = threading.RLock()
 
     def run(self, calls: Sequence[Call]) -> Reply:
         """Executes the calls on the first available control-plane node. See Transport.run."""
@@ -144,13 +146,15 @@ class SshTransport:
     @property
     def folder(self) -> Path:
         """Returns a private folder for sockets, in /tmp because of the limit of 108 bytes for socket paths."""
-        if self._folder is None:
-            self._folder = Path(tempfile.mkdtemp(prefix="pai-cluster-", dir="/tmp"))
-            self._stack.callback(shutil.rmtree, self._folder, ignore_errors=True)
-            self._stack.callback(self._disconnect)
-            (self._folder / "askpass").write_text(_ASKPASS)
-            (self._folder / "askpass").chmod(0o700)
-        return self._folder
+        with self._lock:
+            if self._folder is None:
+                folder = Path(tempfile.mkdtemp(prefix="pai-cluster-", dir="/tmp"))
+                self._stack.callback(shutil.rmtree, folder, ignore_errors=True)
+                self._stack.callback(self._disconnect)
+                (folder / "askpass").write_text(_ASKPASS)
+                (folder / "askpass").chmod(0o700)
+                self._folder = folder
+            return self._folder
 
     def _disconnect(self) -> None:
         for machine in self._machines:
@@ -158,8 +162,9 @@ class SshTransport:
 
     def _prefer(self, machine: Machine) -> None:
         """Asks that control plane first from now on."""
-        self._machines.remove(machine)
-        self._machines.insert(0, machine)
+        with self._lock:
+            self._machines.remove(machine)
+            self._machines.insert(0, machine)
 
 
 def ssh_options(machine: Machine, options: Sequence[str]) -> list[str]:

@@ -69,8 +69,8 @@ class Account:
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
-    """Names that the ledger does not have. groups: by namespace. skus: of the nodes of the layout."""
+class LedgerNames:
+    """LedgerNames that the ledger does not have. groups: by namespace. skus: of the nodes of the layout."""
 
     groups: Mapping[str, str]
     skus: Mapping[str, str]
@@ -93,7 +93,7 @@ class Names:
                 return hold.node
 
 
-def account_of(ledger: Ledger, period: Period, by: Key, names: Names, now: int) -> Account:
+def account_of(ledger: Ledger, period: Period, by: Key, names: LedgerNames, now: int) -> Account:
     """The account of a period. now: a pod that holds devices counts until then."""
     holds = [replace(hold, end=_until(hold, now)) for hold in ledger.holds.values()]
     borrowed = _borrowed(holds, ledger.quotas, period)

@@ -361,6 +361,19 @@ def test_logs(folder: str, world: World, capsys: Any, snapshot: SnapshotAssertio
         assert says in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("words", [(), ("--follow",)])
+def test_output_of_a_job_cannot_steer_the_terminal(
+    folder: str, world: World, capsys: Any, words: Sequence[str]
+) -> None:
+    in_cluster(world, job(), *WHOLE[:3])
+    world.api.logged = {WHOLE[2]["metadata"]["name"]: "a\tb\x1b[2J\x9b\u202e"}
+    one = ["job", "logs", "ps.job", "--site", folder, "--role", "worker-v2", "--index", "0", *words]
+    assert run(one) == ExitCode.OK
+    assert capsys.readouterr().out.rstrip("\n") == "a\tb\\u001b[2J\\u009b\\u202e"
+    assert run([*one, "--raw"]) == ExitCode.OK
+    assert capsys.readouterr().out.rstrip("\n") == "a\tb\x1b[2J\x9b\u202e"
+
+
 def test_stop(folder: str, world: World, capsys: Any) -> None:
     in_cluster(world, job(), *WHOLE)
     assert run(["job", "stop", "ps.job", "--site", folder]) == ExitCode.USAGE

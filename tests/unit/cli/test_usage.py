@@ -43,7 +43,7 @@ def world(in_world: Any, monkeypatch: pytest.MonkeyPatch) -> World:
 
     class Clock(datetime):
         @classmethod
-        def now(cls, tz: Any = None) -> datetime:  # noqa: ARG003
+        def now(cls, tz: Any = None) -> Any:  # noqa: ARG003
             return moment
 
     monkeypatch.setattr(usage, "datetime", Clock)

@@ -13,6 +13,7 @@ from pai_install.cluster.client import (
     Eviction,
     EvictionOutcome,
     Impersonation,
+    LogWindow,
     Patch,
     PatchKind,
     Select,
@@ -145,10 +146,11 @@ class FakeCluster:
         self.calls.append(("logs_of", select))
         return self.logged
 
-    def follow(self, pod: Ref, *, container: str = "", tail: int = -1) -> Iterator[str]:
-        del container, tail
-        self.calls.append(("follow", pod))
-        yield from self.logged.get(pod.name, "").splitlines()
+    def log_lines(self, pod: Ref, window: LogWindow, *, every: bool = False) -> Iterator[str]:
+        del every
+        self.calls.append(("log_lines", pod))
+        lines = self.logged.get(pod.name, "").splitlines()
+        yield from lines[-window.tail :] if window.tail > 0 else lines
 
     def evict(self, pods: Sequence[Ref], *, grace_s: int | None = None) -> tuple[Eviction, ...]:
         del grace_s

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pai_install.cluster.api_errors import reason_of, unanswered
-from pai_install.cluster.client import NO_ANSWER, ApiError, EvictionOutcome, Patch, PatchKind, Select
+from pai_install.cluster.client import NO_ANSWER, ApiError, EvictionOutcome, LogWindow, Patch, PatchKind, Select
 from pai_install.cluster.kubectl import KubectlClient
 from pai_install.cluster.transport import Answer, Call
 from pai_install.errors import PaiError
@@ -202,10 +202,10 @@ def test_watch_gives_each_document_as_it_comes() -> None:
     assert {"--watch", "--output-watch-events"} <= set(transport.calls[0].argv)
 
 
-def test_follow_gives_lines() -> None:
+def test_logs_line_by_line() -> None:
     transport = ScriptedTransport([], printed=["a", "b"])
-    assert list(KubectlClient(transport).follow(POD)) == ["a", "b"]
-    assert "-f" in transport.calls[0].argv
+    assert list(KubectlClient(transport).log_lines(POD, LogWindow(follow=True))) == ["a", "b"]
+    assert transport.calls[0].argv[-2:] == ("--tail=-1", "--follow")
 
 
 def test_evictions_in_one_trip_each_with_its_outcome() -> None:

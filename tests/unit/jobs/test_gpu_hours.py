@@ -21,11 +21,11 @@ from pai_install.agents.common.ledger import (
     merged,
     read,
 )
-from pai_install.jobs.gpu_hours import FRESH_S, KEYS, Amounts, Names, Period, account_of
+from pai_install.jobs.gpu_hours import FRESH_S, KEYS, Amounts, LedgerNames, Period, account_of
 
 WEEK = 7 * 86400
 T0 = 1_790_000_000
-NAMES = Names({"vision": "Vision_1", "nlp": "nlp"}, {"g1": "V100"})
+NAMES = LedgerNames({"vision": "Vision_1", "nlp": "nlp"}, {"g1": "V100"})
 HOLD = Hold("a", 4, T0, namespace="vision", user="alice", cluster="default", flavor="v", job="train", node="g1")
 
 

@@ -1,6 +1,6 @@
 """Objects of schedulers -> since when a job waited for its devices, who took them, and the quotas. Pure.
 
-What an object does not say any more is unknown. An absent time is never taken for no time at all.
+What an object no longer says is unknown. An absent time is never taken for no time at all.
 """
 
 from __future__ import annotations

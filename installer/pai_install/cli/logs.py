@@ -1,0 +1,25 @@
+"""`pai-install logs`: logs of nodes, services, pods, and jobs."""
+
+from __future__ import annotations
+
+import click
+
+from pai_install.app.context import App
+from pai_install.app.logs import ReadLogs, read_logs
+from pai_install.cli.command import reading
+
+
+@click.command
+@reading(ReadLogs)
+def command(*, app: App, request: ReadLogs) -> int:
+    """Print the log of a node, a service, a pod, or a job.
+
+    NODE: the journals of kubelet, container runtimes, and pai-install's services on a machine. SERVICE: kubelet,
+    containerd, docker, registry, job-recorder, gpu-meter, etcd, kube-apiserver, and others on all of their machines, or
+    the pods of an add-on. POD: [NAMESPACE/]NAME. JOB: [GROUP/]NAME. A name with several meanings needs its kind, for
+    example node/NAME. With several logs each line begins with its source.
+
+    A machine that is unreachable stops no other one: then the exit code is 5. Control characters but tabs and line ends
+    appear escaped. With --format json each line is one JSON object.
+    """
+    return read_logs(app, request)
