@@ -155,7 +155,7 @@ def test_pods_of_an_add_on(folder: str, world: World, capsys: Any) -> None:
 def test_job(folder: str, world: World, capsys: Any) -> None:
     world.api = FakeCluster.of(job(), *WHOLE[:3])
     world.api.logged = {one["metadata"]["name"]: "out\x1b" for one in WHOLE}
-    for name in ("job/ps.job", "ps.job", "job/Vision_1/ps.job"):
+    for name in ("job/ps.job", "ps.job"):
         assert read(folder, name) == ExitCode.OK
         assert capsys.readouterr().out.splitlines() == [
             "ps_server-0: out\\u001b",

@@ -109,7 +109,7 @@ class Book:
                 self._see_pod(item, now, gone=gone)
 
     def retain(self, resource: str, uids: Container[str], now: float) -> None:
-        """Pods with other UIDs were deleted while nobody watched."""
+        """Pods with other UIDs were deleted while no watch was open."""
         if resource != PODS:
             return
         for uid, pod in self._pods.items():
