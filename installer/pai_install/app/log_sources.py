@@ -26,7 +26,7 @@ _CRICTL = (
 
 
 @dataclass(frozen=True, slots=True)
-class Service:
+class LogService:
     """A service of the site. where: its machines. container: the name of its static pod, "" for units of systemd."""
 
     where: Where
@@ -34,23 +34,23 @@ class Service:
     container: str = ""
 
 
-SERVICES: Mapping[str, Service] = {
-    "kubelet": Service("all", ("kubelet",)),
-    "containerd": Service("all", ("containerd",)),
-    "docker": Service("all", ("docker",)),
-    "api-proxy": Service("all", ("pai-api-proxy",)),
-    "pod-forwarding": Service("all", ("pai-pod-forwarding",)),
-    "time": Service("all", ("chrony",)),
-    "storage-server": Service("all", ("nfs-server", "nfs-ganesha")),
-    "registry": Service("control plane", ("pai-component-store",)),
-    "job-recorder": Service("control plane", ("pai-job-recorder",)),
-    "etcd-backup": Service("control plane", ("pai-etcd-backup",)),
-    "gpu-meter": Service("GPU", ("pai-gpu-use",)),
-    "nvidia": Service("GPU", ("pai-nvidia", "nvidia-persistenced", "nvidia-fabricmanager")),
-    "etcd": Service("control plane", container="etcd"),
-    "kube-apiserver": Service("control plane", container="kube-apiserver"),
-    "kube-controller-manager": Service("control plane", container="kube-controller-manager"),
-    "kube-scheduler": Service("control plane", container="kube-scheduler"),
+SERVICES: Mapping[str, LogService] = {
+    "kubelet": LogService("all", ("kubelet",)),
+    "containerd": LogService("all", ("containerd",)),
+    "docker": LogService("all", ("docker",)),
+    "api-proxy": LogService("all", ("pai-api-proxy",)),
+    "pod-forwarding": LogService("all", ("pai-pod-forwarding",)),
+    "time": LogService("all", ("chrony",)),
+    "storage-server": LogService("all", ("nfs-server", "nfs-ganesha")),
+    "registry": LogService("control plane", ("pai-component-store",)),
+    "job-recorder": LogService("control plane", ("pai-job-recorder",)),
+    "etcd-backup": LogService("control plane", ("pai-etcd-backup",)),
+    "gpu-meter": LogService("GPU", ("pai-gpu-use",)),
+    "nvidia": LogService("GPU", ("pai-nvidia", "nvidia-persistenced", "nvidia-fabricmanager")),
+    "etcd": LogService("control plane", container="etcd"),
+    "kube-apiserver": LogService("control plane", container="kube-apiserver"),
+    "kube-controller-manager": LogService("control plane", container="kube-controller-manager"),
+    "kube-scheduler": LogService("control plane", container="kube-scheduler"),
 }
 # of a machine as a whole
 UNITS = (*dict.fromkeys(unit for service in SERVICES.values() for unit in service.units), "pai-*")
@@ -91,7 +91,7 @@ def machines_of(site: Site, where: Where) -> tuple[Machine, ...]:
     return tuple(it for it in present if where == "all" or (it.worker and site.sku_of(it).has_nvidia))
 
 
-def service_source(machines: Machines, host: str, service: Service, window: Window) -> LogSource:
+def service_source(machines: Machines, host: str, service: LogService, window: Window) -> LogSource:
     """The log of a service on one machine."""
     program = _container_words(service.container, window) if service.container else journal_words(service.units, window)
     return LogSource(host, partial(machines.lines, host, program))

@@ -14,7 +14,7 @@ from pai_install.app.log_sources import (
     SERVICES,
     UNITS,
     LogSource,
-    Service,
+    LogService,
     Window,
     machines_of,
     pod_source,
@@ -68,7 +68,7 @@ def _of_site(app: App, kind: str, name: str, hosts: Sequence[str], window: Windo
     if node is not None and service is not None and not kind:
         raise ambiguous(name, (f"node/{name}", f"service/{name}"))
     if node is not None and kind in ("", "node"):
-        return (service_source(app.machines, name, Service("all", UNITS), window),)
+        return (service_source(app.machines, name, LogService("all", UNITS), window),)
     if service is None or kind not in ("", "service"):
         return ()
     chosen = [it.hostname for it in machines_of(app.site, service.where) if not hosts or it.hostname in hosts]
