@@ -13,8 +13,8 @@ from pai_install.app.jobs import open_job_directory, recorded_output
 from pai_install.app.log_sources import (
     SERVICES,
     UNITS,
-    LogSource,
     LogService,
+    LogSource,
     Window,
     machines_of,
     pod_source,

@@ -1,0 +1,112 @@
+"""The ledger of GPU hours before a real API server, with the recorder's own token and on two control planes."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+
+from pai_install.agents.common.api import Client
+from pai_install.agents.common.ledger import Hold, Ledger, merged, read
+from pai_install.agents.job_recorder.bookkeeper import Bookkeeper
+from pai_install.agents.job_recorder.ledger_files import LedgerFiles
+from pai_install.agents.job_recorder.settings import Settings
+from pai_install.agents.job_recorder.store import Rules
+from tests.integration.control_plane import Api, Json
+from tests.integration.users.conftest import NAMESPACES, Users
+from tests.integration.users.test_recorder import MERGE, RESOURCES, recorder_api, until
+from tests.integration.users.test_rights import job, pod, ready, template
+
+__all__ = ["recorder_api"]
+
+
+class Keeping:
+    """A bookkeeper in a thread, as each control plane has it. folder: its files."""
+
+    def __init__(self, client: Client, folder: Path) -> None:
+        folder.mkdir(exist_ok=True)
+        self.said: list[str] = []
+        rules = Rules(7, 500, 1000, frozenset(NAMESPACES), frozenset((*RESOURCES, "pods")))
+        found = Settings(client.access().url, RESOURCES, rules, {}, 13, reads_kueue=True)
+        self.keeper = Bookkeeper(client, found, LedgerFiles(folder, 13), self.said.append)
+        self.keeper.recall()
+        self.keeper.watch()
+        self._end = False
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._end:
+            self.keeper.step(0.2)
+
+    def end(self) -> None:
+        """As when it is killed."""
+        self._end = True
+        self._thread.join(10)
+
+    @property
+    def ledger(self) -> Ledger:
+        return read(self.keeper.files.lines(9))
+
+
+def hold_of(ledger: Ledger, name: str) -> Hold | None:
+    return next((one for one in ledger.holds.values() if one.pod == name), None)
+
+
+def gpu_pod(admin: Api, name: str, gpus: int) -> Json:
+    """A pod of alice's Job on g1 that the test plays the kubelet of."""
+    own = admin.ask("GET", f"/apis/batch/v1/namespaces/vision/jobs/{name}")
+    body = pod(f"{name}-abcde", "alice")
+    body["metadata"]["labels"]["batch.kubernetes.io/job-name"] = name
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": own["metadata"]["uid"], "controller": True}
+    body["metadata"]["ownerReferences"] = [owner]
+    resources = {"limits": {"nvidia.com/gpu": str(gpus)}, "requests": {"nvidia.com/gpu": str(gpus)}}
+    body["spec"] |= {"containers": [{"name": "main", "image": "none", "resources": resources}], "nodeName": "g1"}
+    assert admin.create(body) == ""
+    return body
+
+
+def says(admin: Api, name: str, status: Json) -> None:
+    admin.ask("PATCH", f"/api/v1/namespaces/vision/pods/{name}/status", {"status": status}, MERGE)
+
+
+def moment(at: float) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at))
+
+
+def test_two_control_planes_one_killed_in_the_middle(users: Users, recorder_api: Client, tmp_path: Path) -> None:
+    admin, path = users.admin, "/apis/batch/v1/namespaces/vision/jobs/counted"
+    ready(users.of["alice"], path)
+    one, other = Keeping(recorder_api, tmp_path / "one"), Keeping(recorder_api, tmp_path / "other")
+    made = job("jobs.batch", "counted", "alice", template("alice"))
+    made["metadata"]["labels"]["pai-install/virtual-cluster"] = "default"
+    assert users.of["alice"].create(made) == ""
+    gpu_pod(admin, "counted", 4)
+    bound = time.time()
+    condition = {"type": "PodScheduled", "status": "True", "lastTransitionTime": moment(bound)}
+    says(admin, "counted-abcde", {"phase": "Running", "conditions": [condition]})
+    until(
+        lambda: (found := hold_of(one.ledger, "counted-abcde")) and found.job and hold_of(other.ledger, "counted-abcde")
+    )
+    one.end()
+    time.sleep(2)
+    finished = time.time()
+    state = {"terminated": {"exitCode": 0, "finishedAt": moment(finished)}}
+    base = {"name": "main", "image": "none", "imageID": "", "ready": False, "restartCount": 0}
+    says(admin, "counted-abcde", {"phase": "Succeeded", "containerStatuses": [{**base, "state": state}]})
+    until(lambda: (found := hold_of(other.ledger, "counted-abcde")) and found.end)
+    admin.ask("DELETE", "/api/v1/namespaces/vision/pods/counted-abcde?gracePeriodSeconds=0")
+    again = Keeping(recorder_api, tmp_path / "one")
+    guessed = until(lambda: (found := hold_of(again.ledger, "counted-abcde")) and found.end and found)
+    assert guessed.estimated, "it was killed, and the pod is gone"
+    found = hold_of(merged([again.ledger, other.ledger]), "counted-abcde")
+    assert found is not None
+    assert (found.start, found.end, found.estimated) == (int(bound), int(finished), False)
+    assert (found.user, found.namespace, found.job, found.cluster) == ("alice", "vision", "counted", "default")
+    assert (found.devices, found.reason, found.node) == (4, "completed", "g1")
+    again.end()
+    other.end()
+    assert [line for line in (*one.said, *other.said, *again.said) if "cannot" in line] == [], (
+        "what it may do is enough"
+    )
+    admin.ask("DELETE", f"{path}?propagationPolicy=Background")
