@@ -10,6 +10,7 @@ description:
   - Takes a snapshot with etcdctl, or one that was kept, and verifies it by its hash.
   - Packs it with the authorities of the cluster and their keys, the keys of service accounts, and the key of secrets at
     rest. Certificates that kubeadm makes from these are not in it.
+  - The ledger of GPU hours of this control-plane node, if it has one, is in it.
   - The file is for root alone (0600), in a folder that is for root alone.
 options:
   dest: {description: The file to make., type: path, required: true}
@@ -27,6 +28,7 @@ snapshot: {description: Sha256 of the snapshot's content., type: str, returned: 
 bytes: {description: Size of the file., type: int, returned: when it is there}
 """
 
+import glob
 import hashlib
 import os
 import tarfile
@@ -41,6 +43,8 @@ KEYS = (
     "encryption/config.json",
 )
 SNAPSHOT = "etcd.db"
+# of the job recorder
+LEDGER = "/var/lib/pai-job-recorder"
 PROGRAM = "/usr/local/lib/pai-install/etcd-snapshot.py"
 KEPT = "/var/lib/pai-install/etcd-backup"
 
@@ -61,7 +65,14 @@ def take(module: AnsibleModule, path: str) -> str:
     return str(out.strip())
 
 
-def make(module: AnsibleModule, dest: str, kubernetes: str = KUBERNETES) -> str:
+def add_ledger(archive: tarfile.TarFile, path: str) -> None:
+    """Adds a file that may grow meanwhile, as long as it is now."""
+    with open(path, "rb") as handle:
+        entry = archive.gettarinfo(fileobj=handle, arcname=f"ledger/{os.path.basename(path)}")
+        archive.addfile(entry, handle)
+
+
+def make(module: AnsibleModule, dest: str, kubernetes: str = KUBERNETES, ledger: str = LEDGER) -> str:
     """Makes the file and gives the sha256 of the snapshot in it. Raises SnapshotError and OSError."""
     folder = os.path.dirname(dest)
     os.makedirs(folder, mode=0o700, exist_ok=True)
@@ -75,6 +86,8 @@ def make(module: AnsibleModule, dest: str, kubernetes: str = KUBERNETES) -> str:
             for name in KEYS:
                 if os.path.isfile(os.path.join(kubernetes, name)):
                     archive.add(os.path.join(kubernetes, name), f"kubernetes/{name}")
+            for path in sorted(glob.glob(os.path.join(ledger, "ledger-*.jsonl"))):
+                add_ledger(archive, path)
         os.rename(f"{dest}.partial", dest)
     finally:
         for left in (snapshot, f"{dest}.partial"):

@@ -55,6 +55,7 @@ CRICTL = "/usr/local/bin/crictl"
 KUBERNETES = "/etc/kubernetes"
 AUTHORITY = "pki/ca.crt"
 DATA = "/var/lib/etcd"
+LEDGER = "/var/lib/pai-job-recorder"
 MEMBER = "member"
 # what etcd had before the last restoration that came to its end, before one that did not, and what takes its place
 KEPT, UNPROVEN, FRESH = "before-restore-", "before-unproven-restore-", "restored-"
@@ -115,6 +116,18 @@ def lay_keys(folder: str, kubernetes: str = KUBERNETES) -> None:
                 continue
             shutil.copyfile(os.path.join(root, name), dest)
             os.chmod(dest, 0o600)
+
+
+def lay_ledger(folder: str, ledger: str = LEDGER) -> None:
+    """Writes the months of the ledger of GPU hours that are missing, for the user of the job recorder."""
+    os.makedirs(ledger, mode=0o700, exist_ok=True)
+    owner = os.stat(ledger)
+    for path in sorted(glob.glob(os.path.join(folder, "ledger", "*.jsonl"))):
+        dest = os.path.join(ledger, os.path.basename(path))
+        if not os.path.exists(dest):
+            shutil.copyfile(path, dest)
+            os.chmod(dest, 0o600)
+            os.chown(dest, owner.st_uid, owner.st_gid)
 
 
 def missing_files(kubernetes: str = KUBERNETES, aside: str = "") -> list[str]:
@@ -249,6 +262,8 @@ def restore(module: AnsibleModule) -> tuple[str, list[str]]:
         missing = missing_files()
         try:
             lay_keys(folder)
+            if os.path.isdir(os.path.join(folder, "ledger")):
+                lay_ledger(folder)
             before = replace(data)
             mark_restored(incomplete=bool(missing))
             if missing:  # half a control plane does not start: kubeadm init renders it whole

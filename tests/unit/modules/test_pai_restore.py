@@ -271,7 +271,7 @@ def test_a_backup_holds_snapshot_and_authorities(
     library: Any, machine: Path, run_module: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     module = backing_up(library, machine, monkeypatch, 'echo snapshot > "$2" && echo 0a1b')
-    monkeypatch.setattr(module.make, "__defaults__", (str(machine / "kubernetes"),))
+    monkeypatch.setattr(module.make, "__defaults__", (str(machine / "kubernetes"), str(machine / "no-ledger")))
     dest = machine / "backup" / "b.tar"
     result = run_module("pai_backup", dest=str(dest))
     assert (result["snapshot"], result["bytes"]) == ("0a1b", dest.stat().st_size)
@@ -310,3 +310,28 @@ def test_a_snapshot_that_was_kept_goes_into_the_backup(
         handle = archive.extractfile("etcd.db")
         assert handle is not None
         assert handle.read().decode().strip() == "/var/lib/pai-install/etcd-backup/etcd-20270131T000000Z.db"
+
+
+def test_ledger_of_gpu_hours_is_packed_and_missing_months_come_back(
+    library: Any, machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, dest = machine / "before", machine / "after"
+    for folder in (source, dest):
+        folder.mkdir()
+    (source / "ledger-2026-10.jsonl").write_text("october\n")
+    (source / "ledger-2026-11.jsonl").write_text("november\n")
+    (source / "other").write_text("not a month\n")
+    (dest / "ledger-2026-11.jsonl").write_text("newer\n")
+    backup = library("pai_backup")
+    monkeypatch.setattr(backup, "take", lambda _module, path: Path(path).write_text("snapshot") and "sum")
+    backup.make(None, str(machine / "b/backup.tar"), str(machine / "kubernetes"), str(source))
+    restore = library("pai_restore")
+    folder = machine / "unpacked"
+    with tarfile.open(machine / "b/backup.tar") as archive:
+        archive.extractall(folder, filter="data")
+    restore.lay_ledger(str(folder), str(dest))
+    assert {path.name: path.read_text() for path in dest.iterdir()} == {
+        "ledger-2026-10.jsonl": "october\n",
+        "ledger-2026-11.jsonl": "newer\n",
+    }
+    assert stat.S_IMODE((dest / "ledger-2026-10.jsonl").stat().st_mode) == 0o600
