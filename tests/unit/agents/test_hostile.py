@@ -15,6 +15,7 @@ import pytest
 
 from pai_install.agents.common.api import Access, ApiError, Client
 from pai_install.agents.common.http import Response
+from pai_install.agents.common.ledger import read
 from pai_install.agents.common.records import Record, Removed, state_map
 from pai_install.agents.common.utilization import CONDITION
 from pai_install.agents.common.values import meta
@@ -22,11 +23,14 @@ from pai_install.agents.gpu_use.__main__ import Meter
 from pai_install.agents.gpu_use.smi import Smi
 from pai_install.agents.hived_bridge import messages
 from pai_install.agents.job_recorder.__main__ import Recorder
+from pai_install.agents.job_recorder.admissions import CLUSTER_QUEUES, WORKLOADS
+from pai_install.agents.job_recorder.bookkeeper import Bookkeeper
 from pai_install.agents.job_recorder.idle import WARNED
+from pai_install.agents.job_recorder.ledger_files import LedgerFiles
 from pai_install.agents.job_recorder.limits import Limit
 from pai_install.agents.job_recorder.settings import Settings
 from pai_install.agents.job_recorder.store import Rules
-from pai_install.agents.job_recorder.watch import Watcher
+from pai_install.agents.job_recorder.watch import Changed, Watcher
 from tests.unit.agents.hostile import DEEP, VERY_DEEP, Object, encoded, hostile
 from tests.unit.agents.job_recorder.objects import complete, job, pod
 
@@ -218,6 +222,43 @@ def test_meter_takes_hostile_pods(client: Played, tmp_path: Path) -> None:
 @pytest.mark.soak
 def test_meter_takes_100000_hostile_pods(client: Played, tmp_path: Path) -> None:
     feed_meter(client, 100_000, tmp_path)
+
+
+def feed_book(count: int, folder: Path) -> None:
+    """A ledger beside so many hostile objects of all kinds: it counts the good pod, and each line can be read."""
+    warned: list[str] = []
+    rules = Rules(7, 10_000, 1000, frozenset({"vision"}), frozenset((JOBS, "pods")))
+    files, client = LedgerFiles(folder, 13), Played(lambda: Access("http://none"))
+    keeper = Bookkeeper(client, Settings("http://none", (JOBS,), rules), files, warned.append)
+    keeper.recall()
+    condition = {"type": "Preempted", "status": "True", "lastTransitionTime": "2026-01-01T00:00:09Z"}
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "controller": True}
+    metadata = {"name": "w", "namespace": "vision", "creationTimestamp": "2026-01-01T00:00:00Z"}
+    quota = {"flavors": [{"name": "a", "resources": [{"name": "nvidia.com/gpu", "nominalQuota": "4"}]}]}
+    workload = {"metadata": {**metadata, "ownerReferences": [owner]}, "status": {"conditions": [condition]}}
+    queue = {"metadata": metadata, "spec": {"resourceGroups": [quota]}}
+    jobs, pods = seeds()
+    kinds = {JOBS: jobs, "pods": pods, WORKLOADS: [workload], CLUSTER_QUEUES: [queue]}
+    for place, (resource, found) in enumerate(kinds.items()):
+        for number, item in enumerate(hostile(found, count // len(kinds), place)):
+            keeper.events.put(Changed(resource, number % 3 == 0, item))
+        keeper.step(0, lambda: 1_790_000_000)
+    keeper.events.put(Changed("pods", False, pod(7, "good")))
+    keeper.step(0, lambda: 1_790_000_100)
+    keeper.step(0, lambda: 1_790_000_200)
+    ledger = read(files.lines(9))
+    assert ledger.damaged == 0
+    assert ledger.holds["good"].devices == 2
+    assert [line for line in warned if "cannot" in line] == []
+
+
+def test_book_takes_hostile_objects(tmp_path: Path) -> None:
+    feed_book(2000, tmp_path)
+
+
+@pytest.mark.soak
+def test_book_takes_100000_hostile_objects(tmp_path: Path) -> None:
+    feed_book(100_000, tmp_path)
 
 
 def feed_bridge(count: int) -> None:

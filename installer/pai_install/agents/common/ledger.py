@@ -22,8 +22,8 @@ COMPLETED, FAILED, PREEMPTED, EVICTED, STOPPED = "completed", "failed", "preempt
 BY_OTHERS = (PREEMPTED, EVICTED)
 # seconds between two lines that say that the recorder works
 ALIVE_S = 300
-MAX_LINE = 16 * 1024
-_MAX_TIME, _MAX_DEVICES, _MAX_WORD = 1 << 33, 4096, 400
+MAX_LINE = 128 * 1024
+_MAX_TIME, _MAX_DEVICES, _MAX_WORD, _MAX_FLAVORS = 1 << 33, 4096, 400, 50
 _WORDS = ("namespace", "pod", "user", "cluster", "flavor", "priority", "job", "job_uid", "node", "sku")
 
 
@@ -86,7 +86,8 @@ class Ledger:
 
 def line_of(hold: Hold) -> str:
     """The line of a pod that got devices, or that ended. It repeats everything, so each line stands for itself."""
-    body: dict[str, Any] = {"v": VERSION, "event": START if hold.end is None else END, "uid": hold.uid}
+    body: dict[str, Any] = {"v": VERSION, "event": START if hold.end is None else END}
+    body["uid"] = hold.uid[:_MAX_WORD]
     body |= {"devices": hold.devices, "queued": hold.queued, "start": hold.start, "end": hold.end}
     body |= {name: getattr(hold, name)[:_MAX_WORD] for name in _WORDS}
     body |= {"reason": hold.reason, "estimated": hold.estimated or None}
@@ -95,13 +96,21 @@ def line_of(hold: Hold) -> str:
 
 def line_of_sample(uid: str, sample: Sample) -> str:
     """The line of a sample."""
-    body = {"v": VERSION, "event": USE, "uid": uid, "at": sample.at, "busy": sample.busy, "measured": sample.measured}
+    body = {
+        "v": VERSION,
+        "event": USE,
+        "uid": uid[:_MAX_WORD],
+        "at": sample.at,
+        "busy": sample.busy,
+        "measured": sample.measured,
+    }
     return _encoded(body)
 
 
 def line_of_quota(quota: Quota) -> str:
     """The line of a quota."""
-    body = {"v": VERSION, "event": QUOTA, "cluster": quota.cluster, "at": quota.at, "units": dict(quota.units)}
+    units = {name[:_MAX_WORD]: count for name, count in quota.units[:_MAX_FLAVORS]}
+    body = {"v": VERSION, "event": QUOTA, "cluster": quota.cluster[:_MAX_WORD], "at": quota.at, "units": units}
     return _encoded(body)
 
 

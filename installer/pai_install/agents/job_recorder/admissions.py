@@ -16,7 +16,7 @@ WORKLOADS, CLUSTER_QUEUES = "kueue.x-k8s.io/workloads", "kueue.x-k8s.io/clusterq
 _CLUSTER, _QUEUE, _PRIORITY = "pai-install/virtual-cluster", "kueue.x-k8s.io/queue-name", "pai-install/priority"
 _PRIORITY_CLASS = "kueue.x-k8s.io/priority-class"
 _HIVED_SCHEDULER, _VOLCANO_QUEUE = "hivedscheduler-ds-", "scheduling.volcano.sh/queue-name"
-_MAX_PHASES = 100
+_MAX_PHASES, _MAX_TIME = 100, 1 << 33
 # seconds that a controller needs to create the pods of an admitted job; later pods replace these
 _CREATION_S = 120
 
@@ -133,4 +133,8 @@ def quota_of(queue: Json) -> Quota | None:
                 units[text(flavor.get("name"))] = sum(given)
     changes = [row for row in rows(child(queue, "metadata").get("managedFields")) if not row.get("subresource")]
     at = max((int(seconds(text(row.get("time")))) for row in changes), default=0) or created_of(queue)
-    return Quota(meta(queue, "name"), at, tuple(sorted(units.items()))) if meta(queue, "name") and at else None
+    return (
+        Quota(meta(queue, "name"), at, tuple(sorted(units.items())))
+        if meta(queue, "name") and 0 < at <= _MAX_TIME
+        else None
+    )
