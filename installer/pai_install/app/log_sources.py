@@ -112,13 +112,13 @@ def _container_words(name: str, window: Window) -> tuple[str, ...]:
     return ("sh", "-c", _CRICTL, "sh", name, "--tail", str(window.tail), *since, *ending)
 
 
-def pod_source(client: ClusterClient, pod: Ref, window: Window, name: str = "", *, every: bool = True) -> LogSource:
-    """The log of a pod. every: of all of its containers."""
+def pod_source(client: ClusterClient, pod: Ref, window: Window, name: str, container: str = "") -> LogSource:
+    """The log of a container, by default the pod's main one."""
     part = LogWindow(window.tail, window.moment, window.follow)
 
     def lines() -> Iterator[str]:
         try:
-            yield from client.log_lines(pod, part, every=every)
+            yield from client.log_lines(pod, part, container=container)
         except NoClusterError as error:  # the API server answered before: it does not reach the kubelet of the pod
             raise PaiError(
                 f"cannot read the log of {pod}: its node is unreachable",
@@ -128,4 +128,4 @@ def pod_source(client: ClusterClient, pod: Ref, window: Window, name: str = "", 
                 exit_code=ExitCode.UNREACHABLE,
             ) from error
 
-    return LogSource(name or pod.name, lines)
+    return LogSource(name, lines)

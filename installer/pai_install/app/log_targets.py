@@ -26,12 +26,13 @@ from pai_install.documents.validate import did_you_mean
 from pai_install.errors import ExitCode, PaiError
 from pai_install.jobs.state import PODS
 from pai_install.kube.model import Pod, Ref
-from pai_install.kube.objects import JsonObject, child, text, words
+from pai_install.kube.objects import JsonObject, child, rows, text, words
 from pai_install.kube.workloads import Selector
 from pai_install.site.groups import USER_LABEL, groups_of
 
 KINDS = ("node", "service", "pod", "job")
 _ADDON = "pai-install/addon"
+_CONTAINERS = ("initContainers", "containers")
 
 
 def sources_of(app: App, target: str, hosts: Sequence[str], window: Window) -> tuple[LogSource, ...]:
@@ -110,8 +111,15 @@ def _pods_of_workloads(
 
 
 def _sources(app: App, items: Iterable[JsonObject], hosts: Sequence[str], window: Window) -> tuple[LogSource, ...]:
-    pods = [Pod.parse(it) for it in items]
-    return tuple(pod_source(app.cluster, pod.ref, window) for pod in pods if not hosts or pod.node in hosts)
+    """A log per container."""
+    found = []
+    for item in items:
+        pod, containers = Pod.parse(item), [it for kind in _CONTAINERS for it in rows(child(item, "spec").get(kind))]
+        names = [text(it.get("name")) for it in containers]
+        for name in names if not hosts or pod.node in hosts else ():
+            label = pod.name if len(names) == 1 else f"{pod.name}/{name}"
+            found.append(pod_source(app.cluster, pod.ref, window, label, name))
+    return tuple(found)
 
 
 def _of_job(app: App, name: str, window: Window) -> tuple[LogSource, ...]:
@@ -126,7 +134,7 @@ def _of_job(app: App, name: str, window: Window) -> tuple[LogSource, ...]:
         if gone:
             lines = kept.get(pod, "").splitlines()
             return LogSource(label, lambda: iter(lines[-window.lines :] if window.lines else lines))
-        return pod_source(jobs.client, Ref("pod", pod, job.namespace), window, label, every=False)
+        return pod_source(jobs.client, Ref("pod", pod, job.namespace), window, label)
 
     if not job.instances:
         app.say(f"{job.name} has no pods: {job.state}{f', {job.why}' if job.why else ''}")

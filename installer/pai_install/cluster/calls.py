@@ -116,12 +116,11 @@ def logs_of(select: Select, tail: int) -> Call:
     return Call(words, may_fail=True, reads=True, timeout_s=300)
 
 
-def log_lines(pod: Ref, window: LogWindow, *, every: bool) -> Call:
-    """The log of the main container, or of every container."""
+def log_lines(pod: Ref, window: LogWindow, container: str) -> Call:
+    """A container's log line by line."""
     how = [f"--tail={window.tail}", *([f"--since-time={window.since}"] if window.since else [])]
-    how += ["--all-containers"] if every else []
     how += ["--follow"] if window.follow else []
-    return Call(("logs", pod.name, *_in(pod.namespace), *how), reads=True)
+    return Call(("logs", pod.name, *_in(pod.namespace), *_container(container), *how), reads=True)
 
 
 def evict(pod: Ref, grace_s: int | None) -> Call:

@@ -208,8 +208,8 @@ class ClusterClient(Protocol):
         """
         ...
 
-    def log_lines(self, pod: Ref, window: LogWindow, *, every: bool = False) -> Iterator[str]:
-        """Yields the lines of a pod's main container, or of every container. Close it to stop.
+    def log_lines(self, pod: Ref, window: LogWindow, *, container: str = "") -> Iterator[str]:
+        """Yields the lines of a container, by default the pod's main one. Close it to stop.
 
         Several threads may read at a time.
         """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from pai_install.cluster.client import ApiError
+from pai_install.cluster.client import ApiError, LogWindow
 from pai_install.cluster.http import ApiRequest
 from pai_install.cluster.http_api import Api
 from pai_install.cluster.lines import lines
@@ -26,10 +26,12 @@ def log(api: Api, pod: Ref, container: str, tail: int, *, previous: bool = False
     return api.ask(request).body.decode(errors="replace")
 
 
-def follow(api: Api, pod: Ref, container: str, tail: int) -> Iterator[str]:
-    """Yields the lines of a log as it grows."""
-    request = _request(api, pod, container, tail, (("follow", "true"),))
-    with api.stream(replace(request, timeout_s=_FOLLOW_TIMEOUT_S)) as parts:
+def log_lines(api: Api, pod: Ref, container: str, window: LogWindow) -> Iterator[str]:
+    """Yields the lines of a part of a log."""
+    since = (("sinceTime", window.since),) if window.since else ()
+    request = _request(api, pod, container, window.tail, (*since, *((("follow", "true"),) if window.follow else ())))
+    limit = _FOLLOW_TIMEOUT_S if window.follow else _TIMEOUT_S
+    with api.stream(replace(request, timeout_s=limit)) as parts:
         for line in lines(parts, _LONGEST_LINE):
             yield line.decode(errors="replace")
 

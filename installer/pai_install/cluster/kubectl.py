@@ -118,9 +118,9 @@ class KubectlClient:
                 found.setdefault(match[1], []).append(match[2])
         return {pod: "\n".join(lines) for pod, lines in found.items()}
 
-    def log_lines(self, pod: Ref, window: LogWindow, *, every: bool = False) -> Iterator[str]:
+    def log_lines(self, pod: Ref, window: LogWindow, *, container: str = "") -> Iterator[str]:
         """A log line by line."""
-        yield from self._transport.lines(calls.log_lines(pod, window, every=every))
+        yield from self._transport.lines(calls.log_lines(pod, window, container))
 
     def evict(self, pods: Sequence[Ref], *, grace_s: int | None = None) -> tuple[Eviction, ...]:
         """Asks for evictions."""

@@ -14,6 +14,7 @@ from pai_install.cluster.client import (
     CommandOutput,
     Eviction,
     Impersonation,
+    LogWindow,
     Patch,
     Select,
     Token,
@@ -155,9 +156,9 @@ class HttpClient:
         """Returns pod -> log. Readable logs are returned even if another pod has no log yet."""
         return http_logs.logs_of(self._api, self.list(select)[0], tail)
 
-    def follow(self, pod: Ref, *, container: str = "", tail: int = -1) -> Iterator[str]:
-        """A container's log as it grows."""
-        yield from http_logs.follow(self._api, pod, container, tail)
+    def log_lines(self, pod: Ref, window: LogWindow, *, container: str = "") -> Iterator[str]:
+        """A container's log line by line."""
+        yield from http_logs.log_lines(self._api, pod, container, window)
 
     def evict(self, pods: Sequence[Ref], *, grace_s: int | None = None) -> tuple[Eviction, ...]:
         """Asks for evictions."""

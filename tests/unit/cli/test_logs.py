@@ -56,7 +56,8 @@ def workload(name: str, addon: str, namespace: str = "kueue-system") -> JsonObje
 
 def system_pod(name: str, app: str, namespace: str = "kueue-system", node: str = "g1") -> JsonObject:
     metadata = {"name": name, "namespace": namespace, "uid": name, "labels": {"app": app}}
-    return {"kind": "Pod", "apiVersion": "v1", "metadata": metadata, "spec": {"nodeName": node}, "status": {}}
+    spec = {"nodeName": node, "containers": [{"name": "main"}]}
+    return {"kind": "Pod", "apiVersion": "v1", "metadata": metadata, "spec": spec, "status": {}}
 
 
 def test_journal_of_a_node(folder: str, world: World, capsys: Any) -> None:

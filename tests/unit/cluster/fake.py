@@ -146,8 +146,8 @@ class FakeCluster:
         self.calls.append(("logs_of", select))
         return self.logged
 
-    def log_lines(self, pod: Ref, window: LogWindow, *, every: bool = False) -> Iterator[str]:
-        del every
+    def log_lines(self, pod: Ref, window: LogWindow, *, container: str = "") -> Iterator[str]:
+        del container
         self.calls.append(("log_lines", pod))
         lines = self.logged.get(pod.name, "").splitlines()
         yield from lines[-window.tail :] if window.tail > 0 else lines
