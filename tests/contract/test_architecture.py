@@ -184,7 +184,9 @@ ONLY_IMPORTER = {
     "ansible_runner": "engine/runner.py",
     "rich": "report/",
     "starlette": "console/",
-    "uvicorn": "console/serve.py",
+    "uvicorn": "console/",
+    "argon2": "console/sign_in/hashing.py",
+    "joserfc": "console/sign_in/tokens.py",
     "subprocess": "system/proc.py",
 }
 PURE = (

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
+import secrets
 import threading
 import time
 from collections.abc import Iterator
@@ -11,6 +13,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl
 
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
@@ -25,12 +28,38 @@ class Issuer:
 
     def __init__(self, place: str, authority: str) -> None:
         self.url, self.authority = f"https://{place}", authority
+        # code or refresh token -> claims, PKCE challenge, redirect
+        self._grants: dict[str, tuple[dict[str, Any], str, str]] = {}
+        self.lasting_s = 3600
         self._key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 
     def token(self, **claims: Any) -> str:
         """A token for an hour with these claims beside what each has; they count before that."""
         now = int(time.time())
-        return self._signed({"iss": self.url, "aud": self.client, "iat": now, "exp": now + 3600, **claims})
+        return self._signed({"iss": self.url, "aud": self.client, "iat": now, "exp": now + self.lasting_s, **claims})
+
+    def code(self, challenge: str, redirect: str, **claims: Any) -> str:
+        """What the browser brings back after a person signed in here."""
+        code = secrets.token_hex(8)
+        self._grants[code] = (claims, challenge, redirect)
+        return code
+
+    def granted(self, asked: dict[str, str]) -> dict[str, Any] | None:
+        """The answer to a request for tokens, or None for a refusal. A code and a refresh token count once."""
+        key = asked.get("code") or asked.get("refresh_token", "")
+        claims, challenge, redirect = self._grants.pop(key, ({}, "", ""))
+        if not claims or asked.get("client_id") != self.client:
+            return None
+        if "code" in asked:
+            digest = hashlib.sha256(asked.get("code_verifier", "").encode()).digest()
+            if _text(digest) != challenge or asked.get("redirect_uri") != redirect:
+                return None
+        refresh = self.code("", "", **{name: value for name, value in claims.items() if name != "nonce"})
+        return {"id_token": self.token(**claims), "access_token": "x", "refresh_token": refresh, "token_type": "Bearer"}
+
+    def revoke(self) -> None:
+        """All codes and refresh tokens end."""
+        self._grants.clear()
 
     def forged(self, **claims: Any) -> str:
         """As `token`, signed by another."""
@@ -45,6 +74,9 @@ class Issuer:
         described = {
             "issuer": self.url,
             "jwks_uri": f"{self.url}/keys",
+            "authorization_endpoint": f"{self.url}/authorize",
+            "token_endpoint": f"{self.url}/token",
+            "end_session_endpoint": f"{self.url}/logout",
             "id_token_signing_alg_values_supported": ["RS256"],
         }
         return {"/.well-known/openid-configuration": described, "/keys": {"keys": [key]}}
@@ -68,6 +100,14 @@ def issuing(folder: Path, host: str = "localhost") -> Iterator[Issuer]:
             self.send_header("Content-Type", "application/json")
             self.end_headers()
             self.wfile.write(json.dumps(found).encode())
+
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+            found = issuer.granted(dict(parse_qsl(body))) if self.path == "/token" else None
+            self.send_response(400 if found is None else 200)
+            self.send_header("Content-Type", "application/json")
+            self.end_headers()
+            self.wfile.write(json.dumps(found or {"error": "invalid_grant"}).encode())
 
         def log_message(self, *words: object) -> None:
             del words

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated
@@ -15,14 +15,17 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from pai_install.app.context import App
-from pai_install.cluster.client import ClusterClient, Patch
+from pai_install.cluster.client import ApiError, ClusterClient, Patch, Select
 from pai_install.errors import ExitCode, PaiError
 from pai_install.kube.model import Ref
 from pai_install.kube.objects import JsonObject, child, rows, text
 from pai_install.operations.user import USERS, require_name
 from pai_install.system.files import write_secret
 from pai_install.system.parameters import Parameter
-from pai_install.users.model import NAMESPACE, User
+from pai_install.users.console_rights import NAMESPACE as CONSOLE
+from pai_install.users.credentials import KIND as CREDENTIAL
+from pai_install.users.credentials import Credential, CredentialKind, fingerprint, secret_of
+from pai_install.users.model import NAMESPACE, OWNER, User
 from pai_install.users.objects import expiring, kubeconfig, mark
 from pai_install.users.read import Found, effective, name_of, namespace_of, over, read_time
 
@@ -30,6 +33,59 @@ from pai_install.users.read import Found, effective, name_of, namespace_of, over
 def list_users(app: App) -> tuple[User, ...]:
     """The users of the cluster. Raises NoClusterError and ApiError."""
     return Found(*app.cluster.list(*USERS)).users
+
+
+class MakePasswordLink(BaseModel):
+    """A link with which a user sets a password of the console."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    name: Annotated[str, Parameter(positional=True, metavar="NAME")]
+    hours: int = Field(default=24, ge=1, le=168, description="Lifetime in hours.")
+    server: Annotated[str, Parameter(metavar="URL", default="the first control plane")] = Field(
+        default="", description="URL of the console for users."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PasswordLink:
+    """A link that counts once. It is in no repr."""
+
+    url: str = field(repr=False)
+    user: str
+    until: datetime
+
+
+def make_password_link(app: App, request: MakePasswordLink) -> PasswordLink:
+    """Makes a link for a new password. The cluster keeps only its fingerprint. Earlier links of the user end.
+
+    Raises PaiError for an unknown user, and for a cluster without a console.
+    """
+    require_name(request.name)
+    server = request.server or f"https://{app.site.control_planes[0].hostip}"
+    return password_link(app.cluster, request.name, server, timedelta(hours=request.hours))
+
+
+def password_link(cluster: ClusterClient, user: str, server: str, lasting: timedelta) -> PasswordLink:
+    """As `make_password_link`, with a client of the cluster."""
+    secret, until = secrets.token_urlsafe(24), datetime.now(UTC) + lasting
+    account = _account(Found(*cluster.list(*USERS)).of(user), user)
+    uid = text(child(account, "metadata").get("uid"))
+    credential = Credential(CredentialKind.LINK, fingerprint(secret), user, uid, until)
+    earlier = Select(("secrets",), CONSOLE, f"{CREDENTIAL}={CredentialKind.LINK},{OWNER}={user}")
+    try:
+        (old,) = cluster.list(earlier)
+        cluster.create([secret_of(credential)])
+    except ApiError as error:
+        if error.reason != "NotFound":
+            raise
+        raise PaiError(
+            f"cannot make a link for {user}: the cluster has no console",
+            code="console-missing",
+            remedy="pai-install apply installs it, unless services-configuration.yaml has console: false",
+            exit_code=ExitCode.USAGE,
+        ) from error
+    cluster.delete([Ref("secret", name_of(one), CONSOLE) for one in old])
+    return PasswordLink(f"{server.rstrip('/')}/password/{secret}", user, until)
 
 
 class MakeKubeconfig(BaseModel):

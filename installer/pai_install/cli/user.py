@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import click
 
 from pai_install.app.context import App, RunOptions
-from pai_install.app.users import MakeKubeconfig, list_users, make_kubeconfig
+from pai_install.app.users import MakeKubeconfig, MakePasswordLink, list_users, make_kubeconfig, make_password_link
 from pai_install.cli.command import acting, reading
 from pai_install.cli.options import group_site_option, text_only
 from pai_install.cli.terminal import Terminal
@@ -70,4 +70,17 @@ def kubeconfig(*, app: App, request: MakeKubeconfig) -> int:
     click.echo(f"{made.path}: {request.name}, until {time_text(made.until)}; contexts {', '.join(made.namespaces)}")
     if request.replace:
         click.echo(f"{plural(made.revoked, 'earlier kubeconfig')} revoked")
+    return ExitCode.OK
+
+
+@command.command()
+@reading(MakePasswordLink, formats=text_only)
+def password(*, app: App, request: MakePasswordLink) -> int:
+    """Print a link with which a user sets a password for the console.
+
+    The link counts once, and earlier links of the user end. Its holder sets the password, so send it over a secure
+    channel. The old password counts until then.
+    """
+    made = make_password_link(app, request)
+    click.echo(f"{made.url}\n{made.user} sets a password with it once, until {time_text(made.until)}")
     return ExitCode.OK

@@ -7,8 +7,8 @@ import logging
 import sys
 from pathlib import Path
 
+from pai_install.console.connect import open_services
 from pai_install.console.serve import serve
-from pai_install.console.services import open_services
 from pai_install.console.settings import read_settings
 from pai_install.errors import PaiError
 

@@ -17,6 +17,7 @@ from starlette.routing import Route
 from pai_install.console.server import create_api, create_app
 from pai_install.console.services import ConsoleServices
 from pai_install.console.settings import ConsoleSettings
+from pai_install.console.slow_requests import PromptProtocol
 
 _MAX_HEADER = 16 * 1024
 _IDLE_S = 75
@@ -69,7 +70,7 @@ def _server(settings: ConsoleSettings, app: Starlette, port: int, *, secure: boo
         h11_max_incomplete_event_size=_MAX_HEADER,
         timeout_keep_alive=_IDLE_S,
         timeout_graceful_shutdown=_END_S,
-        http="h11",
+        http=PromptProtocol,
         ws="none",
         lifespan="off",
         log_config=None,

@@ -6,12 +6,14 @@ import logging
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Mount
 
 from pai_install.console.endpoint import error_response
 from pai_install.console.errors import no_api, unknown
+from pai_install.console.guards import RequestGuard
 from pai_install.console.routes import info
 from pai_install.console.services import ConsoleServices
 from pai_install.console.settings import ConsoleSettings
@@ -23,7 +25,11 @@ _LOG = logging.getLogger("pai_install.console")
 def create_api(services: ConsoleServices) -> Starlette:
     """OpenPAI's API without a prefix, as on its own port. Every answer is JSON, errors too."""
     routes = [info.HEALTH, *info.ROUTES, *services.api_routes]
-    api = Starlette(routes=routes, exception_handlers={HTTPException: _refused, Exception: _failed})
+    api = Starlette(
+        routes=routes,
+        exception_handlers={HTTPException: _refused, Exception: _failed},
+        middleware=[Middleware(RequestGuard, names=services.settings.names, api=True)],
+    )
     api.router.redirect_slashes = False
     api.state.services = services
     return api
@@ -31,10 +37,10 @@ def create_api(services: ConsoleServices) -> Starlette:
 
 def create_app(settings: ConsoleSettings, services: ConsoleServices) -> Starlette:
     """The API and the pages."""
-    del settings
     app = Starlette(
         routes=[info.HEALTH, Mount(PREFIX, create_api(services)), *services.page_routes],
         exception_handlers={HTTPException: _no_page, Exception: _failed},
+        middleware=[Middleware(RequestGuard, names=settings.names, prefix=PREFIX)],
     )
     app.router.redirect_slashes = False
     app.state.services = services

@@ -11,9 +11,10 @@ from pai_install.documents.validate import did_you_mean
 from pai_install.errors import ExitCode, PaiError
 from pai_install.operations.operation import Operation
 from pai_install.plan.observation import Observation
-from pai_install.site.groups import groups_of
+from pai_install.site.groups import PlacedGroup, administrates, groups_of
 from pai_install.site.model import Site
 from pai_install.system.parameters import Parameter
+from pai_install.users.changes import UserGroup
 from pai_install.users.model import MEMBER, NAMESPACE, OWNER, near_name, unknown_groups, why_no_name
 from pai_install.users.read import Found
 
@@ -50,6 +51,11 @@ class UserOperation(Operation):
     def found(self, observation: Observation) -> Found:
         """Returns the cluster's objects of the user."""
         return Found(*observation.answers[: len(USERS)]).of(self.user)
+
+
+def user_group(group: PlacedGroup) -> UserGroup:
+    """A group as changes of users need it."""
+    return UserGroup(group.name, group.namespace, administrates(group))
 
 
 def require_name(name: str) -> None:

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
 from pai_install.errors import ExitCode, PaiError
-from pai_install.operations.user import ASKED, USERS, UserOperation
+from pai_install.operations.user import ASKED, USERS, UserOperation, user_group
 from pai_install.plan.model import ClusterCall, ClusterCalls, HostStep, Plan, Step
 from pai_install.plan.observation import Observation
-from pai_install.site.groups import PlacedGroup, administrates, groups_of
+from pai_install.site.groups import PlacedGroup, groups_of
 from pai_install.site.model import Site
 from pai_install.system.parameters import Parameter
+from pai_install.users.changes import joining
 from pai_install.users.model import MEMBER, NAMESPACE
-from pai_install.users.objects import account, administration, membership
-from pai_install.users.read import Found, effective, name_of, namespace_of
-
-Object = dict[str, Any]
+from pai_install.users.read import name_of
 
 
 class UserAdd(UserOperation):
@@ -35,13 +32,13 @@ class UserAdd(UserOperation):
         """One call for each object that is missing."""
         groups = [group for group in groups_of(site.services) if group.name in self.groups]
         _require_places(groups, observation)
-        missing = tuple(self._missing(groups, self.found(observation)))
+        missing = tuple(joining(self.user, [user_group(group) for group in groups], self.found(observation)))
         nothing = f"{self.user}: a member of {', '.join(self.groups)} already"
         if not missing:
             return Plan((), observation.inventory, nothing=nothing)
-        effects = tuple(effect for effect, _, _ in missing)
+        effects = tuple(one.effect for one in missing)
         calls = tuple(
-            ClusterCall(self.user, title, "apply", {"objects": [made], "force": True}) for _, title, made in missing
+            ClusterCall(self.user, one.title, "apply", {"objects": [one.object], "force": True}) for one in missing
         )
         step = Step("add", "Give the user access", (HostStep(self.user, (ASKED,), effects),), ClusterCalls(calls))
         return Plan((step,), observation.inventory, nothing=nothing)
@@ -50,20 +47,6 @@ class UserAdd(UserOperation):
         """Who gets what."""
         del plan, hosts
         return f"make {self.user} a member of {', '.join(self.groups)}"
-
-    def _missing(self, groups: list[PlacedGroup], found: Found) -> Iterator[tuple[str, str, Object]]:
-        """Effect, title and object of each call."""
-        if not found.accounts:
-            yield "a user of that name, who has no kubeconfig yet", "Make the account", account(self.user)
-        there = {namespace_of(one) for one in found.memberships if effective(one, self.user)}
-        for group in groups:
-            if group.namespace not in there:
-                effect = f"a member of {group.name}: submits jobs in the namespace {group.namespace}"
-                yield effect, f"Bind to {group.name}", membership(self.user, group.name, group.namespace)
-        admin = any(effective(one, self.user) for one in found.administrations)
-        if not admin and any(map(administrates, groups)):
-            effect = "an administrator: sees and stops the jobs of all users"
-            yield effect, "Bind to the administrators", administration(self.user)
 
 
 def _require_places(groups: list[PlacedGroup], observation: Observation) -> None:

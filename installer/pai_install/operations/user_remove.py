@@ -11,12 +11,13 @@ from pai_install.documents.validate import did_you_mean
 from pai_install.errors import ExitCode, PaiError
 from pai_install.kube.model import Ref
 from pai_install.kube.objects import JsonObject
-from pai_install.operations.user import ASKED, USERS, UserOperation, require_groups, require_name
+from pai_install.operations.user import ASKED, USERS, UserOperation, require_groups, require_name, user_group
 from pai_install.plan.model import ClusterCall, ClusterCalls, HostStep, Plan, Step
 from pai_install.plan.observation import Observation
-from pai_install.site.groups import administrates, groups_of
+from pai_install.site.groups import groups_of
 from pai_install.site.model import Site
 from pai_install.system.parameters import Parameter
+from pai_install.users.changes import ADMINISTRATIONS, BINDINGS, leaving
 from pai_install.users.read import Found, group_of, name_of, namespace_of
 
 _STAYS = "jobs that run go on; an administrator stops them"
@@ -70,21 +71,16 @@ class UserRemove(UserOperation):
         )
 
     def _from_groups(self, site: Site, found: Found) -> tuple[ClusterCall, ...]:
-        """It stays an administrator as long as one group that it stays in makes it one."""
-        leaves = [one for one in found.memberships if group_of(one) in self.groups]
-        stays = {group_of(one) for one in found.memberships} - set(self.groups)
-        admins = {group.name for group in groups_of(site.services) if administrates(group)}
-        return self._unbinding(leaves, () if stays & admins else found.administrations)
+        ends = leaving(found, self.groups, [user_group(group) for group in groups_of(site.services)])
+        return self._unbinding(ends.memberships, ends.administrations)
 
     def _unbinding(self, memberships: Sequence[JsonObject], admin: Sequence[JsonObject]) -> tuple[ClusterCall, ...]:
         return (
-            *self._deleting("clusterrolebindings.rbac.authorization.k8s.io", admin, "No longer an administrator"),
+            *self._deleting(ADMINISTRATIONS, admin, "No longer an administrator"),
             *(
                 call
                 for one in memberships
-                for call in self._deleting(
-                    "rolebindings.rbac.authorization.k8s.io", [one], f"No longer a member of {group_of(one)}"
-                )
+                for call in self._deleting(BINDINGS, [one], f"No longer a member of {group_of(one)}")
             ),
         )
 

@@ -49,7 +49,7 @@ COMPILED: Mapping[str, Compiled] = {
         has_console,
         console_values,
         frozenset(
-            {"objects", "settings", "authority", "secrets", "port", "http_port", "legacy", "version"},
+            {"objects", "passwords", "settings", "authority", "secrets", "port", "http_port", "legacy", "version"},
         ),
         console_ports,
     ),

@@ -13,9 +13,12 @@ from pai_install.registry.identity import Identity, Serving
 from pai_install.site import Site
 from pai_install.site.console import SiteConsole, console_of
 from pai_install.site.directory import Directory, directory_of
-from pai_install.site.groups import groups_of
+from pai_install.site.groups import administrates, groups_of
 from pai_install.site.schedulers import scheduler_of
+from pai_install.site.secret import MissingSecret
+from pai_install.users.changes import UserGroup
 from pai_install.users.console_rights import console_objects
+from pai_install.users.first_administrator import FirstAdministrator, first_administrator
 
 _SECRETS, _SETTINGS, _ACCOUNT = "/run/console", "/etc/console", "/run/account"
 _PROGRAM = "python3"
@@ -25,7 +28,7 @@ def console_values(context: Context) -> dict[str, Any]:
     """Returns the values of the add-on's templates.
 
     settings: of the program. secrets: files, certificate and key among them. certificate: what pods replace themselves
-    for. objects: namespace, account, and rights.
+    for. objects: namespace, account, and rights. passwords: of the first administrator.
     """
     site, console = context.site, console_of(context.site)
     if console is None:
@@ -33,8 +36,11 @@ def console_values(context: Context) -> dict[str, Any]:
     directory = directory_of(site.services)
     secrets = _secrets(console, context.identity, directory)
     spaces = [group.namespace for group in groups_of(site.services)]
+    first = _first_administrator(site, context.identity)
+    own = console_objects(scheduler_of(site), spaces, context.components.kubernetes_version)
     return {
-        "objects": list(console_objects(scheduler_of(site), spaces, context.components.kubernetes_version)),
+        "objects": [*own, *(first.objects if first else ())],
+        "passwords": [first.secret] if first else [],
         "settings": _settings(console, directory),
         "authority": directory.authority if directory else "",
         "secrets": {"secret_data": secrets},
@@ -43,6 +49,19 @@ def console_values(context: Context) -> dict[str, Any]:
         "legacy": list(console.legacy),
         "version": _digest(secrets),
     }
+
+
+def _first_administrator(site: Site, identity: Identity | None) -> FirstAdministrator | None:
+    """The user of OpenPAI's keys, once the site has an identity with a secret of its own."""
+    rest = site.services.rest_server
+    if identity is None or rest is None or not rest.default_pai_admin_username:
+        return None
+    password = rest.default_pai_admin_password
+    if password is None or isinstance(password, MissingSecret):
+        return None
+    groups = [UserGroup(one.name, one.namespace, administrates(one)) for one in groups_of(site.services)]
+    name, salt = rest.default_pai_admin_username, identity.salt.get_secret_value()
+    return first_administrator(name, password.get_secret_value(), groups, salt)
 
 
 def console_ports(site: Site) -> tuple[Port, ...]:

@@ -55,6 +55,11 @@ def why_no_name(name: str) -> str:
     return "" if _NAME.fullmatch(name) else "has more than lower-case letters, digits, and '-' between them"
 
 
+def user_name(word: str) -> str:
+    """The name of a user of OpenPAI as accounts have it, without '_', '.', and upper-case letters, as with groups."""
+    return word.lower().replace("_", "-").replace(".", "-")
+
+
 def near_name(name: str) -> str:
     """Returns the most similar name, or ""."""
     found = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:MAX_NAME].strip("-")

@@ -55,7 +55,7 @@ def apply_rights(api: Api) -> None:
         rights = [
             *roles(scheduler),
             *policies(scheduler, NAMESPACES),
-            *administration_policies({name: name for name in NAMESPACES}),
+            *administration_policies({name: name for name in (*NAMESPACES, "ops")}),
         ]
         found |= {f"{one['kind']} {one['metadata']['name']}": merged(found, one) for one in rights}
     values = {

@@ -1,0 +1,49 @@
+"""Connects the parts of the console to a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pai_install.cluster.credentials import TokenFile
+from pai_install.cluster.http import Connections, api_server
+from pai_install.cluster.over_http import HttpClient
+from pai_install.console.clients import CallerClients
+from pai_install.console.services import ConsoleServices
+from pai_install.console.settings import ConsoleSettings
+from pai_install.console.sign_in.api import TokenRoutes
+from pai_install.console.sign_in.oidc import ProviderRoutes
+from pai_install.console.sign_in.pages import SignInPages
+from pai_install.console.sign_in.provider import IdentityProvider
+from pai_install.console.sign_in.service import SignInService, open_sign_in
+from pai_install.console.sign_in.users_api import UserRoutes
+from pai_install.profile.model import ClusterProfile
+
+
+def open_services(settings: ConsoleSettings) -> ConsoleServices:
+    """The services of the program, with watches of users."""
+    place = api_server(settings.api_server, authority=settings.api_authority)
+    own = HttpClient(Connections([place]), TokenFile(settings.api_token))
+    clients = CallerClients(own)
+    provider = IdentityProvider(settings.oidc) if settings.oidc is not None else None
+    sign_in = open_sign_in(settings, clients, provider)
+    sign_in.start()
+    return with_sign_in(settings, clients, sign_in, provider, ClusterProfile)
+
+
+def with_sign_in(
+    settings: ConsoleSettings,
+    clients: CallerClients,
+    sign_in: SignInService,
+    provider: IdentityProvider | None,
+    profile: Callable[[], ClusterProfile],
+) -> ConsoleServices:
+    """Services with the routes of sign-in and of users."""
+    people = ProviderRoutes(sign_in, provider)
+    return ConsoleServices(
+        settings,
+        clients,
+        (sign_in.tokens,),
+        (*TokenRoutes(sign_in).routes(), *people.api_routes(), *UserRoutes(sign_in, profile).routes()),
+        (*SignInPages(sign_in).routes(), *people.page_routes()),
+        (sign_in.cookies,),
+    )

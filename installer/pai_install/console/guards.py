@@ -1,0 +1,82 @@
+"""What every request passes first, and every answer last: host names, other sites, and headers for browsers."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from pai_install.console.errors import invalid
+
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
+)
+_HEADERS: Mapping[str, str] = {
+    "Content-Security-Policy": _POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+_METHODS = "GET, POST, PUT, DELETE, OPTIONS"
+# kubelets ask the address of their node
+_PROBE = "/healthz"
+
+
+class RequestGuard:
+    """Refuses foreign host names, and adds headers. names: of the console. api: the whole application is the API."""
+
+    def __init__(self, app: ASGIApp, names: Collection[str], prefix: str = "", *, api: bool = False) -> None:
+        self._app, self._prefix, self._api = app, prefix, api
+        self._hosts = {name.lower() for name in names}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        path, headers = scope["path"], Headers(scope=scope)
+        of_api = self._api or (self._prefix and path.startswith(f"{self._prefix}/"))
+
+        async def sent(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                found = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    found.setdefault(name, value)
+                if of_api:
+                    # without credentials: the API takes no cookie, so other pages learn nothing
+                    found.setdefault("Access-Control-Allow-Origin", "*")
+            await send(message)
+
+        response = self._answer(scope["method"], path, headers, api=bool(of_api))
+        await (response or self._app)(scope, receive, sent)
+
+    def _answer(self, method: str, path: str, headers: Headers, *, api: bool) -> Response | None:
+        """The answer to a request that goes no further."""
+        if path != _PROBE and not self._known(headers.getlist("host")):
+            return _refused("this host name is none of the console", api=api)
+        if not path.isprintable():
+            return _refused("this address has control characters", api=api)
+        if api and method == "OPTIONS":
+            allowed = {"Access-Control-Allow-Methods": _METHODS, "Access-Control-Allow-Headers": "*, Authorization"}
+            return Response(status_code=204, headers={**allowed, "Access-Control-Max-Age": "600"})
+        return None
+
+    def _known(self, hosts: list[str]) -> bool:
+        """One host, with or without a port."""
+        if len(hosts) != 1:
+            return False
+        host = hosts[0].lower()
+        name, separator, port = host.rpartition(":")
+        if separator and port.isdigit() and port.isascii():
+            host = name
+        return host.removeprefix("[").removesuffix("]") in self._hosts
+
+
+def _refused(why: str, *, api: bool) -> Response:
+    error = invalid(why)
+    return JSONResponse(error.content, error.status) if api else PlainTextResponse(error.message, error.status)

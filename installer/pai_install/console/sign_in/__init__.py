@@ -1,0 +1,1 @@
+"""Sign-in of people and programs: passwords, tokens, sessions, and identity providers."""

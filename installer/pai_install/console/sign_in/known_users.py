@@ -1,0 +1,121 @@
+"""Users of the cluster as the console knows them: their accounts, groups, and administrators."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from pai_install.cluster.client import ClusterClient, Select
+from pai_install.console.caller import Caller, CallerKind
+from pai_install.console.sign_in.watched import WatchedObjects
+from pai_install.kube.model import Ref
+from pai_install.kube.objects import JsonObject, child, rows, text
+from pai_install.users.directory import PREFIX, owner_of
+from pai_install.users.model import ACCOUNT_PREFIX, ADMIN, GROUP, MEMBER, NAMESPACE, OWNER
+
+_ACCOUNTS = Select(("serviceaccounts",), NAMESPACE, OWNER)
+_BINDINGS = Select(("rolebindings.rbac.authorization.k8s.io",))
+_ADMINISTRATIONS = Select(("clusterrolebindings.rbac.authorization.k8s.io",))
+_ASKED_FOR_S, _MOST_KEPT = 1.0, 500
+
+
+class KnownUsers:
+    """Accounts and bindings, by watches. An account that no watch has seen is asked for."""
+
+    def __init__(self, own: Callable[[], ClusterClient], clock: Callable[[], float] = time.monotonic) -> None:
+        self._own, self._clock = own, clock
+        self._accounts = WatchedObjects(own, _ACCOUNTS)
+        self._bindings = WatchedObjects(own, _BINDINGS)
+        self._administrations = WatchedObjects(own, _ADMINISTRATIONS)
+        self._asked: dict[str, tuple[float, JsonObject]] = {}
+        self._by_name: tuple[int, dict[str, JsonObject]] = (-1, {})
+
+    def start(self) -> None:
+        """Starts the watches."""
+        for watched in (self._accounts, self._bindings, self._administrations):
+            watched.start()
+
+    def stop(self) -> None:
+        """Ends the watches with their next event."""
+        for watched in (self._accounts, self._bindings, self._administrations):
+            watched.stop()
+
+    def uid(self, user: str) -> str:
+        """The UID of the account of a user, or "". It changes within a second of the account."""
+        account = self.account(user)
+        return text(child(account, "metadata").get("uid")) if account is not None else ""
+
+    def account(self, user: str) -> JsonObject | None:
+        """The account of a user, or None."""
+        version = self._accounts.version
+        if self._by_name[0] != version:
+            found = {text(child(it, "metadata").get("name")): it for it in self._accounts.objects.values()}
+            self._by_name = (version, found)
+        account = self._by_name[1].get(user)
+        return account if account is not None else self._ask(user)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All users with an account, by name."""
+        return tuple(sorted(text(child(it, "metadata").get("name")) for it in self._accounts.objects.values()))
+
+    def caller(self, user: str, kind: CallerKind) -> Caller:
+        """A user of `user add` as a caller."""
+        name = f"{ACCOUNT_PREFIX}{user}"
+        account = self.account(user)
+        return self.with_groups(Caller(name, user, kind, text(child(account, "metadata").get("uid"))), ())
+
+    def with_groups(self, caller: Caller, api_groups: Iterable[str]) -> Caller:
+        """The caller with the groups of the site, and whether it administrates. api_groups: at the API server."""
+        theirs = set(api_groups)
+        groups = {
+            text(child(one, "metadata", "annotations").get(GROUP))
+            for one in self._bindings.objects.values()
+            if _binds(one, MEMBER) and _has(one, caller.name, theirs)
+        }
+        admin = any(
+            _binds(one, ADMIN) and _has(one, caller.name, theirs) for one in self._administrations.objects.values()
+        )
+        return replace(caller, groups=tuple(sorted(group for group in groups if group)), admin=admin)
+
+    def of_review(self, name: str, api_groups: Iterable[str], uid: str, kind: CallerKind, bearer: str) -> Caller | None:
+        """A caller whose token the API server took, or None for any other account."""
+        if name.startswith(ACCOUNT_PREFIX):
+            user = name.removeprefix(ACCOUNT_PREFIX)
+            caller = self.caller(user, CallerKind.KUBECONFIG)
+            if not caller.uid or caller.uid != uid:
+                return None
+            return replace(caller, bearer=bearer)
+        if not name.startswith(PREFIX):
+            return None
+        return self.with_groups(Caller(name, owner_of(name), kind, bearer=bearer), api_groups)
+
+    def _ask(self, user: str) -> JsonObject | None:
+        """The account as the cluster has it, at most a second ago."""
+        now = self._clock()
+        kept = self._asked.get(user)
+        if kept is not None and now - kept[0] < _ASKED_FOR_S:
+            return kept[1]
+        (found,) = self._own().get([Ref("serviceaccount", user, NAMESPACE)])
+        if found is not None and text(child(found, "metadata", "labels").get(OWNER)) != user:
+            found = None
+        if found is not None:
+            self._asked = {**dict(list(self._asked.items())[-_MOST_KEPT:]), user: (now, found)}
+        return found
+
+
+def _binds(binding: JsonObject, role: str) -> bool:
+    ref = child(binding, "roleRef")
+    return (text(ref.get("kind")), text(ref.get("name"))) == ("ClusterRole", role)
+
+
+def _has(binding: JsonObject, name: str, groups: set[str]) -> bool:
+    for subject in rows(binding.get("subjects")):
+        kind, found = text(subject.get("kind")), text(subject.get("name"))
+        if kind == "Group" and found in groups:
+            return True
+        account = f"system:serviceaccount:{text(subject.get('namespace'))}:{found}"
+        if kind == "ServiceAccount" and account == name:
+            return True
+    return False

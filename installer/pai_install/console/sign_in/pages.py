@@ -1,0 +1,157 @@
+"""Pages of sign-in: password, kubeconfig, a new password by a link, and access for a program on one's own computer."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import FileResponse, Response
+from starlette.routing import Route
+
+from pai_install.console.caller import Caller, CallerKind
+from pai_install.console.errors import RestError, forbidden, invalid
+from pai_install.console.sign_in.forms import (
+    FORM_COOKIE,
+    PageEndpoint,
+    PageHandler,
+    PageRequest,
+    drop_cookie,
+    fresh_form,
+    message,
+    page,
+    rendered,
+    sent_to,
+    set_cookie,
+    with_problem,
+)
+from pai_install.console.sign_in.hashing import SHORTEST
+from pai_install.console.sign_in.redirects import own_path
+from pai_install.console.sign_in.service import SignInService
+from pai_install.console.sign_in.sessions import COOKIE, ProviderTokens
+from pai_install.users.credentials import fingerprint
+
+_TOKEN_LINE = re.compile(r"^\s*token:\s*[\"']?([A-Za-z0-9._~+/=-]+)[\"']?\s*$", re.MULTILINE)
+_FORM_S = 24 * 3600
+_STYLE = Path(__file__).parent / "templates" / "sign-in.css"
+
+
+@dataclass(frozen=True)
+class SignInPages:
+    """All pages."""
+
+    sign_in: SignInService
+
+    def login(self, given: PageRequest) -> Response:
+        """The form."""
+        target = own_path(given.request.query_params.get("from", "/"))
+        if given.caller is not None:
+            return sent_to(target)
+        cookie, form = fresh_form(given)
+        response = rendered("login.html", **self._login_values(form, target))
+        set_cookie(response, FORM_COOKIE, cookie, _FORM_S)
+        return response
+
+    def with_password(self, given: PageRequest) -> Response:
+        """Signs in with name and password."""
+        target, name = own_path(given.form.get("from", "/")), given.form.get("username", "")
+        try:
+            if not self.sign_in.settings.sign_in.passwords:
+                raise forbidden("passwords are disabled")
+            user = self.sign_in.passwords.sign_in(name, given.form.get("password", ""), given.address)
+        except RestError as error:
+            return with_problem("login.html", error, **self._login_values(given.form_token, target, name))
+        return self._begun(given, self.sign_in.users.caller(user, CallerKind.PASSWORD), None, target)
+
+    def with_token(self, given: PageRequest) -> Response:
+        """Signs in with the token of a kubeconfig."""
+        target, text = own_path(given.form.get("from", "/")), given.form.get("token", "").strip()
+        found = _TOKEN_LINE.search(text)
+        token = found.group(1) if found is not None else text
+        try:
+            caller = self.sign_in.reviews.caller(token)
+        except RestError as error:
+            return with_problem("login.html", error, **self._login_values(given.form_token, target))
+        return self._begun(given, caller, ProviderTokens(token), target)
+
+    def logout(self, given: PageRequest) -> Response:
+        """Ends the session."""
+        if given.session:
+            self.sign_in.sessions.close(fingerprint(given.session))
+        response = sent_to("/login")
+        drop_cookie(response, COOKIE)
+        return response
+
+    def password(self, given: PageRequest) -> Response:
+        """The form for a new password. The link stays good until the form is sent."""
+        link = self.sign_in.passwords.link(given.request.path_params["secret"])
+        cookie, form = fresh_form(given)
+        if given.caller is not None:
+            form = given.form_token
+        response = rendered("password.html", **self._password_values(form, link.user))
+        set_cookie(response, FORM_COOKIE, cookie, _FORM_S)
+        return response
+
+    def set_password(self, given: PageRequest) -> Response:
+        """Sets the password. Sessions with the earlier one end."""
+        secret = given.request.path_params["secret"]
+        link = self.sign_in.passwords.link(secret)
+        try:
+            if given.form.get("password") != given.form.get("again"):
+                raise invalid("the two passwords differ")
+            self.sign_in.passwords.by_link(secret, given.form.get("password", ""))
+        except RestError as error:
+            return with_problem("password.html", error, **self._password_values(given.form_token, link.user))
+        self.sign_in.sessions.close_all(link.user, link.uid)
+        return message("Password set", f"The password of {link.user} is set. Sign in with it.")
+
+    def routes(self) -> tuple[Route, ...]:
+        """All routes."""
+        return (
+            Route("/login", self._page(self.login), methods=["GET"]),
+            Route("/login", self._page(self.with_password), methods=["POST"]),
+            Route("/login/token", self._page(self.with_token), methods=["POST"]),
+            Route("/logout", self._page(self.logout), methods=["POST"]),
+            Route("/password/{secret}", self._page(self.password), methods=["GET"]),
+            Route("/password/{secret}", self._page(self.set_password), methods=["POST"]),
+            Route("/sign-in.css", _style, methods=["GET"]),
+        )
+
+    def _page(self, handler: PageHandler) -> PageEndpoint:
+        return page(self.sign_in.settings, self.sign_in.cookies.authenticate, handler)
+
+    def _begun(self, given: PageRequest, caller: Caller, tokens: ProviderTokens | None, target: str) -> Response:
+        """A new session, never one that the browser brought: an attacker could know that."""
+        if given.session:
+            self.sign_in.sessions.close(fingerprint(given.session))
+        response = sent_to(target)
+        keep_session(self.sign_in, response, self.sign_in.sessions.open(caller, tokens))
+        return response
+
+    def _login_values(self, form: str, target: str, name: str = "") -> dict[str, Any]:
+        settings = self.sign_in.settings
+        return {
+            "title": "Sign in",
+            "form": form,
+            "target": target,
+            "name": name,
+            "oidc": settings.oidc is not None,
+            "passwords": settings.sign_in.passwords,
+        }
+
+    @staticmethod
+    def _password_values(form: str, user: str) -> dict[str, Any]:
+        return {"title": "Set a password", "form": form, "name": user, "shortest": SHORTEST}
+
+
+def keep_session(sign_in: SignInService, response: Response, value: str) -> None:
+    """Sets the cookie of a session."""
+    set_cookie(response, COOKIE, value, sign_in.settings.sign_in.session_hours * 3600)
+    drop_cookie(response, FORM_COOKIE)
+
+
+async def _style(request: Request) -> Response:
+    del request
+    return FileResponse(_STYLE, media_type="text/css")

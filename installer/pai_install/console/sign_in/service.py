@@ -1,0 +1,81 @@
+"""All of sign-in for one process."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import time
+from dataclasses import dataclass
+from threading import Thread
+
+from pai_install.console.caller import Clients
+from pai_install.console.settings import ConsoleSettings
+from pai_install.console.sign_in.authenticators import CookieAuthenticator, TokenAuthenticator
+from pai_install.console.sign_in.issue import TokenIssuer
+from pai_install.console.sign_in.keys import SigningKeys
+from pai_install.console.sign_in.known_users import KnownUsers
+from pai_install.console.sign_in.passwords import Passwords
+from pai_install.console.sign_in.reviews import TokenReviews
+from pai_install.console.sign_in.sessions import Renewal, Sessions
+from pai_install.console.sign_in.store import CredentialStore
+from pai_install.errors import PaiError
+
+_LOG = logging.getLogger("pai_install.console")
+_SWEPT_S = 3600.0
+
+
+@dataclass(frozen=True)
+class SignInService:
+    """What routes of sign-in use."""
+
+    settings: ConsoleSettings
+    store: CredentialStore
+    keys: SigningKeys
+    users: KnownUsers
+    passwords: Passwords
+    reviews: TokenReviews
+    sessions: Sessions
+    tokens: TokenAuthenticator
+    issuer: TokenIssuer
+
+    def start(self) -> None:
+        """Watches users, and removes what is over, until the process ends."""
+        self.users.start()
+        Thread(target=self._sweep_again, name="sweep credentials", daemon=True).start()
+
+    def sweep(self) -> None:
+        """Removes credentials that are over, and those of accounts that are gone."""
+        self.store.remove(*self.store.expired(self.users.uid))
+
+    def _sweep_again(self) -> None:
+        while True:
+            # replicas start together, and need not do this together
+            time.sleep(_SWEPT_S * (0.5 + secrets.randbelow(1000) / 1000))
+            try:
+                self.sweep()
+            except PaiError as error:
+                _LOG.warning("cannot remove expired credentials: %s", error)
+
+    @property
+    def cookies(self) -> CookieAuthenticator:
+        """Knows people of pages."""
+        return CookieAuthenticator(self.sessions)
+
+
+def open_sign_in(settings: ConsoleSettings, clients: Clients, renewal: Renewal | None = None) -> SignInService:
+    """Sign-in over the cluster. Call `start` to watch accounts."""
+    store, keys, users = CredentialStore(clients.own), SigningKeys(clients.own), KnownUsers(clients.own)
+    reviews = TokenReviews(clients, users)
+    sessions = Sessions(store, users, reviews, settings.sign_in, renewal)
+    tokens = TokenAuthenticator(keys, store, users, sessions, reviews)
+    return SignInService(
+        settings,
+        store,
+        keys,
+        users,
+        Passwords(store, users, settings.sign_in.hide_users),
+        reviews,
+        sessions,
+        tokens,
+        TokenIssuer(keys, store, tokens, settings.sign_in),
+    )

@@ -1,0 +1,144 @@
+"""Sessions of browsers: a random cookie, whose fingerprint names a Secret that all replicas read."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Protocol
+
+from pai_install.cluster.client import ApiError
+from pai_install.console.caller import Caller, CallerKind
+from pai_install.console.errors import RestError
+from pai_install.console.settings import SignInSettings
+from pai_install.console.sign_in.known_users import KnownUsers
+from pai_install.console.sign_in.reviews import TokenReviews
+from pai_install.console.sign_in.store import CredentialStore
+from pai_install.console.sign_in.tokens import jwt_content
+from pai_install.users.credentials import Credential, CredentialKind, fingerprint
+from pai_install.users.read import read_time
+
+COOKIE = "__Host-pai"
+# of the data of a session
+WAY, USED, BEARER, REFRESH = "way", "used", "bearer", "refresh"
+# the time of the last use is written at most this often
+_NOTED = timedelta(minutes=5)
+# a token of an identity provider is renewed this long before its end
+_AHEAD = timedelta(seconds=60)
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderTokens:
+    """Tokens of an identity provider. refresh: "" for none."""
+
+    bearer: str
+    refresh: str = ""
+
+
+class Renewal(Protocol):
+    """Renews tokens at an identity provider."""
+
+    def renewed(self, refresh: str) -> ProviderTokens:
+        """New tokens. Raises RestError."""
+        ...
+
+
+@dataclass(frozen=True)
+class Sessions:
+    """All sessions. They end after some hours without use, and after some days at the latest."""
+
+    store: CredentialStore
+    users: KnownUsers
+    reviews: TokenReviews
+    settings: SignInSettings
+    renewal: Renewal | None = None
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+
+    def open(self, caller: Caller, tokens: ProviderTokens | None = None) -> str:
+        """A new session. Returns the value of its cookie. tokens: passed on to the API server."""
+        value, now = secrets.token_urlsafe(32), self.now()
+        data = {WAY: caller.kind.value, USED: now.isoformat()}
+        if tokens is not None:
+            data |= {BEARER: tokens.bearer, REFRESH: tokens.refresh}
+        until = now + timedelta(hours=self.settings.session_hours)
+        key = fingerprint(value)
+        self.store.add(Credential(CredentialKind.SESSION, key, caller.label, caller.uid, until, data))
+        return value
+
+    def caller(self, value: str) -> Caller | None:
+        """The person of a cookie, or None for a session that is over."""
+        return self.caller_of(fingerprint(value)) if value else None
+
+    def caller_of(self, key: str) -> Caller | None:
+        """As `caller`, by the key of the session."""
+        found = self.store.find(CredentialKind.SESSION, key)
+        if found is None or self._idle(found):
+            return None
+        if found.data.get(BEARER):
+            return self._with_bearer(found)
+        if not found.uid or self.users.uid(found.user) != found.uid:
+            return None
+        self._note(found)
+        return self.users.caller(found.user, CallerKind.PASSWORD)
+
+    def close(self, key: str) -> Credential | None:
+        """Ends a session."""
+        found = self.store.find(CredentialKind.SESSION, key, fresh=True)
+        if found is not None:
+            self.store.remove(found)
+        return found
+
+    def close_all(self, user: str, uid: str) -> None:
+        """Ends all sessions of a user."""
+        found = [one for one in self.store.of_user(user, CredentialKind.SESSION) if one.uid == uid]
+        self.store.remove(*found)
+
+    def _idle(self, session: Credential) -> bool:
+        used = read_time(session.data.get(USED, ""))
+        return used is None or self.now() - used > timedelta(hours=self.settings.idle_hours)
+
+    def _with_bearer(self, session: Credential) -> Caller | None:
+        try:
+            current = self._renewed(session)
+            caller = self.reviews.caller(current.data[BEARER])
+        except RestError:
+            return None
+        if (caller.label, caller.uid) != (session.user, session.uid):
+            return None
+        self._note(current)
+        return caller
+
+    def _renewed(self, session: Credential) -> Credential:
+        """The session with a token that still lasts. Another replica may have renewed it. Raises RestError."""
+        if self.renewal is None or not session.data.get(REFRESH) or not self._ends(session):
+            return session
+        current = self.store.find(CredentialKind.SESSION, session.key, fresh=True) or session
+        if not self._ends(current):
+            return current
+        tokens = self.renewal.renewed(current.data[REFRESH])
+        data = {**current.data, BEARER: tokens.bearer, REFRESH: tokens.refresh or current.data[REFRESH]}
+        renewed = replace(current, data=data)
+        self._write(renewed)
+        return renewed
+
+    def _ends(self, session: Credential) -> bool:
+        try:
+            until = jwt_content(session.data[BEARER]).get("exp")
+        except ValueError:
+            return False
+        return isinstance(until, int) and datetime.fromtimestamp(until, UTC) - self.now() < _AHEAD
+
+    def _note(self, session: Credential) -> None:
+        """Writes when the session was used, now and then."""
+        used = read_time(session.data.get(USED, ""))
+        if used is None or self.now() - used >= _NOTED:
+            self._write(replace(session, data={**session.data, USED: self.now().isoformat()}))
+
+    def _write(self, session: Credential) -> None:
+        """Without the version: another replica writes the same."""
+        try:
+            self.store.change(replace(session, version=""))
+        except ApiError as error:
+            if error.reason != "NotFound":
+                raise
