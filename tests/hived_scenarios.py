@@ -13,7 +13,7 @@ import yaml
 
 MACHINES = tuple(f"lab-worker{number}" for number in range(1, 6))
 # a job says this where its instances write the devices that they got
-PROGRAM = "echo devices $NVIDIA_VISIBLE_DEVICES; sleep 3600"
+PROGRAM = "echo devices $NVIDIA_VISIBLE_DEVICES; python3 -c 'import time; time.sleep(3600)'"
 GROUP = "team"
 
 

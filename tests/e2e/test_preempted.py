@@ -61,6 +61,11 @@ def file_of(folder: Path, name: str, cluster: str, instances: int, commands: lis
     return str(path)
 
 
+def sleeps(seconds: int) -> str:
+    """A command: the image of the jobs has Python and a shell alone."""
+    return f"python3 -c 'import time; time.sleep({seconds})'"
+
+
 def submitted(cluster: Cluster, path: str) -> None:
     done = job(cluster, "submit", path, "--group", GROUP, "--user", "alice")
     assert done.returncode == 0, done.stderr
@@ -111,12 +116,12 @@ def gives_way_twice(
 ) -> None:
     """A guest borrows a machine of the owner, which takes it back twice."""
     priority = "oppo" if scheduler == "hived" else "test"
-    guest = file_of(folder, "guest", "guest", 2, ["sleep 45"], gpus=gpus, priority=priority, retries=retries)
+    guest = file_of(folder, "guest", "guest", 2, [sleeps(100)], gpus=gpus, priority=priority, retries=retries)
     submitted(cluster, guest)
     for turn in (1, 2):
         assert until(lambda: is_(cluster, "guest", "RUNNING"), BACK_S), shown(cluster, "guest")
         owner = f"owner{turn}"
-        submitted(cluster, file_of(folder, owner, "owner", machines, ["sleep 5"], gpus=gpus))
+        submitted(cluster, file_of(folder, owner, "owner", machines, [sleeps(5)], gpus=gpus))
         assert until(partial(is_, cluster, owner, "SUCCEEDED"), BACK_S), shown(cluster, owner)
         assert until(partial(gave_way, cluster, turn), 30), shown(cluster, "guest")
     assert until(lambda: is_(cluster, "guest", "SUCCEEDED"), BACK_S), shown(cluster, "guest")

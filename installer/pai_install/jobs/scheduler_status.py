@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pai_install.agents.common.records import Preemption
+from pai_install.agents.common.retries import retries_of
 from pai_install.jobs.pod_status import ENDED, POD_STATES, State, container_of, why_of
 from pai_install.kube.objects import JsonObject, child, conditions, holding, number, rows, text
 from pai_install.scheduling.job_kinds import JobKind
@@ -94,7 +95,8 @@ def _volcano(job: JsonObject, said: Sequence[JsonObject]) -> SchedulerStatus:
     retries = number(status.get("retryCount")) or 0
     if phase in {"Completed", "Failed", "Aborted", "Terminated"}:
         good = phase == "Completed"
-        return SchedulerStatus("SUCCEEDED" if good else "FAILED", "" if good else message or phase, retries)
+        spent = "failed more often than its retries permit" if phase == "Terminated" and retries_of(job) else ""
+        return SchedulerStatus("SUCCEEDED" if good else "FAILED", "" if good else spent or message or phase, retries)
     return SchedulerStatus(None, _volcano_says(said) if phase in {"", "Pending"} else "", retries)
 
 

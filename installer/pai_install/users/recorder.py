@@ -23,7 +23,7 @@ Object = dict[str, Any]
 NAMESPACE, NAME = "kube-system", "pai-job-recorder"
 # whom a job that it stops is said to be stopped by
 MYSELF = "pai-install"
-_KUEUE = "kueue.x-k8s.io"
+_KUEUE, _BUS = "kueue.x-k8s.io", "bus.volcano.sh"
 # of a workload's spec, but for its priority, and what is there where nothing is said
 _WORKLOAD_FIELDS = {"podSets": "[]", "queueName": "''", "active": "true"}
 _LABEL = literal(RECORD_LABEL)
@@ -61,7 +61,8 @@ def recorder_objects(
     records = _rule("", "configmaps", ("list", "create", "update", "delete"))
     # it lets go of pods that a lost machine keeps
     lost = (_rule("", "pods", ("delete",)), _rule("", "pods/status", ("patch",)))
-    yield _cluster_role(f"{NAME}-records", [_rule("", "pods/log", ("get",)), records, *lost])
+    ends = (_rule(_BUS, "commands", ("create",)),) if scheduler == "volcano" else ()
+    yield _cluster_role(f"{NAME}-records", [_rule("", "pods/log", ("get",)), records, *lost, *ends])
     for space in spaces:
         metadata = {"name": f"{NAME}-records", "namespace": space}
         yield _binding("RoleBinding", metadata, "ClusterRole", f"{NAME}-records")
@@ -75,6 +76,8 @@ def recorder_objects(
     yield _binding("RoleBinding", own, "Role", NAME)
     yield from in_force(_records_alone(), spaces)
     yield from in_force(_no_forged_records(), spaces)
+    if ends:
+        yield from in_force(_ends_alone(), spaces)
     for made in _lost_alone(stops="stop" in acts):
         yield from in_force(made, spaces)
     if acts:
@@ -144,6 +147,12 @@ def _no_forged_records() -> Object:
     others = {"not-the-recorder": f"!({_ME['the-recorder']})"}
     changes = RequestKind("", "v1", "configmaps", ("CREATE", "UPDATE"))
     return policy(f"{NAME}-records", changes, [rule], {}, others, exempt_admins=False)
+
+
+def _ends_alone() -> Object:
+    """Returns the policy that the recorder ends jobs of Volcano, and does nothing else to them by a command."""
+    rule = Rule("object.action == 'TerminateJob'", "'the recorder of jobs ends jobs by commands, and that alone'")
+    return policy(f"{NAME}-commands", RequestKind(_BUS, "*", "commands", ("CREATE",)), [rule], {}, _ME)
 
 
 def _lost_alone(*, stops: bool) -> Iterator[Object]:

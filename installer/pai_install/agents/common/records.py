@@ -54,12 +54,17 @@ class Preemption:
 
 @dataclass(frozen=True)
 class Record:
-    """The record of one job. pods: place -> the last pod there. removed: None while its object exists."""
+    """The record of one job. pods: place -> the last pod there. removed: None while its object exists.
+
+    failed, lost: attempts with a pod that failed, and with one that lost its devices, where the recorder counts them.
+    """
 
     job: Json
     pods: Mapping[str, Json] = field(default_factory=dict)
     removed: Removed | None = None
     preemptions: tuple[Preemption, ...] = ()
+    failed: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
 
     @property
     def namespace(self) -> str:
@@ -84,6 +89,7 @@ def state_map(record: Record) -> dict[str, Any]:
     pods = fitting(record.pods, _MOST_BYTES)
     body = {"version": VERSION, "job": record.job, "pods": pods, "left_out": len(record.pods) - len(pods)}
     body |= {"removed": said, "preemptions": [asdict(one) for one in record.preemptions]}
+    body |= {"failed": list(record.failed), "lost": list(record.lost)}
     return _config_map(record.job, STATE, {"record": json.dumps(body, separators=(",", ":"))})
 
 
@@ -120,7 +126,12 @@ def read_record(item: Json) -> Record | None:
         Preemption(text(row.get("at")), text(row.get("why")), text(row.get("by")))
         for row in rows(found.get("preemptions"))
     )
-    return Record(job, places, None if removed is None else _removed(child(removed)), preemptions)
+    failed, lost = (tuple(map(text, _items(found.get(name)))) for name in ("failed", "lost"))
+    return Record(job, places, None if removed is None else _removed(child(removed)), preemptions, failed, lost)
+
+
+def _items(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _removed(value: Json) -> Removed:

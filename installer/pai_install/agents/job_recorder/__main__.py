@@ -28,12 +28,13 @@ from pai_install.agents.job_recorder.idle import Idle
 from pai_install.agents.job_recorder.ledger_files import LedgerFiles
 from pai_install.agents.job_recorder.lost_pods import LostPods, Release, is_lost
 from pai_install.agents.job_recorder.settings import Settings
-from pai_install.agents.job_recorder.store import AT_ONCE, PODS, Action, Drop, Read, Store, WriteLogs, WriteState
+from pai_install.agents.job_recorder.store import AT_ONCE, PODS, Action, End, Read, Store, WriteLogs, WriteState
 from pai_install.agents.job_recorder.watch import Event, Listed, Watcher
 
 CONFIGURATION = Path("/etc/pai-install/job-recorder.json")
 LEASE = "pai-job-recorder"
 _LOG_LINES = 400
+_BUS = "bus.volcano.sh/v1alpha1"
 # The token is valid for a day. systemd starts the program again with a new one.
 _LIFETIME_S = 12 * 3600
 
@@ -145,6 +146,8 @@ class Recorder:
                 self._put(state_map(action.record))
             elif isinstance(action, WriteLogs):
                 self._put(logs_map(action.job, action.logs))
+            elif isinstance(action, End):
+                self._end(action.job)
             else:
                 name = name_of(action.record.job)
                 for each in (f"{name}.{LOGS}", name):
@@ -152,7 +155,7 @@ class Recorder:
         except ApiError as error:
             self.warn(str(error))
             # a deleted namespace has no records
-            if not isinstance(action, Drop) and error.status != http.HTTPStatus.NOT_FOUND:
+            if isinstance(action, (WriteState, WriteLogs)) and error.status != http.HTTPStatus.NOT_FOUND:
                 self.store.not_written(action, now())
 
     def _release(self, release: Release) -> None:
@@ -169,6 +172,15 @@ class Recorder:
             self.warn(f"{release.namespace}/{release.pod}: deleted, because node {release.node} is lost")
         except ApiError as error:
             self.warn(str(error))
+
+    def _end(self, job: Json) -> None:
+        """Ends a job of Volcano with its pods. Its object stays."""
+        target = {"apiVersion": text(job.get("apiVersion")), "kind": text(job.get("kind"))}
+        target |= {"name": meta(job, "name"), "uid": meta(job, "uid")}
+        metadata = {"generateName": f"{meta(job, 'name')[:40].rstrip('-.')}-", "namespace": meta(job, "namespace")}
+        body = {"apiVersion": _BUS, "kind": "Command", "metadata": metadata, "action": "TerminateJob", "target": target}
+        self.client.json("POST", object_path(_BUS, "commands", meta(job, "namespace")), body)
+        self.warn(f"{meta(job, 'namespace')}/{meta(job, 'name')}: ended, because it failed more often than it may")
 
     def _put(self, item: Json) -> None:
         self.client.put(_maps_path(meta(item, "namespace")), meta(item, "name"), item)

@@ -13,6 +13,7 @@ from typing import Any, Union
 from pai_install.agents.common.records import Preemption, Record, Removed, outdated
 from pai_install.agents.common.values import Json, child, meta, text
 from pai_install.agents.job_recorder import objects
+from pai_install.agents.job_recorder.failures import Attempts, is_spent, with_pod
 from pai_install.agents.job_recorder.preemptions import disruption_of, taken_by, with_preemption
 
 # seconds: between two writes of one record; until logs of a job that goes on are written; until a log is read again
@@ -72,7 +73,14 @@ class Drop:
     record: Record
 
 
-Action = Union[Read, WriteState, WriteLogs, Drop]
+@dataclass(frozen=True)
+class End:
+    """To end a job that failed too often."""
+
+    job: Json
+
+
+Action = Union[Read, WriteState, WriteLogs, Drop, End]
 # namespace, user, group of the kind, name: pods are of a job only if they are of the same user
 _Key = tuple[str, str, str, str]
 
@@ -115,6 +123,8 @@ class _Tracked:
     logs: dict[str, str] = field(default_factory=dict)
     removed: Removed | None = None
     preemptions: tuple[Preemption, ...] = ()
+    attempts: Attempts = field(default_factory=Attempts)
+    end_at: float = 0
     born: float = 0
     written: str = ""
     written_at: float = 0
@@ -132,7 +142,8 @@ class _Tracked:
 
     def facts(self) -> str:
         preemptions = [(one.at, one.by) for one in self.preemptions]
-        return json.dumps([self.job, self.pods, self.removed and self.removed.at, preemptions], sort_keys=True)
+        said = [self.job, self.pods, self.removed and self.removed.at, preemptions, self.attempts.lists()]
+        return json.dumps(said, sort_keys=True)
 
     def settled(self, now: float) -> bool:
         """Whether nothing more will be heard of a job that is gone."""
@@ -161,6 +172,7 @@ class Store:
         job = dict(record.job)
         found = _Tracked(job, dict(record.pods), logs=dict(logs), born=now, written_at=now, logs_at=now)
         found.preemptions = record.preemptions
+        found.attempts = Attempts(frozenset(record.failed), frozenset(record.lost))
         found.written = found.facts()
         if _resource(job) not in self.rules.kinds:
             _remove(found, now)  # the site no longer has such jobs, so nothing would ever say that it is gone
@@ -209,6 +221,7 @@ class Store:
             return
         found.pods[place] = objects.kept_pod(item)
         self._note_preemption(found, item)
+        found.attempts = with_pod(found.attempts, item)
         live = found.live.setdefault(uid, _Live(name, place, "", wrote=False, over=False, going=False))
         if name in found.logs and before is not None and objects.is_over(before):
             live.final = True  # it was read before the recorder was started again
@@ -283,7 +296,7 @@ class Store:
         for key, slot in list(self._jobs.items()):
             for one in list(slot):
                 written = list(self._writes(one, now))
-                actions += written
+                actions += [*written, *_ends(one, now)]
                 if not written and (one.settled(now) or _lost(one, now)):
                     slot.remove(one)
             if not slot:
@@ -307,7 +320,7 @@ class Store:
             yield WriteLogs(one.job, {pod: tail(lines, most) for pod, lines in sorted(one.logs.items())})
         if told:
             one.written, one.written_at = facts, now
-            record = Record(one.job, dict(one.pods), one.removed, one.preemptions)
+            record = Record(one.job, dict(one.pods), one.removed, one.preemptions, *one.attempts.lists())
             self._kept[one.uid] = record
             yield WriteState(record)
 
@@ -353,6 +366,13 @@ class Store:
 
 def _remove(one: _Tracked, now: float) -> None:
     one.removed = Removed(now, *objects.stopped_by(one.job or {}))
+
+
+def _ends(one: _Tracked, now: float) -> Iterator[End]:
+    """The end of a job that failed too often. It is repeated until the job has ended."""
+    if one.job is not None and one.removed is None and is_spent(one.job, one.attempts) and now >= one.end_at:
+        one.end_at = now + WRITE_S
+        yield End(one.job)
 
 
 def _lost(one: _Tracked, now: float) -> bool:

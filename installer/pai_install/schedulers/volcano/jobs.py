@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from pai_install.agents.common.retries import RETRIES
 from pai_install.errors import ExitCode, PaiError
 from pai_install.jobs.compile.jobset import ENDLESS
 from pai_install.jobs.compile.names import names_of
@@ -22,7 +23,8 @@ KIND = "jobs.batch.volcano.sh"
 SCHEDULER = "volcano"
 _HOST = "{job}-{role}-{index}"
 _PLACES = "Volcano places it"
-# A pod that loses its devices fails, too, before it goes. Its end restarts the job and so cancels this action.
+# A pod that loses its devices fails, too, before it goes. Its end restarts the job and so cancels this action. In the
+# same time, the recorder ends a job that has failed too often.
 _END = {"event": "PodFailed", "action": "TerminateJob", "timeout": "15s"}
 _INDEX = "metadata.labels['volcano.sh/task-index']"
 
@@ -37,21 +39,34 @@ def volcano_objects(job: Job, place: JobPlace) -> Iterator[Object]:
         "queue": place.cluster.name,
         "priorityClassName": place.priority,
         "minAvailable": job.instances if job.gang else 1,
-        # an eviction counts as a retry, and is no one's fault
-        "maxRetry": job.retries or ENDLESS,
+        # an eviction counts as a retry, and is no one's fault: the recorder of jobs counts real failures
+        "maxRetry": ENDLESS,
         "plugins": {"svc": ["--publish-not-ready-addresses=true"], "env": []},
         # of a job that lost a pod the rest would hold its devices for nothing
         "policies": [{"event": "PodEvicted", "action": "RestartJob"}],
         "tasks": [_task(gang, role) for role in job.roles],
     }
-    yield {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": gang.metadata(), "spec": spec}
+    yield {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": _metadata(gang), "spec": spec}
     yield from secrets(gang)
+
+
+def _metadata(gang: Outline) -> Object:
+    metadata, retries = gang.metadata(), gang.job.retries
+    notes = {**metadata["annotations"], **({RETRIES: str(retries)} if retries else {})}
+    return {**metadata, "annotations": notes}
+
+
+def _failed(retries: int | None) -> Object:
+    """The policy for a pod that fails. retries: None for no limit."""
+    if retries == 0:
+        return dict(_END)
+    return {"event": "PodFailed", "action": "RestartJob", **({"timeout": _END["timeout"]} if retries else {})}
 
 
 def _task(gang: Outline, role: Role) -> Object:
     policies = []
     if role.min_failed is not None:
-        policies.append(dict(_END) if gang.job.retries == 0 else {"event": "PodFailed", "action": "RestartJob"})
+        policies.append(_failed(gang.job.retries))
     if role.min_succeeded is not None:
         policies.append({"event": "TaskCompleted", "action": "CompleteJob"})
     return {

@@ -16,6 +16,7 @@ from pai_install.agents.job_recorder.store import (
     WRITE_LOGS_S,
     WRITE_S,
     Drop,
+    End,
     Read,
     Rules,
     Store,
@@ -45,6 +46,7 @@ class Clock:
         self.logs: list[WriteLogs] = []
         self.reads: list[Read] = []
         self.drops: list[str] = []
+        self.ends: list[str] = []
 
     def later(self, seconds: float, **lines: str | None) -> None:
         """Does what is due at once, and again after the time. lines: what each pod's log has, with "_" for "-"."""
@@ -60,6 +62,8 @@ class Clock:
                 self.logs.append(action)
             elif isinstance(action, Drop):
                 self.drops.append(action.record.uid)
+            elif isinstance(action, End):
+                self.ends.append(action.job["metadata"]["uid"])
             else:
                 self.reads.append(action)
                 self.memory.log_read(action, lines.get(action.pod), self.now)
@@ -410,3 +414,59 @@ def test_recorder_that_starts_again_keeps_preemptions() -> None:
     clock.memory.see_pod(lost(0, "pod-0", "2026-01-01T00:01:00Z"), clock.now)
     clock.later(WRITE_S)
     assert clock.states[-1].preemptions == kept.preemptions
+
+
+def attempt(of: Object, version: str) -> Object:
+    """A pod of an attempt of Volcano's."""
+    return {**of, "metadata": {**of["metadata"], "annotations": {"volcano.sh/job-version": version}}}
+
+
+def limited(**status: Any) -> Object:
+    """A job that may fail once."""
+    return job(notes={"pai-install/retries": "1"}, status={"state": {"phase": "Running"}, **status})
+
+
+def test_job_that_failed_more_often_than_it_may_is_ended_until_it_has_ended() -> None:
+    clock = Clock()
+    clock.see(limited())
+    for version in ("0", "1"):
+        for place in (0, 1):
+            clock.see(attempt(pod(place, f"pod-{version}-{place}", phase="Failed", code=3), version))
+        clock.later(WRITE_S)
+        assert {*clock.ends} == (set() if version == "0" else {"job-1"})
+    assert clock.last.failed == ("0", "1")
+    assert read_record(state_map(clock.last)) == clock.last
+    before = len(clock.ends)
+    clock.later(WRITE_S)
+    assert len(clock.ends) > before
+    clock.see(limited(state={"phase": "Terminated"}))
+    before = len(clock.ends)
+    clock.later(WRITE_S)
+    assert len(clock.ends) == before
+
+
+def test_attempts_that_lost_their_devices_are_no_failures() -> None:
+    """The rest of the gang is deleted, and fails because of it."""
+    clock = Clock()
+    clock.see(limited())
+    for version in ("0", "1", "2"):
+        clock.see(attempt(pod(0, f"a-{version}", phase="Failed", code=143), version))
+        clock.see(attempt(lost(0, f"a-{version}", "2026-01-01T00:01:00Z"), version))
+        clock.see(attempt(pod(1, f"b-{version}", phase="Failed", code=143, going=True), version))
+    clock.later(WRITE_S)
+    assert (clock.last.lost, clock.ends) == (("0", "1", "2"), [])
+
+
+def test_failures_are_counted_on_by_a_recorder_that_starts_again() -> None:
+    clock = Clock()
+    clock.memory.recall(Record(limited(), failed=("0",)), {}, clock.now)
+    clock.see(limited(), attempt(pod(0, "pod-1", phase="Failed", code=3), "1"))
+    clock.later(WRITE_S)
+    assert {*clock.ends} == {"job-1"}
+
+
+def test_job_without_a_limit_is_never_ended() -> None:
+    clock = Clock()
+    clock.see(job(), *(attempt(pod(0, f"pod-{it}", phase="Failed", code=3), str(it)) for it in range(5)))
+    clock.later(WRITE_S)
+    assert clock.ends == []
