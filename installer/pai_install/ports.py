@@ -22,3 +22,13 @@ HIVED_EXTENDER_PORT: Final = 9196
 """The bridge before HiveD: calls of the kube-scheduler beside it."""
 HIVED_BRIDGE_PORT: Final = 9195
 """The bridge: probes and metrics."""
+NODE_EXPORTER_PORT: Final = 9100
+"""Metrics of a machine, as OpenPAI's node-exporter."""
+PROMETHEUS_PORT: Final = 9091
+"""On the loopback of a control plane, as the next three: nothing elsewhere asks them."""
+ALERTMANAGER_PORT: Final = 9093
+KUBE_STATE_METRICS_PORT: Final = 9105
+KUBE_STATE_METRICS_OWN_PORT: Final = 9106
+SCHEDULER_PORT: Final = 10259
+CONTROLLER_MANAGER_PORT: Final = 10257
+ETCD_METRICS_PORT: Final = 2381

@@ -30,6 +30,7 @@ ALLOWED = {
     "jobs": {"documents", "site", "storage", "scheduling", "profile", "cluster"},
     "schedulers": {"documents", "site", "site_edit", "storage", "scheduling", "profile", "jobs", "checks"},
     "users": {"site", "registry", "scheduling"},
+    "monitoring": {"documents", "site", "registry", "scheduling"},
     "parts": {
         "documents",
         "site",
@@ -40,6 +41,7 @@ ALLOWED = {
         "profile",
         "schedulers",
         "users",
+        "monitoring",
     },
     "plan": {"documents", "site", "components", "registry", "scheduling", "schedulers", "parts"},
     "engine": {"plan", "parts"},

@@ -22,6 +22,7 @@ BY_TAG = {
     ("kueue", "0.18.3"): _RECORD,
     ("volcano", "1.14.1"): _NONE,
     ("training-operator", "1.9.4"): _NONE,
+    ("prometheus", "3.16.0"): _NONE,
     ("local-path-provisioner", "0.0.30"): _NONE,
     ("hivedscheduler", "0.3.4"): _NONE,
     ("rsync", "2.3"): _NONE,

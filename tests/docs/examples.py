@@ -37,7 +37,7 @@ WORKERS = {"worker-3": 13, "worker-7": 17, "worker-8": 18, "worker-9": 19}
 DOCKER_TASKS = "docker_config"
 SYSCTL = "/etc/sysctl.d/zz-pai-install.conf"
 # only where a site names labels, GPUs or storage
-NOT_WANTED = {"node_labels", "device_plugin", "storage_server", "storage_client", "nvidia_driver"}
+NOT_WANTED = {"node_exporter", "node_labels", "device_plugin", "storage_server", "storage_client", "nvidia_driver"}
 LOG_SIZE = "container_runtime_log_max_size"
 NO_ROUTE = "ssh: connect to host 10.0.0.17 port 22: No route to host"
 

@@ -14,6 +14,7 @@ from pai_install.parts.dynamic_volumes import dynamic_volume_values, has_dynamic
 from pai_install.parts.groups import group_values, has_grants, has_groups, storage_values
 from pai_install.parts.hived import has_hived, hived_values
 from pai_install.parts.job_recorder import has_recorder, recorder_values
+from pai_install.parts.monitoring import has_monitoring, monitoring_values
 from pai_install.parts.part import Port
 from pai_install.parts.scheduling import (
     controller_values,
@@ -71,6 +72,28 @@ COMPILED: Mapping[str, Compiled] = {
     "job_recorder": Compiled(has_recorder, recorder_values, frozenset({"objects"})),
     "jobset": Compiled(has_jobsets, controller_values, frozenset({"replicas", "api_port"})),
     "kueue": Compiled(has_kueue, kueue_values, frozenset({"replicas", "api_port", "pods_ready_timeout", "kubeflow"})),
+    "monitoring": Compiled(
+        has_monitoring,
+        monitoring_values,
+        frozenset(
+            {
+                "replicas",
+                "folder",
+                "retention",
+                "disk",
+                "memory",
+                "go_memory",
+                "prometheus_port",
+                "alertmanager_port",
+                "state_port",
+                "state_arguments",
+                "configuration",
+                "routes",
+                "identity",
+                "receivers",
+            }
+        ),
+    ),
     "training_operator": Compiled(
         has_training_operator, training_operator_values, frozenset({"replicas", "api_port", "volcano"})
     ),

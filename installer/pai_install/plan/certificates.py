@@ -44,10 +44,11 @@ _KINDS: Mapping[str, tuple[str, str]] = {
     "/var/lib/kubelet/": ("kubelet", _KUBELET),
     "/etc/pai-install/store/server.pem": ("component store", _APPLY),
     "/etc/pai-install/docker-cache/": ("registry cache", _APPLY),
+    "/etc/pai-install/node-exporter/server.pem": ("node exporter", _APPLY),
     "/etc/pai-install/": ("authority of store and cache", _ROTATE),
     KUBECONFIG: ("administrator", f"pai-install apply, where the control plane's is newer; else {_RENEW}"),
     ".pai/registry.json authority": ("authority of store and cache", _ROTATE),
-    ".pai/registry.json": ("store, cache, scheduler and console", _APPLY),
+    ".pai/registry.json": ("store, cache, scheduler, console and monitoring", _APPLY),
 }
 
 

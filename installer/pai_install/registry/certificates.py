@@ -33,19 +33,25 @@ def make_authority(name: str, now: datetime) -> tuple[str, str]:
     return _signed(builder.add_extension(identifier, critical=False), key), _private(key)
 
 
-def make_serving(authority: str, authority_key: str, names: Sequence[str], now: datetime) -> tuple[str, str]:
-    """A server's certificate for names and addresses, signed by the authority: the certificate and its key."""
+def make_serving(
+    authority: str, authority_key: str, names: Sequence[str], now: datetime, *, client: bool = False
+) -> tuple[str, str]:
+    """A certificate for names and addresses, signed by the authority: the certificate and its key.
+
+    client: for a client instead of a server.
+    """
     from cryptography import x509  # noqa: PLC0415
     from cryptography.hazmat.primitives.serialization import load_pem_private_key  # noqa: PLC0415
 
     key = _new_key()
+    purposes = x509.oid.ExtendedKeyUsageOID
     issuer = x509.load_pem_x509_certificate(authority.encode())
     issuer_key = cast("EllipticCurvePrivateKey", load_pem_private_key(authority_key.encode(), None))
     builder = _builder(_subject(names[0]), issuer.subject, key, now, _SERVING_LIFE)
     extensions: tuple[tuple[x509.ExtensionType, bool], ...] = (
         (x509.BasicConstraints(ca=False, path_length=None), True),
         (_usage(signs_certificates=False), True),
-        (x509.ExtendedKeyUsage([x509.oid.ExtendedKeyUsageOID.SERVER_AUTH]), False),
+        (x509.ExtendedKeyUsage([purposes.CLIENT_AUTH if client else purposes.SERVER_AUTH]), False),
         (x509.SubjectAlternativeName([_general_name(name) for name in names]), False),
         (x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key()), False),
     )

@@ -25,6 +25,9 @@ from pai_install.site.schedulers import scheduler_of
 from pai_install.site.services.registries import CACHE_PORT, DOCKER_HUB, RegistrySection, UpstreamEntry
 
 _NO_SECRET = SecretStr("")
+# names in certificates: nobody resolves them
+EXPORTER_NAME = "node-exporter.pai.internal"
+SCRAPER_NAME = "prometheus.pai.internal"
 
 
 def registries_of(site: Site, identity: Identity | None = None) -> Registries:
@@ -48,15 +51,17 @@ def served_names(site: Site) -> ServedNames:
     """Returns the names of the cache and the component store. The first control-plane node uses 127.0.0.1 for its
     store.
 
-    Includes the name of Volcano's admission webhook if Volcano is the scheduler, and those of a console without a
-    certificate of the site's own.
+    Includes the name of Volcano's admission webhook if Volcano is the scheduler, those of a console without a
+    certificate of the site's own, and those of monitoring.
     """
     leader = site.control_planes[0].hostip
     port = cache_port(site) if wants_cache(site) else 0
     webhook = (WEBHOOK_HOST,) if scheduler_of(site) == "volcano" else ()
     console = console_of(site)
     named = console.names if console is not None and not console.certificate else ()
-    return ServedNames((CACHE_HOST, leader), (STORE_HOST, leader, "127.0.0.1"), port, webhook, named)
+    exporter, scraper = ((EXPORTER_NAME,), (SCRAPER_NAME,)) if site.services.monitoring else ((), ())
+    store = (STORE_HOST, leader, "127.0.0.1")
+    return ServedNames((CACHE_HOST, leader), store, port, webhook, named, exporter, scraper)
 
 
 def cache_port(site: Site) -> int:

@@ -23,6 +23,7 @@ from pai_install.system.files import private_folder, write_secret
 
 _RENEW_BEFORE = timedelta(days=60)
 _PASSWORD_BYTES = 24
+_OPTIONAL = ("webhook", "console", "exporter", "scraper")
 _Kept = Annotated[SecretStr, PlainSerializer(SecretStr.get_secret_value, return_type=str)]
 
 
@@ -69,6 +70,7 @@ class Identity(_Value):
     that no one can guess a secret from them. It never changes. content: current place during a copy to the place in the
     site's files. left: the old place, from the switch until the verification of the copy. webhook: of the scheduler's
     admission, None if it creates its own or has none. console: of the console, None if it has another one or is none.
+    exporter: of the metrics of machines, scraper: of their client, None without monitoring.
     """
 
     authorities: tuple[Authority, ...] = Field(min_length=1)
@@ -84,6 +86,8 @@ class Identity(_Value):
     left: Content | None = None
     webhook: Serving | None = None
     console: Serving | None = None
+    exporter: Serving | None = None
+    scraper: Serving | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -173,8 +177,7 @@ def make_identity(names: ServedNames, now: datetime) -> Identity:
         ports=(names.port,) if names.port else (),
         used_port=names.port,
         salt=SecretStr(secrets.token_hex(_PASSWORD_BYTES)),
-        webhook=_optional(None, authority, names.webhook, now),
-        console=_optional(None, authority, names.console, now),
+        **_optional(None, authority, names, now),
     )
 
 
@@ -185,24 +188,33 @@ def renewed(identity: Identity, names: ServedNames, now: datetime) -> Identity:
     authority = identity.serving_authority
     cache = _renewed(identity.cache, authority, names.cache, now)
     store = _renewed(identity.store, authority, names.store, now)
-    webhook = _optional(identity.webhook, authority, names.webhook, now)
-    console = _optional(identity.console, authority, names.console, now)
-    made = (cache, store, webhook, console)
-    if made == (identity.cache, identity.store, identity.webhook, identity.console):
+    optional = _optional(identity, authority, names, now)
+    if (cache, store, *optional.values()) == (identity.cache, identity.store, *_kept(identity).values()):
         return identity
-    return _changed(identity, cache=cache, store=store, webhook=webhook, console=console)
+    return _changed(identity, cache=cache, store=store, **optional)
 
 
-def _optional(serving: Serving | None, authority: Authority, names: Sequence[str], now: datetime) -> Serving | None:
-    if not names:
-        return None
-    return _renewed(serving, authority, names, now) if serving else _serving(authority, names, now)
+def _optional(
+    identity: Identity | None, authority: Authority, names: ServedNames, now: datetime
+) -> dict[str, Serving | None]:
+    """Returns the certificates that not every site has, None for those without names."""
+    kept = _kept(identity) if identity is not None else {}
+    return {
+        purpose: _renewed(kept.get(purpose), authority, wanted, now, client=purpose == "scraper") if wanted else None
+        for purpose, wanted in ((name, getattr(names, name)) for name in _OPTIONAL)
+    }
 
 
-def _renewed(serving: Serving, authority: Authority, names: Sequence[str], now: datetime) -> Serving:
-    if serving.names == tuple(names) and expires(serving.certificate) - now > _RENEW_BEFORE:
+def _kept(identity: Identity) -> dict[str, Serving | None]:
+    return {purpose: getattr(identity, purpose) for purpose in _OPTIONAL}
+
+
+def _renewed(
+    serving: Serving | None, authority: Authority, names: Sequence[str], now: datetime, *, client: bool = False
+) -> Serving:
+    if serving and serving.names == tuple(names) and expires(serving.certificate) - now > _RENEW_BEFORE:
         return serving
-    return _serving(authority, names, now)
+    return _serving(authority, names, now, client=client)
 
 
 def with_new_authority(identity: Identity, now: datetime) -> Identity:
@@ -219,10 +231,11 @@ def serve_from(identity: Identity, generation: int, now: datetime) -> Identity:
         if authority.generation == generation:
             cache = _serving(authority, identity.cache.names, now)
             store = _serving(authority, identity.store.names, now)
-            webhook = identity.webhook and _serving(authority, identity.webhook.names, now)
-            console = identity.console and _serving(authority, identity.console.names, now)
-            made = {"cache": cache, "store": store, "webhook": webhook, "console": console}
-            return _changed(identity, serving_ca=generation, **made)
+            optional = {
+                purpose: serving and _serving(authority, serving.names, now, client=purpose == "scraper")
+                for purpose, serving in _kept(identity).items()
+            }
+            return _changed(identity, serving_ca=generation, cache=cache, store=store, **optional)
     raise ValueError(f"authority {generation} is not among the trusted ones")
 
 
@@ -319,6 +332,7 @@ def _new_login(generation: int) -> MachineLogin:
     return MachineLogin(generation=generation, name=f"machines-{generation}", password=password)
 
 
-def _serving(authority: Authority, names: Sequence[str], now: datetime) -> Serving:
-    certificate, key = make_serving(authority.certificate, authority.key.get_secret_value(), names, now)
+def _serving(authority: Authority, names: Sequence[str], now: datetime, *, client: bool = False) -> Serving:
+    private = authority.key.get_secret_value()
+    certificate, key = make_serving(authority.certificate, private, names, now, client=client)
     return Serving(certificate=certificate, key=SecretStr(key), names=tuple(names))

@@ -19,7 +19,8 @@ class ServedNames:
     """Names and addresses of the cache and the component store, for their certificates.
 
     port: desired port of the cache, 0 for no cache. webhook: names of the scheduler's admission webhook, empty if it
-    needs no certificate of ours. console: the same for the console.
+    needs no certificate of ours. console: the same for the console. exporter: names of the metrics of machines,
+    scraper: of their client; empty without monitoring.
     """
 
     cache: tuple[str, ...]
@@ -27,6 +28,8 @@ class ServedNames:
     port: int = 0
     webhook: tuple[str, ...] = ()
     console: tuple[str, ...] = ()
+    exporter: tuple[str, ...] = ()
+    scraper: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

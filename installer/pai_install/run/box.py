@@ -58,7 +58,8 @@ def _registry(state: StateFolder) -> Iterator[Certificate]:
     for authority in identity.authorities:
         yield _dated(f"{_REGISTRY} authority {authority.generation}", authority.certificate)
     served = {"store": identity.store, "cache": identity.cache, "scheduler": identity.webhook}
-    for name, serving in {**served, "console": identity.console}.items():
+    served |= {"console": identity.console, "exporters": identity.exporter, "prometheus": identity.scraper}
+    for name, serving in served.items():
         if serving is not None:
             yield _dated(f"{_REGISTRY} {name}", serving.certificate)
 

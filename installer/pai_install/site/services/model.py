@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated
 
+from pydantic import BeforeValidator
+
 from pai_install.documents.document import Document
 from pai_install.documents.problem import YamlPath
 from pai_install.site.field_metadata import NotYet, WithoutEffect, marker_of
@@ -34,6 +36,7 @@ from pai_install.site.services.openpai import (
     Service,
     Webportal,
 )
+from pai_install.site.services.own_monitoring import Monitoring, read_switch
 from pai_install.site.services.registries import RegistrySection
 from pai_install.site.services.registry import Cluster, DockerCache
 from pai_install.site.services.section import KebabSection, KeptMapping, ListOf, Words
@@ -123,6 +126,8 @@ class Services(KebabSection):
     """OpenPAI's API and web pages in the cluster; `false` removes them."""
     jobs: Jobs | None = None
     """What is kept of jobs that have ended, and what becomes of those that do nothing."""
+    monitoring: Annotated[Monitoring | None, BeforeValidator(read_switch)] = None
+    """Metrics, alerts, and who is told of them."""
     # its fields are not decided yet
     health: Annotated[KeptMapping | None, _HEALTH] = None
     """Limits of health checks."""

@@ -1,0 +1,86 @@
+"""The alerts: data of rules.yml, and their form for Prometheus. Pure but for reading the file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from decimal import Decimal
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from pai_install.site.services.own_monitoring import Monitoring
+from pai_install.system.yaml import load_yaml
+
+RULES = Path(__file__).parent / "rules.yml"
+_DURATION = r"^[0-9]+[smhd]$"
+_PLACE = re.compile(r"\{([a-z][a-z-]*)\}")
+PAGE = "docs/alerts.md"
+
+Severity = Literal["fatal", "error", "warn", "info", "none"]
+
+
+class _Data(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Alert(_Data):
+    """One alert. summary: a template of Prometheus. when: an expression with {threshold} of the site.
+
+    hardware: sent also during maintenance.
+    """
+
+    summary: str
+    meaning: str
+    when: str
+    for_: Annotated[str, Field(alias="for", pattern=_DURATION)] = "0s"
+    severity: Severity
+    action: str
+    hardware: bool = False
+
+    @property
+    def thresholds(self) -> tuple[str, ...]:
+        """The names of thresholds in its expression."""
+        return tuple(dict.fromkeys(_PLACE.findall(self.when)))
+
+
+class _File(_Data):
+    groups: Mapping[str, Mapping[str, Alert]]
+
+
+@cache
+def alerts() -> Mapping[str, Mapping[str, Alert]]:
+    """Returns group -> name -> alert. Raises pydantic's ValidationError for an invalid file, a bug in pai-install."""
+    return _File.model_validate(load_yaml(RULES.read_text(encoding="utf-8"))).groups
+
+
+def rule_groups(wanted: Monitoring) -> dict[str, Any]:
+    """Returns the rules with the thresholds of a site, for Prometheus."""
+    values = _thresholds(wanted)
+    return {
+        "groups": [
+            {"name": f"pai-{group}", "rules": [_rule(name, alert, values) for name, alert in members.items()]}
+            for group, members in alerts().items()
+        ]
+    }
+
+
+def _thresholds(wanted: Monitoring) -> Mapping[str, str]:
+    """Returns name -> number, as PromQL writes it."""
+    numbers = {name.replace("_", "-"): value for name, value in wanted.thresholds.model_dump().items()}
+    return {name: f"{Decimal(str(value)).normalize():f}" for name, value in {**numbers, "disk": wanted.disk}.items()}
+
+
+def _rule(name: str, alert: Alert, values: Mapping[str, str]) -> dict[str, Any]:
+    expression = _PLACE.sub(lambda found: values[found.group(1)], alert.when)
+    annotations = {"summary": alert.summary, "action": alert.action, "docs": f"{PAGE}#{name.lower()}"}
+    held = {} if alert.for_ == "0s" else {"for": alert.for_}
+    return {
+        "alert": name,
+        "expr": expression,
+        **held,
+        "labels": {"severity": alert.severity},
+        "annotations": annotations,
+    }

@@ -1,0 +1,209 @@
+"""What Prometheus reads from where, and which names it keeps. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pai_install.ports import (
+    ALERTMANAGER_PORT,
+    API_SERVER_PORT,
+    CONTROLLER_MANAGER_PORT,
+    ETCD_METRICS_PORT,
+    KUBE_STATE_METRICS_PORT,
+    KUBELET_PORT,
+    PROMETHEUS_PORT,
+    SCHEDULER_PORT,
+)
+from pai_install.registry.compile import EXPORTER_NAME, registries_of
+from pai_install.registry.model import CACHE_HOST
+from pai_install.site import Site
+
+TLS = "/etc/prometheus-tls"
+_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
+_LOOPBACK = "127.0.0.1"
+# a target that serves more than this is refused as a whole: it harms only itself
+SAMPLE_LIMIT = 50_000
+_LABEL_LIMIT = 40
+
+# name of a job -> what is kept of its metrics; names without a match are dropped
+KEPT: Mapping[str, Sequence[str]] = {
+    "node": (
+        "node_(arp_entries|boot_time_seconds|load[0-9]+|memory_(MemTotal|MemFree|MemAvailable|Buffers|Cached|Slab)_bytes)",
+        "node_cpu_seconds_total",
+        "node_pressure_.+",
+        "node_filesystem_(size|avail|files|files_free|readonly)(_bytes)?",
+        "node_disk_(read|written)_bytes_total|node_disk_(reads|writes)_completed_total|node_disk_io_time_seconds_total",
+        "node_disk_(read|write)_time_seconds_total",
+        "node_network_(receive|transmit)_(bytes|packets|errs|drop)_total|node_network_(up|speed_bytes)",
+        "node_infiniband_.+",
+        "node_edac_.+",
+        "node_timex_(offset_seconds|sync_status|maxerror_seconds)",
+        "node_bonding_.+|node_md_.+",
+        "node_nf_conntrack_.+",
+        "node_systemd_unit_state",
+        "node_vmstat_(oom_kill|pgmajfault)",
+        "node_textfile_.+|node_scrape_collector_success|node_uname_info",
+        "DCGM_FI_.+|pai_.+",
+    ),
+    "kubelet": (
+        "kubelet_volume_stats_(available|capacity)_bytes|kubelet_volume_stats_inodes(_free)?",
+        "kubelet_running_pods|kubelet_running_containers|kubelet_certificate_manager_client_expiration_renew_errors",
+        "kubelet_pleg_relist_duration_seconds_(sum|count)|kubernetes_build_info",
+    ),
+    "kubelet-pods": (
+        "container_(cpu_usage_seconds_total|memory_working_set_bytes|network_receive_bytes_total)",
+        "container_(network_transmit_bytes_total|fs_reads_bytes_total|fs_writes_bytes_total|oom_events_total)",
+    ),
+    "kube-state": (),  # its own allow list says which
+    "apiserver": (
+        "apiserver_request_total|apiserver_current_inflight_requests|apiserver_audit_(event|error)_total",
+        "apiserver_request_duration_seconds_(bucket|sum|count)",
+        "apiserver_client_certificate_expiration_seconds_(bucket|count)|kubernetes_build_info|process_start_time_seconds",
+    ),
+    "etcd": (
+        "etcd_server_(has_leader|leader_changes_seen_total|proposals_failed_total|quota_backend_bytes|is_leader)",
+        "etcd_mvcc_db_total_size_(in|in_use_in)_bytes|etcd_network_(peer_round_trip_time_seconds_bucket|active_peers)",
+        "etcd_disk_(wal_fsync|backend_commit)_duration_seconds_(bucket|sum|count)|etcd_network_disconnected_peers_total",
+    ),
+    "scheduler": ("scheduler_(pending_pods|schedule_attempts_total|pod_scheduling_attempts_(sum|count))",),
+    "controller-manager": ("workqueue_depth|kubernetes_build_info|process_start_time_seconds",),
+    "prometheus": (
+        "prometheus_tsdb_(head_series|storage_blocks_bytes|wal_storage_size_bytes|compactions_failed_total)",
+        "prometheus_rule_(evaluation_failures_total|group_last_duration_seconds)|process_resident_memory_bytes",
+        "prometheus_notifications_(errors|dropped|sent)_total|prometheus_target_scrapes_exceeded_.+",
+        "prometheus_remote_storage_(samples_failed_total|samples_dropped_total|highest_timestamp_in_seconds)",
+        "prometheus_remote_storage_queue_highest_sent_timestamp_seconds",
+    ),
+    "alertmanager": (
+        "alertmanager_(notifications_total|notifications_failed_total|alerts|silences)|process_resident_memory_bytes",
+    ),
+    "registry": ("registry_.+",),
+}
+
+_NODE_RELABELS: Sequence[Mapping[str, Any]] = (
+    # of each CPU two series instead of eight
+    {
+        "source_labels": ["__name__", "mode"],
+        "regex": "node_cpu_seconds_total;(?:user|nice|system|irq|softirq|steal)",
+        "action": "drop",
+    },
+    # verdicts of health on all machines lie on one of them
+    {
+        "source_labels": ["__name__", "machine"],
+        "regex": "pai_health_.+;(.+)",
+        "target_label": "node",
+    },
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """How Prometheus runs. scrape_s: seconds between two readings. exporter_port: of the machines."""
+
+    scrape_s: int
+    exporter_port: int
+    evaluate_s: int = 15
+
+
+def configuration(site: Site, store: Store, cache_login: str) -> dict[str, Any]:
+    """Returns the configuration of Prometheus without its rules. cache_login: user name at the registry cache, or ""."""
+    return {
+        "global": {"scrape_interval": f"{store.scrape_s}s", "evaluation_interval": f"{store.evaluate_s}s"},
+        "rule_files": ["/etc/prometheus/rules.yml"],
+        "alerting": {"alertmanagers": [{"static_configs": [_targets(f"{_LOOPBACK}:{ALERTMANAGER_PORT}")]}]},
+        "scrape_configs": list(_jobs(site, store, cache_login)),
+    }
+
+
+def _jobs(site: Site, store: Store, cache_login: str) -> Iterator[dict[str, Any]]:
+    yield _job("node", **_on_nodes(store.exporter_port), scheme="https", tls_config=_exporter_tls())
+    kubelet: dict[str, Any] = {**_on_nodes(KUBELET_PORT), "scheme": "https", **_token()}
+    # kubelets sign their serving certificates themselves; the token is the pod's and reads metrics alone
+    kubelet["tls_config"] = {"insecure_skip_verify": True}
+    yield _job("kubelet", **kubelet)
+    yield _job("kubelet-pods", **kubelet, metrics_path="/metrics/cadvisor")
+    yield _static("kube-state", f"{_LOOPBACK}:{KUBE_STATE_METRICS_PORT}", honor_labels=True)
+    servers = [_targets(f"{it.hostip}:{API_SERVER_PORT}", node=it.hostname) for it in site.control_planes]
+    cluster = {"ca_file": f"{_ACCOUNT}/ca.crt"}
+    yield _job("apiserver", scheme="https", **_token(), tls_config=cluster, static_configs=servers)
+    # the next three answer on the loopback of their machine alone (CIS 1.3.7, 1.4.2)
+    yield _static("etcd", f"{_LOOPBACK}:{ETCD_METRICS_PORT}")
+    own = {"scheme": "https", **_token(), "tls_config": {"insecure_skip_verify": True}}
+    yield _static("scheduler", f"{_LOOPBACK}:{SCHEDULER_PORT}", **own)
+    yield _static("controller-manager", f"{_LOOPBACK}:{CONTROLLER_MANAGER_PORT}", **own)
+    yield _static("prometheus", f"{_LOOPBACK}:{PROMETHEUS_PORT}")
+    yield _static("alertmanager", f"{_LOOPBACK}:{ALERTMANAGER_PORT}")
+    yield from _registries(site, cache_login)
+
+
+def _registries(site: Site, login: str) -> Iterator[dict[str, Any]]:
+    """Yields one job per upstream of the cache, because each has a path of its own."""
+    cache = registries_of(site).cache
+    if cache is None:
+        return
+    address = f"{site.control_planes[0].hostip}:{cache.port}"
+    password = {"username": login, "password_file": f"{TLS}/cache-password"}
+    for upstream in cache.upstreams:
+        found = _job(
+            "registry",
+            scheme="https",
+            metrics_path=f"/metrics/{upstream.name}",
+            tls_config={"ca_file": f"{TLS}/ca.crt", "server_name": CACHE_HOST},
+            static_configs=[_targets(address, registry=upstream.name)],
+            **({"basic_auth": password} if login else {}),
+        )
+        yield {**found, "job_name": f"registry-{upstream.name}"}
+
+
+def _job(name: str, **keys: Any) -> dict[str, Any]:  # noqa: ANN401 - keys of Prometheus
+    kept = "|".join(KEPT[name])
+    keep = [{"source_labels": ["__name__"], "regex": kept, "action": "keep"}] if kept else []
+    own = list(_NODE_RELABELS) if name == "node" else []
+    limits = {"sample_limit": SAMPLE_LIMIT, "label_limit": _LABEL_LIMIT}
+    relabel = [*keys.pop("relabel_configs", ()), {"target_label": "job", "replacement": name}]
+    return {
+        "job_name": name,
+        **limits,
+        **keys,
+        "relabel_configs": relabel,
+        "metric_relabel_configs": [*keep, *own],
+    }
+
+
+def _static(name: str, address: str, **keys: Any) -> dict[str, Any]:  # noqa: ANN401 - keys of Prometheus
+    return _job(name, static_configs=[_targets(address)], **keys)
+
+
+def _targets(address: str, **labels: str) -> dict[str, Any]:
+    return {"targets": [address], "labels": labels} if labels else {"targets": [address]}
+
+
+def _on_nodes(port: int) -> dict[str, Any]:
+    """Every node of the cluster: a node outlives its machine, so that a dead machine is missed."""
+    return {
+        "kubernetes_sd_configs": [{"role": "node"}],
+        "relabel_configs": [
+            {
+                "source_labels": ["__meta_kubernetes_node_address_InternalIP"],
+                "target_label": "__address__",
+                "replacement": f"$1:{port}",
+            },
+            {"source_labels": ["__meta_kubernetes_node_name"], "target_label": "node"},
+            {"source_labels": ["__meta_kubernetes_node_name"], "target_label": "instance"},
+        ],
+    }
+
+
+def _exporter_tls() -> dict[str, Any]:
+    return {
+        "ca_file": f"{TLS}/ca.crt",
+        "cert_file": f"{TLS}/tls.crt",
+        "key_file": f"{TLS}/tls.key",
+        "server_name": EXPORTER_NAME,
+    }
+
+
+def _token() -> dict[str, Any]:
+    return {"authorization": {"credentials_file": f"{_ACCOUNT}/token"}}

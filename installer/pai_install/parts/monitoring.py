@@ -1,0 +1,83 @@
+"""Values of the add-on monitoring: Prometheus, Alertmanager, and kube-state-metrics in one pod. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from pai_install.monitoring.routes import routing_of
+from pai_install.monitoring.rules import rule_groups
+from pai_install.monitoring.scrape import Store, configuration
+from pai_install.monitoring.state import state_arguments
+from pai_install.parts.context import Context
+from pai_install.parts.node_exporter import exporter_port
+from pai_install.ports import (
+    ALERTMANAGER_PORT,
+    KUBE_STATE_METRICS_OWN_PORT,
+    KUBE_STATE_METRICS_PORT,
+    PROMETHEUS_PORT,
+)
+from pai_install.site import Site
+from pai_install.site.services.own_monitoring import Monitoring
+
+FOLDER = "/var/lib/pai-install/monitoring"
+_SCRAPE_S = 30
+# memory of Prometheus in MiB: of itself, and of each node with its pods (measured: docs/monitoring.md)
+_OWN_MIB, _NODE_MIB = 512, 4
+_GO_SHARE = 0.9
+
+
+def has_monitoring(site: Site) -> bool:
+    """Whether the site monitors its cluster."""
+    return site.services.monitoring is not None
+
+
+def monitoring_values(context: Context) -> dict[str, Any]:
+    """Returns the values of the pod. configuration, routes: files as texts. identity, receivers: secrets."""
+    site = context.site
+    wanted = site.services.monitoring or Monitoring()
+    routing, memory = routing_of(site), _OWN_MIB + _NODE_MIB * len(site.present_machines)
+    login = _cache_login(context)
+    store = Store(_scrape_s(site), exporter_port(site))
+    return {
+        "replicas": min(wanted.replicas, len(site.control_planes)),
+        "folder": FOLDER,
+        "retention": f"{wanted.retention}d",
+        "disk": f"{wanted.disk}B",
+        "memory": f"{memory}Mi",
+        "go_memory": f"{int(memory * _GO_SHARE)}MiB",
+        "prometheus_port": PROMETHEUS_PORT,
+        "alertmanager_port": ALERTMANAGER_PORT,
+        "state_port": KUBE_STATE_METRICS_PORT,
+        "state_arguments": [*state_arguments(), f"--telemetry-port={KUBE_STATE_METRICS_OWN_PORT}"],
+        "configuration": {
+            "prometheus.yml": json.dumps(configuration(site, store, login.get("username", "")), indent=1),
+            "rules.yml": json.dumps(rule_groups(wanted), indent=1),
+        },
+        "routes": json.dumps(routing.configuration, indent=1),
+        "identity": {"secret_data": {**_identity(context), "cache-password": login.get("password", "")}},
+        "receivers": {"secret_data": dict(routing.secrets)},
+    }
+
+
+def _scrape_s(site: Site) -> int:
+    section = site.services.prometheus
+    return section.scrape_interval if section is not None else _SCRAPE_S
+
+
+def _cache_login(context: Context) -> Mapping[str, str]:
+    """Returns the login of machines at the registry cache, or {} for a cache that asks for none."""
+    cache, identity = context.registries.cache, context.identity
+    if cache is None or identity is None or not cache.authenticated:
+        return {}
+    return {"username": identity.login.name, "password": identity.login.password.get_secret_value()}
+
+
+def _identity(context: Context) -> Mapping[str, str]:
+    """Returns the certificate that node exporters ask for, and the authorities, empty before the first run."""
+    identity = context.identity
+    scraper = identity.scraper if identity is not None else None
+    if identity is None or scraper is None:
+        return {"tls.crt": "", "tls.key": "", "ca.crt": ""}
+    return {"tls.crt": scraper.certificate, "tls.key": scraper.key.get_secret_value(), "ca.crt": identity.bundle}
