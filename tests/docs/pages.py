@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.docs.addons import with_addon_keys
+from tests.docs.alerts import alerts_page
 from tests.docs.codes import codes_page
 from tests.docs.decisions import decisions_page
 from tests.docs.examples import with_plan, with_report
@@ -33,6 +34,7 @@ def pages(root: Path = ROOT) -> dict[str, str]:
 
     return {
         "docs/reference/cli.md": cli_page(),
+        "docs/alerts.md": alerts_page(),
         "docs/reference/roles.md": roles_page(root),
         "docs/reference/exit-codes.md": codes_page(),
         "docs/reference/components.md": components_page(),

@@ -108,7 +108,7 @@ class Store:
 
 
 def configuration(site: Site, store: Store, cache_login: str) -> dict[str, Any]:
-    """Returns the configuration of Prometheus without its rules. cache_login: user name at the registry cache, or ""."""
+    """Returns the configuration of Prometheus without its rules. cache_login: user at the registry cache, or ""."""
     return {
         "global": {"scrape_interval": f"{store.scrape_s}s", "evaluation_interval": f"{store.evaluate_s}s"},
         "rule_files": ["/etc/prometheus/rules.yml"],

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from pai_install.parts.addon import RECORD_PREFIX
+from pai_install.parts.monitoring import FOLDER
 from pai_install.parts.part import Part
 from pai_install.parts.registry import PARTS
 from pai_install.plan.observed import Observed
@@ -12,6 +14,7 @@ from pai_install.registry.content import content_of_variables, read_note
 
 _PARTS: Mapping[str, Part] = {part.name: part for part in PARTS}
 DOCKER = "docker.service"
+_MONITORING = f"{RECORD_PREFIX}monitoring"
 _BY_ENVIRONMENT = "container_runtime_gpu_visible_to_all"
 
 
@@ -52,6 +55,7 @@ def impact(
         *_on_networks(roles, seen),
         *_on_pulls(roles, seen),
         *_on_cache(roles, variables, seen),
+        *_on_metrics(roles, variables, seen),
     )
 
 
@@ -134,3 +138,11 @@ def _on_cache(roles: tuple[str, ...], variables: Mapping[str, Any], seen: Observ
     if wanted != used:
         yield f"the Docker cache begins empty in {wanted}; what it has stays in {used}"
         yield "pai-install registry rotate --backend, in place of apply, brings the content along"
+
+
+def _on_metrics(roles: tuple[str, ...], variables: Mapping[str, Any], seen: Observed) -> Iterator[str]:
+    """Yields the data that stays when monitoring is turned off."""
+    record = seen.roles.get(_MONITORING)
+    wanted = {f"{RECORD_PREFIX}{addon['name']}" for addon in variables.get("cluster_addons_wanted", ())}
+    if _MONITORING in roles and record is not None and record.settings and _MONITORING not in wanted:
+        yield f"metrics stay in {FOLDER} on the control planes: delete the folder to remove them"

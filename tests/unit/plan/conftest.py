@@ -17,6 +17,7 @@ from pai_install.plan.observed import Membership, Observed, RoleRecord
 from pai_install.site import Site, load_site
 
 FILES = (
+    "node-exporter",
     *("containerd", "runc", "nvidia-container-toolkit"),
     *("kubeadm", "kubelet", "kubectl", "cni-plugins"),
     *("registry", "etcdctl", "etcdutl", "crictl"),

@@ -74,7 +74,7 @@ def test_the_dev_box_is_a_subject_of_its_own(site: Site) -> None:
         ("/etc/pai-install/store/server.pem", "component store", False),
         ("/etc/pai-install/registry/ca.pem", "authority of store and cache", False),
         (".pai/registry.json authority 2", "authority of store and cache", False),
-        (".pai/registry.json cache", "store, cache, scheduler and console", False),
+        (".pai/registry.json cache", "store, cache, scheduler, console and monitoring", False),
     ],
 )
 def test_each_has_a_purpose_and_somebody_who_renews_it(site: Site, path: str, purpose: str, *, renewable: bool) -> None:

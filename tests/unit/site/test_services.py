@@ -18,7 +18,7 @@ from tests.unit.site.sites import write_site
 
 EFFECTIVE = {
     *("docker_cache", "registry", "storages", "storage_manager", "dynamic_volumes"),
-    *("scheduler", "virtual_clusters", "hivedscheduler", "jobs", "authentication"),
+    *("scheduler", "virtual_clusters", "hivedscheduler", "jobs", "authentication", "monitoring"),
     *("console", "rest_server", "webportal", "pylon"),
 }
 OPENPAI = Path(__file__).parents[2] / "golden" / "site" / "openpai"

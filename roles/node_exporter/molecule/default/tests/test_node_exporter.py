@@ -1,0 +1,34 @@
+"""The exporter runs without privileges, and responds to nobody without a certificate of the site's authority."""
+
+from __future__ import annotations
+
+from testinfra.host import Host
+
+UNIT = "pai-node-exporter.service"
+
+
+def test_it_runs_without_privileges(host: Host) -> None:
+    assert host.service(UNIT).is_running
+    assert host.service(UNIT).is_enabled
+    pid = host.check_output(f"systemctl show --property=MainPID --value {UNIT}")
+    assert host.check_output(f"stat --format=%U /proc/{pid}") == "daemon"
+    capabilities = host.check_output(f"grep ^CapEff /proc/{pid}/status").split()[1]
+    assert int(capabilities, 16) == 0
+
+
+def test_its_key_is_roots_alone(host: Host) -> None:
+    key = host.file("/etc/pai-install/node-exporter/server.pem")
+    assert (key.user, key.mode) == ("root", 0o600)
+    assert "BEGIN PRIVATE KEY" in key.content_string
+
+
+def test_nobody_reads_without_a_certificate(host: Host) -> None:
+    asked = "import ssl, urllib.request as u; c = ssl._create_unverified_context(); "
+    asked += "print(u.urlopen('https://127.0.0.1:9100/metrics', context=c, timeout=5).status)"
+    refused = host.run(f'python3 -c "{asked}"')
+    assert refused.rc != 0
+    assert "certificate required" in refused.stderr.lower().replace("_", " ")
+
+
+def test_there_is_a_folder_for_text_files(host: Host) -> None:
+    assert host.file("/var/lib/pai-install/metrics").is_directory

@@ -1,0 +1,36 @@
+"""Alerts as data: texts, thresholds, and routes."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from pai_install.monitoring.rules import Alert, alerts, rule_groups
+from pai_install.site.services.own_monitoring import Monitoring, Thresholds
+
+ALL = {name: alert for group in alerts().values() for name, alert in group.items()}
+
+
+def test_names_are_unique() -> None:
+    assert len(ALL) == sum(len(group) for group in alerts().values())
+
+
+@pytest.mark.parametrize(("name", "alert"), ALL.items())
+def test_texts_are_one_sentence_without_a_full_stop(name: str, alert: Alert) -> None:
+    for text in (alert.summary, alert.action):
+        assert not text.endswith("."), name
+        assert ";" not in text, name
+    assert alert.meaning.endswith("."), name
+
+
+def test_every_threshold_is_used() -> None:
+    used = {threshold for alert in ALL.values() for threshold in alert.thresholds} - {"disk"}
+    assert used == {name.replace("_", "-") for name in Thresholds.model_fields}
+
+
+def test_a_site_changes_a_threshold() -> None:
+    wanted = Monitoring.model_validate({"thresholds": {"gpu-celsius": 85, "series": 1_234_567}})
+    found = json.dumps(rule_groups(wanted))
+    assert "DCGM_FI_DEV_GPU_TEMP >= 85" in found
+    assert "> 1234567 " in found

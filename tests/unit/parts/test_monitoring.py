@@ -1,0 +1,105 @@
+"""Monitoring of a site: who exports, what the pod gets, and where secrets are."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pai_install.components.model import ComponentSet
+from pai_install.parts.monitoring import FOLDER
+from pai_install.parts.registry import make_context, needed_components, part_named
+from pai_install.plan.effects import impact
+from pai_install.plan.observed import Observed, RoleRecord
+from pai_install.registry.compile import served_names
+from pai_install.registry.identity import make_identity
+from pai_install.site import Site
+
+SERVICES = """
+monitoring:
+  retention: 30d
+  web-hooks: [{name: team, url: https://hooks.example.com/pl4nted, token: t0ken}]
+prometheus: {scrape_interval: 15}
+node-exporter: {port: 9200}
+"""
+NOW = datetime(2026, 11, 1, tzinfo=UTC)
+
+
+def values(make_site: Callable[..., Site], components: ComponentSet, services: str = SERVICES) -> dict[str, Any]:
+    site = make_site(services=services)
+    context = make_context(site, components, Path("/s"), make_identity(served_names(site), NOW))
+    made = part_named("addon.monitoring").variables(context, site.control_planes[0])
+    assert made is not None
+    (addon,) = made.model_dump()["wanted"]
+    found: dict[str, Any] = addon["values"]
+    return found
+
+
+@pytest.mark.parametrize("services", ["", "monitoring: false\n"])
+def test_without_monitoring_nothing_of_it_is_wanted(
+    make_site: Callable[..., Site], components: ComponentSet, services: str
+) -> None:
+    site = make_site(services=services)
+    context = make_context(site, components, Path("/s"))
+    for machine in site.present_machines:
+        assert part_named("node_exporter").variables(context, machine) is None
+    assert part_named("addon.monitoring").variables(context, site.control_planes[0]) is None
+    assert not needed_components(site) & {"prometheus", "alertmanager", "node-exporter", "kube-state-metrics"}
+    identity = make_identity(served_names(site), NOW)
+    assert (identity.exporter, identity.scraper) == (None, None)
+
+
+def test_every_node_exports_with_the_same_certificate(make_site: Callable[..., Site], components: ComponentSet) -> None:
+    site = make_site(services=SERVICES)
+    identity = make_identity(served_names(site), NOW)
+    context = make_context(site, components, Path("/s"), identity)
+    part = part_named("node_exporter")
+    made = [part.variables(context, machine) for machine in site.present_machines if machine.node]
+    assert len({it.model_dump_json() for it in made if it is not None}) == 1
+    first = made[0]
+    assert first is not None
+    found = first.model_dump()
+    assert identity.exporter is not None
+    assert (found["port"], found["private_key"]) == (9200, identity.exporter.chain)
+
+
+def test_prometheus_reads_what_the_site_says(make_site: Callable[..., Site], components: ComponentSet) -> None:
+    found = values(make_site, components)
+    assert (found["retention"], found["disk"]) == ("30d", f"{50 * 2**30}B")
+    configuration = json.loads(found["configuration"]["prometheus.yml"])
+    assert configuration["global"]["scrape_interval"] == "15s"
+    jobs = {job["job_name"]: job for job in configuration["scrape_configs"]}
+    assert jobs["node"]["relabel_configs"][0]["replacement"] == "$1:9200"
+    assert all(job["sample_limit"] for job in jobs.values())
+    rules = json.loads(found["configuration"]["rules.yml"])
+    assert {rule["alert"] for group in rules["groups"] for rule in group["rules"]} > {"MachineDown", "GpuXid"}
+
+
+def test_no_worker_is_named(make_site: Callable[..., Site], components: ComponentSet) -> None:
+    site, text = make_site(services=SERVICES), json.dumps(values(make_site, components))
+    control_planes = {machine.hostname for machine in site.control_planes}
+    workers = [it for it in site.present_machines if it.hostname not in control_planes]
+    assert not [it.hostname for it in workers if f'"{it.hostname}"' in text or f'"{it.hostip}' in text]
+
+
+def test_secrets_are_only_below_secret_data(make_site: Callable[..., Site], components: ComponentSet) -> None:
+    found = values(make_site, components)
+    shown = json.dumps({name: value for name, value in found.items() if name not in ("identity", "receivers")})
+    for secret in ("pl4nted", "t0ken", "PRIVATE KEY"):
+        assert secret not in shown
+    assert found["receivers"]["secret_data"] == {
+        "hook-0": "https://hooks.example.com/pl4nted",
+        "hook-0-token": "t0ken",
+    }
+    assert "PRIVATE KEY" in found["identity"]["secret_data"]["tls.key"]
+
+
+@pytest.mark.parametrize(("wanted", "told"), [((), True), (({"name": "monitoring"},), False)])
+def test_the_plan_names_the_data_that_stays(wanted: tuple[dict[str, str], ...], told: bool) -> None:
+    seen = Observed(hostname="m", roles={"addon.monitoring": RoleRecord(settings={"a": "1"})})
+    found = impact(("addon.monitoring",), (), {"cluster_addons_wanted": wanted}, seen)
+    assert any(FOLDER in word for word in found) == told
