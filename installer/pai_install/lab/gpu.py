@@ -140,6 +140,20 @@ def use_table(gpus: Iterable[StandInGpu], percent: Iterable[int]) -> str:
     return "".join(f"{gpu.index}, {gpu.uuid}, {busy}\n" for gpu, busy in zip(gpus, percent, strict=True))
 
 
+def metrics_table(gpus: Iterable[StandInGpu]) -> str:
+    """Returns a line for each GPU: its number, and the values behind utilization in the query of the GPU meter."""
+    values = "35, [N/A], 60.00, 210, 1215, P0, 0x0000000000000001, 0, 0, 4, 16, 16"
+    return "".join(
+        f"{gpu.index}, 0000{gpu.bus_id.upper()}, 0, {gpu.product.memory_mib}, {gpu.product.memory_mib}, {values}\n"
+        for gpu in gpus
+    )
+
+
+def rows_table(gpus: Iterable[StandInGpu]) -> str:
+    """Returns the output of nvidia-smi --query-remapped-rows of the GPU meter."""
+    return "".join(f"{gpu.uuid}, 0, 0, No, No\n" for gpu in gpus)
+
+
 def nvlink_status(gpus: Iterable[StandInGpu]) -> str:
     """Returns the output of nvidia-smi nvlink -s."""
     return _per_link(gpus, "\t Link {link}: {speed:g} GB/s\n")

@@ -20,10 +20,12 @@ from pai_install.lab.gpu import (
     gpu_list,
     gpu_xml,
     gpus_of,
+    metrics_table,
     nvlink_errors,
     nvlink_status,
     pci_files,
     peer_matrix,
+    rows_table,
     smi_xml,
     use_table,
 )
@@ -104,6 +106,8 @@ def _static(gpus: tuple[StandInGpu, ...]) -> dict[str, str]:
     files = {
         "list.txt": gpu_list(gpus),
         _USE: use_table(gpus, [0] * len(gpus)),
+        "metrics.csv": metrics_table(gpus),
+        "rows.csv": rows_table(gpus),
         "nvlink.txt": nvlink_status(gpus),
         "nvlink-errors.txt": nvlink_errors(gpus),
         "p2p.txt": peer_matrix(gpus),

@@ -15,6 +15,7 @@ from pai_install.site.services.own_monitoring import Monitoring
 from pai_install.system.yaml import load_yaml
 
 RULES = Path(__file__).parent / "rules.yml"
+XIDS = Path(__file__).parents[1] / "health/judge/xid.yml"
 _DURATION = r"^[0-9]+[smhd]$"
 _PLACE = re.compile(r"\{([a-z][a-z-]*)\}")
 PAGE = "docs/alerts.md"
@@ -42,8 +43,8 @@ class Alert(_Data):
 
     @property
     def thresholds(self) -> tuple[str, ...]:
-        """The names of thresholds in its expression."""
-        return tuple(dict.fromkeys(_PLACE.findall(self.when)))
+        """The names of thresholds of the site in its expression."""
+        return tuple(name for name in dict.fromkeys(_PLACE.findall(self.when)) if name not in ("disk", *xids()))
 
 
 class _File(_Data):
@@ -70,7 +71,20 @@ def rule_groups(wanted: Monitoring) -> dict[str, Any]:
 def _thresholds(wanted: Monitoring) -> Mapping[str, str]:
     """Returns name -> number, as PromQL writes it."""
     numbers = {name.replace("_", "-"): value for name, value in wanted.thresholds.model_dump().items()}
-    return {name: f"{Decimal(str(value)).normalize():f}" for name, value in {**numbers, "disk": wanted.disk}.items()}
+    shown = {name: f"{Decimal(str(value)).normalize():f}" for name, value in {**numbers, "disk": wanted.disk}.items()}
+    return {**shown, **xids()}
+
+
+@cache
+def xids() -> Mapping[str, str]:
+    """Returns the numbers of Xids that warn and that are fatal, by the list of the health checks, as expressions."""
+    found: dict[str, list[int]] = {"WARN": [], "FAIL": []}
+    for numbers, _name, verdict, *_ in load_yaml(XIDS.read_text(encoding="utf-8"))["xids"]:
+        found.setdefault(verdict, []).extend(numbers if isinstance(numbers, list) else [numbers])
+    return {
+        name: "|".join(map(str, sorted(found[verdict])))
+        for name, verdict in (("xid-warn", "WARN"), ("xid-fatal", "FAIL"))
+    }
 
 
 def _rule(name: str, alert: Alert, values: Mapping[str, str]) -> dict[str, Any]:

@@ -25,7 +25,7 @@ def test_texts_are_one_sentence_without_a_full_stop(name: str, alert: Alert) -> 
 
 
 def test_every_threshold_is_used() -> None:
-    used = {threshold for alert in ALL.values() for threshold in alert.thresholds} - {"disk"}
+    used = {threshold for alert in ALL.values() for threshold in alert.thresholds}
     assert used == {name.replace("_", "-") for name in Thresholds.model_fields}
 
 

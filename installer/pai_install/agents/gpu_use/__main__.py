@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,10 +19,11 @@ from pai_install.agents.common.utilization import (
     utilization_of,
 )
 from pai_install.agents.common.values import Json, meta, parse_object, rows
-from pai_install.agents.gpu_use import gpu_processes, measure, pods
+from pai_install.agents.gpu_use import gpu_processes, measure, metrics, pods, xids
 from pai_install.agents.gpu_use.gpu_processes import KubeletError, Pod
 from pai_install.agents.gpu_use.measure import SAMPLES, Minute
-from pai_install.agents.gpu_use.smi import Smi
+from pai_install.agents.gpu_use.metrics import Reading
+from pai_install.agents.gpu_use.smi import Gpu, Smi
 
 SETTINGS = Path("/etc/pai-install/gpu-use.json")
 KUBECONFIG = Path("/etc/kubernetes/kubelet.conf")
@@ -48,7 +49,11 @@ class Usage:
 
 @dataclass
 class Meter:
-    """The program. node: name in the cluster. warn: takes a line for the log."""
+    """The program. node: name in the cluster. warn: takes a line for the log.
+
+    metrics: text file of the node exporter, None without monitoring. expected: GPUs of the layout. remapped: rows of
+    each GPU, read once in a minute.
+    """
 
     client: Client
     node: str
@@ -59,22 +64,43 @@ class Meter:
     usage: dict[str, Usage] = field(default_factory=dict)
     running: Sequence[Json] = ()
     minute: Minute = field(default_factory=dict)
+    metrics: Path | None = None
+    expected: int = 0
+    remapped: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     def sample(self) -> None:
         """Queries the driver and the kubelet."""
+        assigned = self._assigned()
+        if not assigned and self.metrics is None:
+            return
+        gpus = self.smi.query()
+        if assigned:
+            measure.sample(self.minute, gpus, assigned)
+        if self.metrics is not None:
+            with guarded(self.warn, str(self.metrics)):
+                self._write_metrics(self.metrics, gpus, assigned)
+
+    def _assigned(self) -> dict[Pod, Sequence[str]]:
+        """Returns the devices of each pod that has some, {} if the kubelet does not respond."""
         try:
             held = {pod: measure.held(devices) for pod, devices in gpu_processes.devices_of_pods(self.socket).items()}
         except KubeletError as error:
             self.warn(str(error))
-            return
-        assigned = {_name(pod): pods.hived_gpus(pod) for pod in self.running}
+            return {}
+        assigned: dict[Pod, Sequence[str]] = {_name(pod): pods.hived_gpus(pod) for pod in self.running}
         assigned.update({pod: devices for pod, devices in held.items() if devices})
-        if assigned := {pod: devices for pod, devices in assigned.items() if devices}:
-            measure.sample(self.minute, self.smi.query(), assigned)
+        return {pod: devices for pod, devices in assigned.items() if devices}
+
+    def _write_metrics(self, path: Path, gpus: Mapping[str, Gpu], assigned: Mapping[Pod, Iterable[str]]) -> None:
+        holders = measure.holders(gpus, assigned)
+        reading = Reading(time.time(), gpus, holders, self.remapped, xids.read(), self.smi.hanging_s, self.expected)
+        metrics.write(path, metrics.exposition(reading))
 
     def end_minute(self, end: int, *, whole: bool) -> None:
         """Reports the minute. whole: the clock was not set in it."""
         minute, self.minute = self.minute, {}
+        if self.metrics is not None:
+            self.remapped = self.smi.remapped()
         try:
             self.running = [pod for pod in self._list() if not pods.is_over(pod)]
         except ApiError as error:
@@ -141,8 +167,11 @@ def run(meter: Meter, minutes: int | None = None) -> None:
 
 def main() -> None:
     """Runs with the settings that the role writes."""
-    node = parse_object(SETTINGS.read_text())["node"]
-    run(Meter(Client(with_kubeconfig(KUBECONFIG, IDENTITY)), node, Smi(), Log().warn))
+    settings = parse_object(SETTINGS.read_text())
+    path = Path(settings["metrics"]) if settings.get("metrics") else None
+    client, smi = Client(with_kubeconfig(KUBECONFIG, IDENTITY)), Smi(full=path is not None)
+    expected = int(settings.get("expected", 0))
+    run(Meter(client, settings["node"], smi, Log().warn, metrics=path, expected=expected))
 
 
 if __name__ == "__main__":

@@ -37,6 +37,17 @@ def sample(minute: Minute, gpus: Mapping[str, Gpu], pods: Mapping[Pod, Iterable[
             rows.setdefault(device, []).append(found.busy if found is not None else None)
 
 
+def holders(gpus: Mapping[str, Gpu], pods: Mapping[Pod, Iterable[str]]) -> dict[str, list[Pod]]:
+    """Returns UUID -> pods that hold the GPU or a turn of it."""
+    uuids = {gpu.index: uuid for uuid, gpu in gpus.items()}
+    found: dict[str, list[Pod]] = {}
+    for pod, devices in pods.items():
+        for device in devices:
+            own = device.partition(_TURN)[0]
+            found.setdefault(uuids.get(own, own), []).append(pod)
+    return found
+
+
 def level(rows: Mapping[str, list[float | None]]) -> float | None:
     """Returns the utilization of a pod in percent, or None for unknown."""
     means = [_mean(samples) for samples in rows.values()]

@@ -1,32 +1,93 @@
-"""UUID, index, and utilization of each GPU, from nvidia-smi."""
+"""Values of each GPU, from nvidia-smi."""
 
 from __future__ import annotations
 
+import re
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-QUERY = ("--query-gpu=index,uuid,utilization.gpu", "--format=csv,noheader,nounits")
+_FORMAT = "--format=csv,noheader,nounits"
+_BASE = ("index", "uuid", "utilization.gpu")
+# what metrics have beside it
+FIELDS = (
+    "pci.bus_id",
+    "memory.used",
+    "memory.free",
+    "memory.total",
+    "temperature.gpu",
+    "temperature.memory",
+    "power.draw",
+    "clocks.current.sm",
+    "clocks.current.memory",
+    "pstate",
+    "clocks_throttle_reasons.active",
+    "ecc.errors.corrected.volatile.total",
+    "ecc.errors.uncorrected.volatile.total",
+    "pcie.link.gen.current",
+    "pcie.link.width.current",
+    "pcie.link.width.max",
+)
+QUERY = (f"--query-gpu={','.join(_BASE)}", _FORMAT)
+FULL_QUERY = (f"--query-gpu={','.join((*_BASE, *FIELDS))}", _FORMAT)
+REMAP_FIELDS = ("correctable", "uncorrectable", "pending", "failure")
+REMAP_QUERY = (
+    f"--query-remapped-rows=gpu_uuid,{','.join(f'remapped_rows.{name}' for name in REMAP_FIELDS)}",
+    _FORMAT,
+)
 # a driver that hangs holds its callers; it is process again only when the last one has ended
 _TIMEOUT_S = 10
+_NUMBER = re.compile(r"P?(\d{1,15}(?:\.\d{1,6})?)")
+_BITS = re.compile(r"0x[0-9a-fA-F]{1,16}")
 
 
 @dataclass(frozen=True)
 class Gpu:
-    """busy: percent, or None without a value from the driver, as for a GPU that is split into slices (MIG)."""
+    """busy: percent, or None without a value from the driver, as for a GPU that is split into slices (MIG).
+
+    values: field -> number, without those that the driver does not give. bus: PCI address in the words of the kernel.
+    """
 
     index: str
     busy: float | None
+    values: Mapping[str, float] = field(default_factory=dict)
+    bus: str = ""
 
 
 def parse(text: str) -> dict[str, Gpu]:
     """UUID -> GPU. Other lines are left out."""
     found: dict[str, Gpu] = {}
     for line in text.splitlines():
-        index, _, rest = line.partition(",")
-        uuid, _, busy = rest.partition(",")
-        if index.strip().isdigit() and uuid.strip().startswith("GPU-"):
-            found[uuid.strip()] = Gpu(index.strip(), _percent(busy.strip()))
+        words = [word.strip() for word in line.split(",")]
+        if len(words) < len(_BASE) or not words[0].isdigit() or not words[1].startswith("GPU-"):
+            continue
+        more = dict(zip(FIELDS, words[len(_BASE) :]))
+        bus = more.pop("pci.bus_id", "")
+        found[words[1]] = Gpu(words[0], _percent(words[2]), numbers(more), bus.lower()[-12:])
+    return found
+
+
+def parse_remapped(text: str) -> dict[str, dict[str, float]]:
+    """UUID -> what its rows are -> number. Other lines are left out."""
+    found: dict[str, dict[str, float]] = {}
+    for line in text.splitlines():
+        words = [word.strip() for word in line.split(",")]
+        if words[0].startswith("GPU-"):
+            answers = {name: {"Yes": "1", "No": "0"}.get(word, word) for name, word in zip(REMAP_FIELDS, words[1:])}
+            found[words[0]] = numbers(answers)
+    return found
+
+
+def numbers(words: Mapping[str, str]) -> dict[str, float]:
+    """Returns the words that are numbers, performance states, or bits."""
+    found: dict[str, float] = {}
+    for name, word in words.items():
+        number = _NUMBER.fullmatch(word)
+        if number is not None:
+            found[name] = float(number.group(1))
+        elif _BITS.fullmatch(word):
+            found[name] = float(int(word, 16))
     return found
 
 
@@ -37,29 +98,55 @@ def _percent(word: str) -> float | None:
 class Smi:
     """Runs nvidia-smi, at most once at a time.
 
-    hangs: a process that has not ended. While the driver hangs, it cannot be killed, and waiting would hang, too.
+    full: with the values of metrics, unless the driver does not know them. hangs: a process that has not ended. While
+    the driver hangs, it cannot be killed, and waiting would hang, too.
     """
 
-    def __init__(self, program: Sequence[str] = ("nvidia-smi",), timeout_s: float = _TIMEOUT_S) -> None:
-        self._words = (*program, *QUERY)
+    def __init__(
+        self, program: Sequence[str] = ("nvidia-smi",), timeout_s: float = _TIMEOUT_S, *, full: bool = False
+    ) -> None:
+        self._program = tuple(program)
         self._timeout_s = timeout_s
+        self._full = full
+        self._began = 0.0
         self.hangs: subprocess.Popen[str] | None = None
+
+    @property
+    def hanging_s(self) -> float:
+        """Seconds since the start of a process that has not ended, else 0."""
+        return time.monotonic() - self._began if self.hangs is not None and self.hangs.poll() is None else 0.0
 
     def query(self) -> Mapping[str, Gpu]:
         """Returns the GPU of each UUID, none if nvidia-smi fails."""
+        text = self._ask(FULL_QUERY if self._full else QUERY)
+        if text is None and self._full and self.hangs is None:
+            text = self._ask(QUERY)
+            self._full = text is None
+        return {} if text is None else parse(text)
+
+    def remapped(self) -> Mapping[str, Mapping[str, float]]:
+        """Returns the remapped rows of each UUID, none if the driver does not know them."""
+        text = self._ask(REMAP_QUERY)
+        return {} if text is None else parse_remapped(text)
+
+    def _ask(self, words: Sequence[str]) -> str | None:
         if self.hangs is not None and self.hangs.poll() is None:
-            return {}
-        self.hangs = None
+            return None
+        self.hangs, self._began = None, time.monotonic()
         try:
             process = subprocess.Popen(
-                self._words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+                (*self._program, *words),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
             )
         except OSError:
-            return {}
+            return None
         try:
             text, _ = process.communicate(timeout=self._timeout_s)
         except subprocess.TimeoutExpired:
             process.kill()
             self.hangs = process
-            return {}
-        return parse(text) if process.returncode == 0 else {}
+            return None
+        return text if process.returncode == 0 else None
