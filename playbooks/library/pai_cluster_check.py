@@ -25,6 +25,7 @@ options:
       - pai-volumes
       - pai-hived
       - pai-jobset
+      - pai-monitoring
       - pai-volcano
       - pai-training-operator
       - pai-kueue

@@ -171,6 +171,7 @@ ALLOWED = {
         "jobs",
         "schedulers",
         "users",
+        "monitoring",
         "parts",
         "plan",
         "engine",

@@ -43,6 +43,25 @@ STANDS_IN = {
     ports.HIVED_PORT: {"installer/pai_install/agents/hived_bridge/settings.py"},
     ports.HIVED_EXTENDER_PORT: {"installer/pai_install/agents/hived_bridge/settings.py"},
     ports.HIVED_BRIDGE_PORT: {"installer/pai_install/agents/hived_bridge/settings.py"},
+    # OpenPAI's defaults, and what an add-on says of its own ports
+    ports.NODE_EXPORTER_PORT: {
+        "installer/pai_install/site/services/monitoring.py",
+        "roles/node_exporter/defaults/main.yml",
+    },
+    ports.PROMETHEUS_PORT: {"addons/monitoring/addon.yml", "installer/pai_install/site/services/monitoring.py"},
+    ports.ALERTMANAGER_PORT: {"addons/monitoring/addon.yml", "installer/pai_install/site/services/monitoring.py"},
+    ports.KUBE_STATE_METRICS_PORT: {"addons/monitoring/addon.yml"},
+    ports.KUBE_STATE_METRICS_OWN_PORT: {"addons/monitoring/addon.yml"},
+    ports.SCHEDULER_PORT: {
+        "addons/hived/objects/hived.yaml.j2",
+        "playbooks/library/pai_certificates_renew.py",
+        "playbooks/library/pai_kubeadm.py",
+    },
+    ports.CONTROLLER_MANAGER_PORT: {
+        "playbooks/library/pai_certificates_renew.py",
+        "playbooks/library/pai_kubeadm.py",
+    },
+    ports.ETCD_METRICS_PORT: set(),
     ports.VXLAN_PORT: {"addons/flannel/addon.yml", "playbooks/library/pai_cluster_check.py"},
 }
 # what asks a machine about its ports knows them from the outside; pages and tests say what they say

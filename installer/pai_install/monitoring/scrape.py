@@ -99,7 +99,7 @@ _NODE_RELABELS: Sequence[Mapping[str, Any]] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Store:
+class Scraping:
     """How Prometheus runs. scrape_s: seconds between two readings. exporter_port: of the machines."""
 
     scrape_s: int
@@ -107,18 +107,18 @@ class Store:
     evaluate_s: int = 15
 
 
-def configuration(site: Site, store: Store, cache_login: str) -> dict[str, Any]:
+def configuration(site: Site, scraping: Scraping, cache_login: str) -> dict[str, Any]:
     """Returns the configuration of Prometheus without its rules. cache_login: user at the registry cache, or ""."""
     return {
-        "global": {"scrape_interval": f"{store.scrape_s}s", "evaluation_interval": f"{store.evaluate_s}s"},
+        "global": {"scrape_interval": f"{scraping.scrape_s}s", "evaluation_interval": f"{scraping.evaluate_s}s"},
         "rule_files": ["/etc/prometheus/rules.yml"],
         "alerting": {"alertmanagers": [{"static_configs": [_targets(f"{_LOOPBACK}:{ALERTMANAGER_PORT}")]}]},
-        "scrape_configs": list(_jobs(site, store, cache_login)),
+        "scrape_configs": list(_jobs(site, scraping, cache_login)),
     }
 
 
-def _jobs(site: Site, store: Store, cache_login: str) -> Iterator[dict[str, Any]]:
-    yield _job("node", **_on_nodes(store.exporter_port), scheme="https", tls_config=_exporter_tls())
+def _jobs(site: Site, scraping: Scraping, cache_login: str) -> Iterator[dict[str, Any]]:
+    yield _job("node", **_on_nodes(scraping.exporter_port), scheme="https", tls_config=_exporter_tls())
     kubelet: dict[str, Any] = {**_on_nodes(KUBELET_PORT), "scheme": "https", **_token()}
     # kubelets sign their serving certificates themselves; the token is the pod's and reads metrics alone
     kubelet["tls_config"] = {"insecure_skip_verify": True}

@@ -7,7 +7,14 @@ from typing import Annotated, Any
 
 from pai_install.parts.context import API_NAME, Artifact, Context
 from pai_install.parts.part import Part, Port, RoleVariables, Space, restarts
-from pai_install.ports import API_SERVER_PORT, ETCD_CLIENT_PORT, ETCD_PEER_PORT
+from pai_install.ports import (
+    API_SERVER_PORT,
+    CONTROLLER_MANAGER_PORT,
+    ETCD_CLIENT_PORT,
+    ETCD_METRICS_PORT,
+    ETCD_PEER_PORT,
+    SCHEDULER_PORT,
+)
 from pai_install.registry.model import STORE_HOST
 from pai_install.site import Machine, Site
 from pai_install.site.directory import directory_of
@@ -107,9 +114,9 @@ class ControlPlane(Part):
             Port(API_SERVER_PORT, "Kubernetes API", ("kube-apiserver",), clients="machines"),
             Port(ETCD_CLIENT_PORT, "etcd", ("etcd",), clients="control planes"),
             Port(ETCD_PEER_PORT, "etcd", ("etcd",), clients="control planes"),
-            Port(2381, "etcd", ("etcd",)),
-            Port(10257, "kube-controller-manager", ("kube-controller-manager",)),
-            Port(10259, "kube-scheduler", ("kube-scheduler",)),
+            Port(ETCD_METRICS_PORT, "etcd", ("etcd",)),
+            Port(CONTROLLER_MANAGER_PORT, "kube-controller-manager", ("kube-controller-manager",)),
+            Port(SCHEDULER_PORT, "kube-scheduler", ("kube-scheduler",)),
         )
 
     def space(self, site: Site, machine: Machine) -> Mapping[str, Space]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from pai_install.monitoring.routes import routing_of
 from pai_install.monitoring.rules import rule_groups
-from pai_install.monitoring.scrape import Store, configuration
+from pai_install.monitoring.scrape import Scraping, configuration
 from pai_install.monitoring.state import state_arguments
 from pai_install.parts.context import Context
 from pai_install.parts.node_exporter import exporter_port
@@ -39,7 +39,7 @@ def monitoring_values(context: Context) -> dict[str, Any]:
     wanted = site.services.monitoring or Monitoring()
     routing, memory = routing_of(site), _OWN_MIB + _NODE_MIB * len(site.present_machines)
     login = _cache_login(context)
-    store = Store(_scrape_s(site), exporter_port(site))
+    scraping = Scraping(_scrape_s(site), exporter_port(site))
     return {
         "replicas": min(wanted.replicas, len(site.control_planes)),
         "folder": FOLDER,
@@ -52,7 +52,7 @@ def monitoring_values(context: Context) -> dict[str, Any]:
         "state_port": KUBE_STATE_METRICS_PORT,
         "state_arguments": [*state_arguments(), f"--telemetry-port={KUBE_STATE_METRICS_OWN_PORT}"],
         "configuration": {
-            "prometheus.yml": json.dumps(configuration(site, store, login.get("username", "")), indent=1),
+            "prometheus.yml": json.dumps(configuration(site, scraping, login.get("username", "")), indent=1),
             "rules.yml": json.dumps(rule_groups(wanted), indent=1),
         },
         "routes": json.dumps(routing.configuration, indent=1),

@@ -24,7 +24,7 @@ class NodeExporterVariables(RoleVariables):
     client: str
 
 
-class NodeExporter(Part):
+class NodeExporterPart(Part):
     """Every node of a site with monitoring."""
 
     name = "node_exporter"

@@ -21,7 +21,7 @@ from pai_install.parts.gpu_use import GpuUse
 from pai_install.parts.job_recorder import JobRecorder
 from pai_install.parts.kubernetes_node import KubernetesNode
 from pai_install.parts.machine_reset import MachineResetVariables
-from pai_install.parts.node_exporter import NodeExporter
+from pai_install.parts.node_exporter import NodeExporterPart
 from pai_install.parts.node_labels import NodeLabels
 from pai_install.parts.nvidia_driver import NvidiaDriver
 from pai_install.parts.part import Part, Port, RoleVariables, Space
@@ -66,7 +66,7 @@ PARTS: tuple[Part, ...] = (
     KubernetesNode(),
     ApiProxy(),
     PodForwarding(),
-    NodeExporter(),
+    NodeExporterPart(),
     ControlPlane(),
     *(addon for addon in ADDONS if addon.phase == "network"),
     Worker(),

@@ -25,7 +25,7 @@ from pai_install.site.schedulers import scheduler_of
 from pai_install.site.services.registries import CACHE_PORT, DOCKER_HUB, RegistrySection, UpstreamEntry
 
 _NO_SECRET = SecretStr("")
-# names in certificates: nobody resolves them
+# names in certificates, which have no address
 EXPORTER_NAME = "node-exporter.pai.internal"
 SCRAPER_NAME = "prometheus.pai.internal"
 

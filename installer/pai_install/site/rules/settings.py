@@ -8,7 +8,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pai_install.documents.document import Document, Entries
-from pai_install.ports import API_PROXY_PORT, API_SERVER_PORT, ETCD_CLIENT_PORT, ETCD_PEER_PORT, KUBELET_PORT
+from pai_install.ports import (
+    API_PROXY_PORT,
+    API_SERVER_PORT,
+    CONTROLLER_MANAGER_PORT,
+    ETCD_CLIENT_PORT,
+    ETCD_METRICS_PORT,
+    ETCD_PEER_PORT,
+    KUBELET_PORT,
+    SCHEDULER_PORT,
+)
 from pai_install.site.rules.kubelet import check_kubelet
 from pai_install.site.rules.raw_machines import drafts
 from pai_install.site.secret import MissingSecret
@@ -17,7 +26,8 @@ from pai_install.site.settings import NO_EFFECT, Settings
 # what listens on a control plane, and what is one machine's own: metrics of etcd, kubelet, kube-proxy, controllers
 _SHARED_PORTS = (API_SERVER_PORT, API_PROXY_PORT, ETCD_CLIENT_PORT, ETCD_PEER_PORT, KUBELET_PORT)
 _NODE_PORTS = range(30000, 32768)
-USED_PORTS = frozenset({*_SHARED_PORTS, 2381, 10248, 10249, 10256, 10257, 10259, *_NODE_PORTS})
+_METRICS_PORTS = (ETCD_METRICS_PORT, 10248, 10249, 10256, CONTROLLER_MANAGER_PORT, SCHEDULER_PORT)
+USED_PORTS = frozenset({*_SHARED_PORTS, *_METRICS_PORTS, *_NODE_PORTS})
 
 
 @dataclass(frozen=True, slots=True)
