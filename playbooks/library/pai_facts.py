@@ -27,6 +27,7 @@ options:
       - pai-jobset
       - pai-monitoring
       - pai-volcano
+      - pai-console
       - pai-training-operator
       - pai-kueue
 author: [pai-install]
