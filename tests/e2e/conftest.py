@@ -107,6 +107,7 @@ class Founding:
 
     container: of the existing machine, before anything was installed. preflight, plan: before the first run, in JSON.
     cut: the first apply, in JSON, during which a machine was switched off. status_off, plan_off: then, in JSON.
+    logs_off: then, of a service on all machines.
     """
 
     cluster: Cluster
@@ -116,6 +117,7 @@ class Founding:
     cut: subprocess.CompletedProcess[str]
     status_off: subprocess.CompletedProcess[str]
     plan_off: subprocess.CompletedProcess[str]
+    logs_off: subprocess.CompletedProcess[str]
 
 
 def on_machine(site: Path, machine: str, command: str) -> str:
@@ -323,9 +325,10 @@ def found(site: Path) -> Founding:
     cut = apply_losing(site, LOST)
     status_off = early.run("status", "--format", "json")
     plan_off = early.run("plan", "--no-diff", "--format", "json")
+    logs_off = early.run("logs", "containerd", "--lines", "3")
     fault(site, LOST, "heal")
     done = pai_install("quickstart", "--site", str(site), "--yes", timeout_s=4500)
-    return Founding(Cluster(site, done), before, preflight, plan, cut, status_off, plan_off)
+    return Founding(Cluster(site, done), before, preflight, plan, cut, status_off, plan_off, logs_off)
 
 
 def fault(site: Path, machine: str, name: str) -> None:

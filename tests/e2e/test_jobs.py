@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
+import time
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
@@ -28,6 +30,7 @@ authentication:
 IMAGE = "pai.test/rendezvous:1"
 GPU, GPU_NAME = "nvidia.com~1gpu", "nvidia.com/gpu"
 HERE = Path(__file__).parent
+MASTER = "lab-master"
 # a parameter server never ends by itself
 ENOUGH = {"minSucceededTaskCount": 1}
 FREE = r"{.status.allocatable.nvidia\.com/gpu}"
@@ -191,6 +194,51 @@ def test_the_machine_says_how_busy_the_gpus_of_a_pod_are(site: Cluster, tmp_path
     finally:
         for worker in (EXISTING, LOST):
             pai_install("lab", "busy", "--site", str(site.site), worker, "0")
+
+
+def usage(cluster: Cluster, key: str) -> dict[str, Any]:
+    done = cluster.run("usage", "--by", key, "--format", "json")
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def seconds(moment: str) -> int:
+    return int(datetime.fromisoformat(moment).timestamp())
+
+
+def test_gpu_seconds_are_those_of_the_pod_although_the_recorder_is_killed(site: Cluster, tmp_path: Path) -> None:
+    before = usage(site, "job")["total"]["held_gpu_s"]
+    (tmp_path / "counted.json").write_text(held("counted", 2))
+    words = ("--group", GROUP, "--user", "alice")
+    assert job(site, "submit", str(tmp_path / "counted.json"), *words).returncode == 0
+    assert until(lambda: shown(site, "counted")["state"] == "RUNNING", 60)
+    selector = "--selector=batch.kubernetes.io/job-name=counted"
+    ask = ("get", "pods", f"--namespace={GROUP}", selector, "--output=json")
+    (pod,) = json.loads(site.kubectl(*ask))["items"]
+    site.on(MASTER, "systemctl kill --signal=KILL pai-job-recorder")
+    (bound,) = (it["lastTransitionTime"] for it in pod["status"]["conditions"] if it["type"] == "PodScheduled")
+    assert until(lambda: site.on(MASTER, "systemctl is-active pai-job-recorder || true").strip() == "active", 60)
+    assert job(site, "stop", "counted", "--yes").returncode == 0
+    name = f"{GROUP}/alice/counted"
+
+    def row() -> dict[str, Any]:
+        return next((it for it in usage(site, "job")["rows"] if it["name"] == name), {})
+
+    assert until(lambda: row() and row() == row(), 60), "it holds devices no longer"
+    lasted = row()["held_gpu_s"] // 2
+    assert 5 < lasted <= time.time() - seconds(bound)
+    totals = [usage(site, key)["total"] for key in ("user", "group", "virtual-cluster", "job", "sku", "node")]
+    assert all(total == totals[0] for total in totals)
+    assert totals[0]["held_gpu_s"] - before >= 2 * lasted
+    assert {it["name"] for it in usage(site, "sku")["rows"]} == {"lab-gpu"}
+
+
+def test_logs_of_every_class(site: Cluster) -> None:
+    for target in ("job-recorder", "registry", "kube-apiserver", "etcd", "kueue", MASTER):
+        done = site.run("logs", target, "--lines", "5")
+        assert done.returncode == 0, (target, done.stderr)
+        assert done.stdout.strip(), target
 
 
 # a machine that is lost is no failure of the job

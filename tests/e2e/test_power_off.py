@@ -62,6 +62,14 @@ def test_plan_of_a_site_with_a_lost_machine(founding: Founding) -> None:
     assert LOST not in {step["host"] for phase in plan["phases"] for step in phase["hosts"]}
 
 
+def test_logs_of_a_site_with_a_lost_machine(founding: Founding) -> None:
+    logs = founding.logs_off
+    assert logs.returncode == 5
+    assert all(f"{host}: " in logs.stdout for host in OTHERS)
+    assert f"{LOST}: " not in logs.stdout
+    assert LOST in logs.stderr
+
+
 def test_the_next_run_does_what_was_left(founding: Founding) -> None:
     done = founding.cluster.quickstart
     assert done.returncode == 0, done.stdout + done.stderr

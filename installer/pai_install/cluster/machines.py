@@ -12,6 +12,7 @@ from pai_install.cluster.over_ssh import SshTransport
 from pai_install.cluster.transport import Call
 from pai_install.errors import ExitCode, PaiError
 from pai_install.site.model import Site
+from pai_install.system.plain import one_line
 
 
 class MachineError(PaiError):
@@ -19,9 +20,11 @@ class MachineError(PaiError):
 
     def __init__(self, host: str, why: str, *, unreachable: bool) -> None:
         what = "connect to" if unreachable else "read from"
+        last = one_line((why.strip().splitlines() or ["no message"])[-1])
         super().__init__(
-            f"cannot {what} {host}: {why}",
+            f"cannot {what} {host}: {last}",
             code="machine-unreachable" if unreachable else "machine-not-read",
+            details=why,
             remedy="pai-install status",
             exit_code=ExitCode.UNREACHABLE if unreachable else ExitCode.STEP_FAILED,
         )
