@@ -207,6 +207,8 @@ def merged(ledgers: Iterable[Ledger]) -> Ledger:
 
 def merged_hold(one: Hold, other: Hold) -> Hold:
     """What two ledgers know of one pod. An end that an object said counts before an estimated one."""
+    if one == other:
+        return one
     pair = (one, other)
     last = max(
         pair, key=lambda it: (it.end is not None, not it.estimated, it.end or 0, it.reason in BY_OTHERS, it.reason)
