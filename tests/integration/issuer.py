@@ -76,6 +76,7 @@ class Issuer:
             "jwks_uri": f"{self.url}/keys",
             "authorization_endpoint": f"{self.url}/authorize",
             "token_endpoint": f"{self.url}/token",
+            "scopes_supported": ["openid", "offline_access"],
             "end_session_endpoint": f"{self.url}/logout",
             "id_token_signing_alg_values_supported": ["RS256"],
         }

@@ -20,6 +20,7 @@ from pai_install.errors import ExitCode, PaiError
 from pai_install.kube.model import Ref
 from pai_install.kube.objects import JsonObject, child, rows, text
 from pai_install.operations.user import USERS, require_name
+from pai_install.site.console import addresses
 from pai_install.system.files import write_secret
 from pai_install.system.parameters import Parameter
 from pai_install.users.console_rights import NAMESPACE as CONSOLE
@@ -41,7 +42,7 @@ class MakePasswordLink(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
     name: Annotated[str, Parameter(positional=True, metavar="NAME")]
     hours: int = Field(default=24, ge=1, le=168, description="Lifetime in hours.")
-    server: Annotated[str, Parameter(metavar="URL", default="the first control plane")] = Field(
+    server: Annotated[str, Parameter(metavar="URL", default="the first name of the console")] = Field(
         default="", description="URL of the console for users."
     )
 
@@ -61,7 +62,9 @@ def make_password_link(app: App, request: MakePasswordLink) -> PasswordLink:
     Raises PaiError for an unknown user, and for a cluster without a console.
     """
     require_name(request.name)
-    server = request.server or f"https://{app.site.control_planes[0].hostip}"
+    server = request.server or next(iter(addresses(app.site)), "")
+    if not server:
+        raise _no_console(request.name)
     return password_link(app.cluster, request.name, server, timedelta(hours=request.hours))
 
 
@@ -78,12 +81,7 @@ def password_link(cluster: ClusterClient, user: str, server: str, lasting: timed
     except ApiError as error:
         if error.reason != "NotFound":
             raise
-        raise PaiError(
-            f"cannot make a link for {user}: the cluster has no console",
-            code="console-missing",
-            remedy="pai-install apply installs it, unless services-configuration.yaml has console: false",
-            exit_code=ExitCode.USAGE,
-        ) from error
+        raise _no_console(user) from error
     cluster.delete([Ref("secret", name_of(one), CONSOLE) for one in old])
     return PasswordLink(f"{server.rstrip('/')}/password/{secret}", user, until)
 
@@ -168,6 +166,15 @@ class _Writer:
         if until is None or not token.text:
             raise PaiError("the API server returned no token, or one without an end", code="token-missing")
         return token.text, until
+
+
+def _no_console(user: str) -> PaiError:
+    return PaiError(
+        f"cannot make a link for {user}: the cluster has no console",
+        code="console-missing",
+        remedy="define groups and a scheduler in services-configuration.yaml, without console: false, and apply",
+        exit_code=ExitCode.USAGE,
+    )
 
 
 def _server(path: Path, server: str) -> dict[str, str]:

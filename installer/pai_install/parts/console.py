@@ -9,7 +9,9 @@ from typing import Any
 from pai_install.parts.context import Context
 from pai_install.parts.part import Port
 from pai_install.ports import API_PROXY_PORT
+from pai_install.profile.publish import PROFILE
 from pai_install.registry.identity import Identity, Serving
+from pai_install.schedulers.last_applied import KEPT
 from pai_install.site import Site
 from pai_install.site.console import SiteConsole, console_of
 from pai_install.site.directory import Directory, directory_of
@@ -37,7 +39,8 @@ def console_values(context: Context) -> dict[str, Any]:
     secrets = _secrets(console, context.identity, directory)
     spaces = [group.namespace for group in groups_of(site.services)]
     first = _first_administrator(site, context.identity)
-    own = console_objects(scheduler_of(site), spaces, context.components.kubernetes_version)
+    version, published = context.components.kubernetes_version, (PROFILE, KEPT)
+    own = console_objects(scheduler_of(site), spaces, version, published)
     return {
         "objects": [*own, *(first.objects if first else ())],
         "passwords": [first.secret] if first else [],

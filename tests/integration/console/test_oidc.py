@@ -98,6 +98,7 @@ def test_a_person_signs_in(provider: Provider) -> None:
         RETURN,
         "openid",
     )
+    assert asked["scope"].split()[-1] == "offline_access"
     answer = provider.end(browser, asked)
     assert (answer.status_code, answer.headers["location"]) == (303, "/jobs")
     caller = provider.console.sign_in.sessions.caller(browser.cookies[COOKIE])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from pai_install.cluster.client import Token
 from pai_install.errors import ExitCode
 from pai_install.kube.model import Ref
 from pai_install.report.users import schema
+from pai_install.users.credentials import fingerprint
 from pai_install.users.objects import account, expiring, mark, membership
 from tests.unit.cli.stub_environment import World, run, write_site
 from tests.unit.cluster.fake import FakeCluster, merged
@@ -150,3 +152,25 @@ def test_a_cluster_without_users_says_how_to_add_one(
     in_world(World(api=FakeCluster.of(*PLACES)))
     assert run(["user", "list", "--site", str(site)]) == ExitCode.OK
     assert capsys.readouterr().out == snapshot
+
+
+def test_a_link_for_a_password_ends_the_one_before_and_only_its_fingerprint_is_kept(
+    site: Path, world: World, capsys: Any, snapshot: SnapshotAssertion
+) -> None:
+    words = ["user", "password", "alice", "--site", str(site)]
+    assert run(words) == ExitCode.USAGE, "the site has no scheduler, and so no console"
+    assert "code: console-missing" in capsys.readouterr().err
+    assert run([*words, "--server", "https://pai.example.org/"]) == ExitCode.OK
+    first = capsys.readouterr().out
+    assert run([*words, "--server", "https://pai.example.org", "--hours", "2"]) == ExitCode.OK
+    second = capsys.readouterr().out
+    secret = second.splitlines()[0].rpartition("/")[2]
+    assert second.startswith("https://pai.example.org/password/")
+    assert len(secret) == 32
+    assert re.sub(r"\d{4}-\S+", "TIME", second.replace(secret, "SECRET")) == snapshot
+    links = [item for ref, item in world.api.objects.items() if ref.name.startswith("link.")]
+    (link,) = links
+    assert first.splitlines()[0] != second.splitlines()[0]
+    assert secret not in json.dumps(link)
+    assert link["metadata"]["name"] == f"link.{fingerprint(secret)}"
+    assert run(["user", "password", "alise", "--site", str(site), "--server", "https://x"]) == ExitCode.USAGE

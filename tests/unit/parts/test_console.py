@@ -130,3 +130,22 @@ def test_without_a_console_there_is_no_add_on(make_site: MakeSite, components: C
     assert part.variables(context, context.leader) is None
     assert not part.components(context.site)
     assert not part.ports(context.site, context.leader)
+
+
+def test_openpais_first_administrator_is_a_user_with_a_hash(
+    make_site: MakeSite, values: Callable[..., dict[str, Any]]
+) -> None:
+    admins = BOTH.replace("{grouplist", "{admin-group: {groupname: admins}, grouplist")
+    services = f"{admins}rest-server: {{default-pai-admin-username: root, default-pai-admin-password: planted-4711}}\n"
+    identity = identity_of(make_site(config=CONFIG, services=services))
+    made = values(services, identity)
+    (secret,) = made["passwords"]
+    assert secret["metadata"]["name"] == "first.root"
+    assert secret["secret_data"]["hash"].startswith("scrypt$")
+    users = {(it["kind"], it["metadata"]["name"]) for it in made["objects"]}
+    assert {("ServiceAccount", "root"), ("ClusterRoleBinding", "pai-user-root")} <= users
+    assert "planted-4711" not in json.dumps(made)
+    assert values(services, identity) == made
+    public = services.replace("planted-4711", "admin-password")
+    assert values(public, identity)["passwords"] == []
+    assert values(services)["passwords"] == []

@@ -22,15 +22,17 @@ from pai_install.console.sign_in.sessions import ProviderTokens
 _DISCOVERY = "/.well-known/openid-configuration"
 _TIMEOUT_S, _LARGEST = 10.0, 1024 * 1024
 _DISCOVERED_S = 3600.0
+_OFFLINE = "offline_access"
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoints:
-    """Addresses of a provider. logout: "" for none."""
+    """Addresses of a provider. logout: "" for none. offline: it gives refresh tokens for a scope of their own."""
 
     authorization: str
     token: str
     logout: str = ""
+    offline: bool = False
 
 
 class IdentityProvider:
@@ -43,11 +45,12 @@ class IdentityProvider:
 
     def authorization(self, redirect: str, state: str, nonce: str, verifier: str) -> str:
         """The address where a person signs in. Raises RestError."""
+        offline = (_OFFLINE,) if self.endpoints.offline else ()
         values = {
             "response_type": "code",
             "client_id": self._settings.client_id,
             "redirect_uri": redirect,
-            "scope": " ".join(self._settings.scopes),
+            "scope": " ".join(dict.fromkeys((*self._settings.scopes, *offline))),
             "state": state,
             "nonce": nonce,
             "code_challenge": challenge_of(verifier),
@@ -84,7 +87,9 @@ class IdentityProvider:
             raise unavailable("it has no authorization code flow over HTTPS")
         logout = found.get("end_session_endpoint")
         secure = isinstance(logout, str) and logout.startswith("https://")
-        return Endpoints(str(addresses[0]), str(addresses[1]), str(logout) if secure else "")
+        scopes = found.get("scopes_supported")
+        offline = isinstance(scopes, list) and _OFFLINE in scopes
+        return Endpoints(str(addresses[0]), str(addresses[1]), str(logout) if secure else "", offline)
 
     def _ask_tokens(self, values: Mapping[str, str]) -> ProviderTokens:
         headers = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"}

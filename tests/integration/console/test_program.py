@@ -1,0 +1,122 @@
+"""The program of the console as the add-on starts it: TLS, its own account with its own rights, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import ssl
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from pai_install.app.users import password_link
+from pai_install.users.console_rights import NAME, NAMESPACE, console_objects
+from tests.integration.clients import http_client
+from tests.integration.control_plane import Json, free_port
+from tests.integration.users.conftest import NAMESPACES, Users
+from tests.integration.users.test_rights import until
+from tests.internet.authority import Authority
+
+
+@dataclass(frozen=True)
+class Program:
+    port: int
+    authority: Path
+    log: Path
+
+    def ask(self, method: str, path: str, body: bytes | None = None, **headers: str) -> tuple[int, str]:
+        """Status and body."""
+        context = ssl.create_default_context(cafile=str(self.authority))
+        url = f"https://localhost:{self.port}{path}"
+        request = urllib.request.Request(url, body, headers, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=20, context=context) as answer:  # noqa: S310 # ours
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+
+
+@pytest.fixture(scope="module")
+def program(users: Users, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
+    folder, port = tmp_path_factory.mktemp("program"), free_port()
+    for entry in console_objects(
+        "kueue", NAMESPACES, "1.36.3", ("pai-install-profile", "pai-install-virtual-clusters")
+    ):
+        users.admin.apply(entry)
+    body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}}
+    token = users.admin.ask("POST", f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/{NAME}/token", body)
+    (folder / "token").write_text(token["status"]["token"])
+    (folder / "signing.key").write_text("00" * 32)
+    authority = Authority("console", folder)
+    authority.serve(["localhost"])
+    (folder / "ca.pem").write_text(authority.pem)
+    settings: Json = {
+        "names": ["localhost"],
+        "host": "127.0.0.1",
+        "port": port,
+        "http_port": None,
+        "certificate": str(folder / "localhost.pem"),
+        "key": str(folder / "localhost.pem"),
+        "signing_key": str(folder / "signing.key"),
+        "api_server": f"https://127.0.0.1:{users.admin.port}",
+        "api_authority": str(users.admin.authority),
+        "api_token": str(folder / "token"),
+    }
+    (folder / "console.json").write_text(json.dumps(settings))
+    words = [sys.executable, "-m", "pai_install.console", "--settings", str(folder / "console.json")]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with (folder / "log").open("ab") as log:
+        process = subprocess.Popen(words, stdout=log, stderr=log, env=environment)
+    try:
+        made = Program(port, folder / "ca.pem", folder / "log")
+        end = time.monotonic() + 90
+        while True:
+            try:
+                assert made.ask("GET", "/healthz")[0] == 200
+                break
+            except OSError:
+                assert process.poll() is None, made.log.read_text()
+                assert time.monotonic() < end, made.log.read_text()
+                time.sleep(0.3)
+        yield made
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(20)
+
+
+def test_a_user_sets_a_password_and_signs_in(program: Program, users: Users) -> None:
+    origin = f"https://localhost:{program.port}"
+    link = password_link(http_client(users.admin), "alice", origin, timedelta(hours=1))
+    status, page = program.ask("GET", link.url.removeprefix(origin))
+    assert (status, "alice" in page) == (200, True)
+    login = "/rest-server/api/v2/authn/basic/login"
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    status, text = program.ask("POST", login, b"username=alice&password=wrong+password", **form)
+    assert (status, json.loads(text)["code"]) == (400, "IncorrectPasswordError")
+    status, text = program.ask("POST", login, b"username=&password=", **form)
+    assert (status, json.loads(text)["code"]) == (400, "InvalidParametersError")
+
+
+def test_a_kubeconfig_counts_in_the_api(program: Program, users: Users) -> None:
+    token = users.tokens["alice"]["status"]["token"]
+    headers = {"Authorization": f"Bearer {token}"}
+    until(lambda: program.ask("GET", "/rest-server/api/v2/user/alice", **headers)[0] == 200, 10)
+    assert program.ask("GET", "/rest-server/api/v2/users", **headers)[0] == 403
+
+
+def test_its_rights_are_enough_and_its_log_has_no_secret(program: Program, users: Users) -> None:
+    time.sleep(2)
+    text = program.log.read_text()
+    assert "forbidden" not in text.lower()
+    assert "cannot" not in text
+    assert users.tokens["alice"]["status"]["token"] not in text
+    assert "Traceback" not in text
