@@ -33,11 +33,13 @@ class Program:
     authority: Path
     log: Path
 
-    def ask(self, method: str, path: str, body: bytes | None = None, **headers: str) -> tuple[int, str]:
+    def ask(
+        self, method: str, path: str, body: bytes | None = None, headers: dict[str, str] | None = None
+    ) -> tuple[int, str]:
         """Status and body."""
         context = ssl.create_default_context(cafile=str(self.authority))
         url = f"https://localhost:{self.port}{path}"
-        request = urllib.request.Request(url, body, headers, method=method)
+        request = urllib.request.Request(url, body, headers or {}, method=method)
         try:
             with urllib.request.urlopen(request, timeout=20, context=context) as answer:  # noqa: S310 # ours
                 return answer.status, answer.read().decode()
@@ -100,17 +102,17 @@ def test_a_user_sets_a_password_and_signs_in(program: Program, users: Users) -> 
     assert (status, "alice" in page) == (200, True)
     login = "/rest-server/api/v2/authn/basic/login"
     form = {"Content-Type": "application/x-www-form-urlencoded"}
-    status, text = program.ask("POST", login, b"username=alice&password=wrong+password", **form)
+    status, text = program.ask("POST", login, b"username=alice&password=wrong+password", form)
     assert (status, json.loads(text)["code"]) == (400, "IncorrectPasswordError")
-    status, text = program.ask("POST", login, b"username=&password=", **form)
+    status, text = program.ask("POST", login, b"username=&password=", form)
     assert (status, json.loads(text)["code"]) == (400, "InvalidParametersError")
 
 
 def test_a_kubeconfig_counts_in_the_api(program: Program, users: Users) -> None:
     token = users.tokens["alice"]["status"]["token"]
     headers = {"Authorization": f"Bearer {token}"}
-    until(lambda: program.ask("GET", "/rest-server/api/v2/user/alice", **headers)[0] == 200, 10)
-    assert program.ask("GET", "/rest-server/api/v2/users", **headers)[0] == 403
+    until(lambda: program.ask("GET", "/rest-server/api/v2/user/alice", headers=headers)[0] == 200, 10)
+    assert program.ask("GET", "/rest-server/api/v2/users", headers=headers)[0] == 403
 
 
 def test_its_rights_are_enough_and_its_log_has_no_secret(program: Program, users: Users) -> None:
