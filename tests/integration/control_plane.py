@@ -121,6 +121,7 @@ class Api:
 
 
 _PLURALS = {"PriorityClass": "priorityclasses", "NetworkPolicy": "networkpolicies"}
+_PLURALS |= {"Topology": "topologies", "WorkloadPriorityClass": "workloadpriorityclasses"}
 _PLURALS |= {"ValidatingAdmissionPolicy": "validatingadmissionpolicies"}
 
 

@@ -50,7 +50,10 @@ COMPILED: Mapping[str, Compiled] = {
         has_console,
         console_values,
         frozenset(
-            {"objects", "passwords", "settings", "authority", "secrets", "port", "http_port", "legacy", "version"},
+            {
+                *("objects", "passwords", "published", "settings", "authority", "secrets"),
+                *("port", "http_port", "legacy", "version"),
+            },
         ),
         console_ports,
     ),

@@ -29,8 +29,9 @@ _PROGRAM = "python3"
 def console_values(context: Context) -> dict[str, Any]:
     """Returns the values of the add-on's templates.
 
-    settings: of the program. secrets: files, certificate and key among them. certificate: what pods replace themselves
-    for. objects: namespace, account, and rights. passwords: of the first administrator.
+    published: ConfigMaps of kube-system that it reads. settings: of the program. secrets: files, certificate and key
+    among them. version: what pods replace themselves for. objects: namespace, account, and rights. passwords: of the
+    first administrator.
     """
     site, console = context.site, console_of(context.site)
     if console is None:
@@ -44,6 +45,7 @@ def console_values(context: Context) -> dict[str, Any]:
     return {
         "objects": [*own, *(first.objects if first else ())],
         "passwords": [first.secret] if first else [],
+        "published": [PROFILE, KEPT],
         "settings": _settings(console, directory),
         "authority": directory.authority if directory else "",
         "secrets": {"secret_data": secrets},
