@@ -66,6 +66,11 @@ def test_the_library_and_its_packages_start_as_a_plain_user(root: Path) -> None:
     assert python(root, f"{words}; print(ssl.OPENSSL_VERSION)").startswith("OpenSSL 3")
 
 
+def test_the_program_of_the_image_has_all_that_it_imports(root: Path) -> None:
+    found = python(root, "import pai_install.console.__main__, sys; print(len(sys.modules))")
+    assert int(found) > 100
+
+
 def test_a_plain_user_may_bind_a_low_port(root: Path) -> None:
     assert python(root, "import socket; socket.socket().bind(('127.0.0.1', 1)); print('bound')") == "bound\n"
 

@@ -74,7 +74,8 @@ class Console:
         headers = {"Content-Type": kind or "application/json"}
         headers |= {"Authorization": f"Bearer {token}"} if token else {}
         data = body.encode() if isinstance(body, str) else None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(f"{self.url}/rest-server{path}", data, headers, method=method)
+        address = f"{self.url}/rest-server{path}"
+        request = urllib.request.Request(address, data, headers, method=method)  # noqa: S310 # ours
         trust = ssl.create_default_context(cafile=str(self.authority))
         try:
             with urllib.request.urlopen(request, timeout=30, context=trust) as answer:  # noqa: S310 # ours
