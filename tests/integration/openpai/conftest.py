@@ -113,6 +113,7 @@ def site_objects(site: Site, identity: Identity) -> Iterator[tuple[Json, Mapping
 
 @pytest.fixture(scope="module")
 def console(api: Api, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Console]:
+    pytest.importorskip("pai_install.console.model", reason="the console has no routes of jobs yet")
     folder = tmp_path_factory.mktemp("console")
     site = large_site(folder / "site")
     names = replace(served_names(site), console=("localhost", "127.0.0.1"))
