@@ -196,11 +196,11 @@ PURE = (
     "plan/",
     "operations/",
     "checks/",
-    "cluster/calls.py",
     "health/cluster/conditions.py",
     "kube/model.py",
     "kube/objects.py",
-    "cluster/api_errors.py",
+    "cluster/conditions.py",
+    "cluster/lines.py",
     "health/cluster/view.py",
     "kube/workloads.py",
     "health/evidence/parse/",
@@ -224,7 +224,7 @@ IMPURE = {"os", "subprocess", "socket", "shutil", "tempfile", "urllib", "http", 
 # run on a machine without the package; test_agents.py has the rules of agents
 STANDALONE = {
     "health/collect/collector.py",
-    "cluster/remote.py",
+    "cluster/relay.py",
     *(path.relative_to(PACKAGE).as_posix() for path in (PACKAGE / "agents").rglob("*.py")),
 }
 

@@ -14,8 +14,6 @@ ALLOWED: Mapping[str, str] = {
     "agents/common/values.py": "the parser with limits",
     "app/runs.py": "reports of our own runs",
     "cli/schema.py": "a schema of the package",
-    "cluster/over_ssh.py": "answers of our own program on a control plane, with a limit of size",
-    "cluster/remote.py": "our own request, on a control plane",
     "components/": "files of pinned components, with checksums",
     "engine/replay.py": "recordings of tests",
     "health/collect/collector.py": "output of programs, on the machine itself, with a limit of size",

@@ -2,48 +2,18 @@
 
 from __future__ import annotations
 
-import subprocess
-from collections.abc import Generator, Sequence
+import os
+import sys
 from pathlib import Path
 
-from pai_install.cluster.client import ClusterClient
+from pai_install.cluster import relay
 from pai_install.cluster.credentials import BearerToken
 from pai_install.cluster.http import Connections, api_server
-from pai_install.cluster.kubectl import KubectlClient
 from pai_install.cluster.over_http import HttpClient
-from pai_install.cluster.transport import Answer, Call, Reply
+from pai_install.cluster.ssh_connection import SshCommand, over_ssh
 from tests.integration.control_plane import Api
 
-TRANSPORTS = ("kubectl", "http")
-
-
-class LocalTransport:
-    """Runs kubectl here."""
-
-    def __init__(self, kubectl: Path, kubeconfig: Path) -> None:
-        self._words = [str(kubectl), f"--kubeconfig={kubeconfig}"]
-
-    def run(self, calls: Sequence[Call]) -> Reply:
-        """Makes the calls up to the first failure of one that may not fail."""
-        found: list[Answer] = []
-        for call in calls:
-            words = [*self._words, *call.argv]
-            done = subprocess.run(words, input=call.stdin, capture_output=True, text=True, check=False, timeout=60)
-            found.append(Answer(done.returncode, done.stdout, done.stderr))
-            if done.returncode and not call.may_fail:
-                break
-        return Reply("here", tuple(found))
-
-    def lines(self, call: Call) -> Generator[str]:
-        """Yields the output line by line."""
-        words = [*self._words, *call.argv]
-        with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as child:
-            assert child.stdout is not None
-            try:
-                for line in child.stdout:
-                    yield line.rstrip("\n")
-            finally:
-                child.terminate()
+TRANSPORTS = ("http", "relay")
 
 
 def http_client(api: Api) -> HttpClient:
@@ -52,8 +22,13 @@ def http_client(api: Api) -> HttpClient:
     return HttpClient(Connections([place]), BearerToken(api.token))
 
 
-def client_of(transport: str, api: Api, programs: dict[str, Path]) -> ClusterClient:
+def relayed_client(api: Api) -> HttpClient:
+    """The client of the dev box, with the relay as a program of this machine instead of over SSH."""
+    program = Path(relay.__file__).read_text().replace(relay.CONFIG, str(api.admin_config))
+    command = SshCommand((sys.executable, "-I", "-c", program), os.environ, "password\n")
+    return HttpClient(Connections([over_ssh("here", lambda: command)]))
+
+
+def client_of(transport: str, api: Api) -> HttpClient:
     """A client over that transport."""
-    if transport == "http":
-        return http_client(api)
-    return KubectlClient(LocalTransport(programs["kubectl"], api.kubeconfig("admin", api.token)))
+    return relayed_client(api) if transport == "relay" else http_client(api)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import socket
 import ssl
@@ -31,6 +32,27 @@ USERS = {
     "alice-token": ("alice", "pai:users"),
     "hived-token": ("system:serviceaccount:pai-hived:hived", "system:serviceaccounts"),
 }
+
+ADMIN_CONFIG = """\
+apiVersion: v1
+clusters:
+- cluster:
+    certificate-authority-data: {authority}
+    server: https://127.0.0.1:{port}
+  name: kubernetes
+contexts:
+- context:
+    cluster: kubernetes
+    user: kubernetes-admin
+  name: kubernetes-admin@kubernetes
+current-context: kubernetes-admin@kubernetes
+kind: Config
+users:
+- name: kubernetes-admin
+  user:
+    client-certificate-data: {cert}
+    client-key-data: {key}
+"""
 
 
 def free_port() -> int:
@@ -105,6 +127,15 @@ class Api:
             return str(json.load(error)["message"])
         return ""
 
+    @property
+    def admin_config(self) -> Path:
+        """A kubeconfig with a client certificate of the administrator, in kubeadm's form."""
+        files: dict[str, str | Path] = {"authority": self.authority, "cert": "admin.crt", "key": "admin.key"}
+        data = {name: base64.b64encode((self.folder / file).read_bytes()).decode() for name, file in files.items()}
+        path = self.folder / "admin.conf"
+        path.write_text(ADMIN_CONFIG.format(port=self.port, **data))
+        return path
+
     def kubeconfig(self, name: str, token: str) -> Path:
         path = self.folder / f"{name}.kubeconfig"
         cluster = {"server": f"https://127.0.0.1:{self.port}", "certificate-authority": str(self.authority)}
@@ -155,6 +186,7 @@ def api(programs: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> 
     users = [f'{token},{user},{token},"{groups}"' for token, (user, groups) in USERS.items()]
     (folder / "tokens.csv").write_text("\n".join(users) + "\n")
     let_in(folder, [])
+    certify(folder)
     store: list[str | Path] = [
         *(programs["etcd"], f"--data-dir={folder}/etcd", f"--listen-client-urls=http://127.0.0.1:{etcd}"),
         *(f"--advertise-client-urls=http://127.0.0.1:{etcd}", f"--listen-peer-urls=http://127.0.0.1:{peer}"),
@@ -165,6 +197,7 @@ def api(programs: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> 
         *("--bind-address=127.0.0.1", f"--cert-dir={folder}/certificates", "--authorization-mode=RBAC"),
         *(f"--token-auth-file={folder}/tokens.csv", "--service-account-issuer=https://here"),
         f"--authentication-config={folder}/authentication.yaml",
+        f"--client-ca-file={folder}/clients.crt",
         *(f"--service-account-signing-key-file={key}", f"--service-account-key-file={key}"),
         # their objects are made by controllers and kubelets, which are not here
         "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
@@ -175,6 +208,19 @@ def api(programs: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> 
         made = Api(port, folder)
         _wait(made)
         yield made
+
+
+def certify(folder: Path) -> None:
+    """Makes an authority of clients, and a certificate of the administrator."""
+
+    def openssl(*words: str) -> None:
+        subprocess.run(["openssl", *words], check=True, capture_output=True, cwd=folder)
+
+    new = ("req", "-newkey", "rsa:2048", "-nodes")
+    openssl(*new, "-x509", "-keyout", "clients.key", "-out", "clients.crt", "-subj", "/CN=clients", "-days", "2")
+    openssl(*new, "-keyout", "admin.key", "-out", "admin.csr", "-subj", "/O=system:masters/CN=kubernetes-admin")
+    sign = ("x509", "-req", "-in", "admin.csr", "-CA", "clients.crt", "-CAkey", "clients.key", "-CAcreateserial")
+    openssl(*sign, "-out", "admin.crt", "-days", "1")
 
 
 def let_in(folder: Path, jwt: Sequence[Json]) -> None:

@@ -1,4 +1,4 @@
-"""The client of the Kubernetes API for every verb. See over_ssh.py for its transport."""
+"""The client of the Kubernetes API for every verb, and for programs in the cluster."""
 
 from __future__ import annotations
 
@@ -51,15 +51,6 @@ class WatchEvent:
 
     type: str
     object: JsonObject
-
-
-@dataclass(frozen=True, slots=True)
-class CommandOutput:
-    """How a command in a container ended."""
-
-    returncode: int
-    stdout: str
-    stderr: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +125,7 @@ class NoClusterError(PaiError):
 
 
 class ClusterClient(Protocol):
-    """Reads and changes a cluster. A method with several objects needs one round trip for all of them.
+    """Reads and changes a cluster.
 
     Every method raises NoClusterError if no control-plane node responds, and ApiError if the API server refuses.
     """
@@ -152,9 +143,9 @@ class ClusterClient(Protocol):
         ...
 
     def watch(self, select: Select) -> Iterator[WatchEvent]:
-        """Yields the existing objects as ADDED, then each change. Ends when the API server ends it. Close it to stop.
+        """Yields the existing objects as ADDED, then each change, also after a lost connection. Close it to stop.
 
-        All objects have one kind.
+        All objects have one kind. Raises ApiError "Expired" if changes were missed.
         """
         ...
 
@@ -190,12 +181,6 @@ class ClusterClient(Protocol):
 
         condition: as `kubectl wait --for` takes it, e.g. "condition=Ready", "delete", "jsonpath={.status.phase}=Done".
         """
-        ...
-
-    def exec(
-        self, pod: Ref, argv: Sequence[str], *, container: str = "", stdin: str = "", timeout_s: float = 60
-    ) -> CommandOutput:
-        """Runs a command in a container of a pod (its first one where none is named). Its failure is an answer."""
         ...
 
     def logs(self, pod: Ref, *, container: str = "", tail: int = -1, previous: bool = False) -> str:

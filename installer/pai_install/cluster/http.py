@@ -291,6 +291,8 @@ def _words(body: bytes) -> str:
 
 def _cause(error: BaseException) -> str:
     """The words of the innermost error, without addresses of objects."""
+    if isinstance(error, NotConnectedError):
+        return str(error)
     while True:
         inner = error.__cause__ or next((one for one in error.args if isinstance(one, BaseException)), None)
         if inner is None or inner is error:

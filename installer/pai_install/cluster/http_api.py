@@ -11,7 +11,7 @@ from pai_install.agents.common.values import InvalidJsonError, parse_object
 from pai_install.cluster.client import ApiError, Impersonation, Select
 from pai_install.cluster.credentials import Credentials, identity_headers
 from pai_install.cluster.http import JSON, LARGEST_ANSWER, ApiRequest, ApiResponse, Connections
-from pai_install.cluster.http_errors import not_json, refusal, unknown_kind
+from pai_install.cluster.http_errors import not_json, refusal, too_large, unknown_kind
 from pai_install.cluster.resources import ApiResource, ApiResources, parse_discovery
 from pai_install.kube.model import Ref
 from pai_install.kube.objects import JsonObject, child, rows, text
@@ -20,6 +20,7 @@ from pai_install.system.plain import plain
 # the namespace of an object that names none, as for kubectl
 _DEFAULT_NAMESPACE = "default"
 _PAGE = 500
+_MOST_PAGES = 2000
 # 10,000 pods have some 10 million values
 _MOST_VALUES = 1 << 30
 _CHANGE_TIMEOUT_S = 300.0
@@ -48,11 +49,7 @@ class Api:
 
     def object(self, request: ApiRequest) -> JsonObject:
         """The object that the API server returns, with safe texts."""
-        found = _parsed(self.ask(request), request.what)
-        for item in (found, *rows(found.get("items"))):
-            _drop_fields(item)
-        safe: JsonObject = plain(found)
-        return safe
+        return safe_object(self.ask(request), request.what)
 
     @contextmanager
     def stream(self, request: ApiRequest) -> Iterator[Iterator[bytes]]:
@@ -101,7 +98,7 @@ class Api:
     def pages(self, kind: ApiResource, select: Select) -> Iterator[JsonObject]:
         """Yields a list page by page; each has the version of the whole list in its metadata."""
         further, query = "", selectors(select)
-        while True:
+        for _ in range(_MOST_PAGES):
             more = (("limit", str(_PAGE)), *((("continue", further),) if further else ()))
             try:
                 page = self.object(ApiRequest(f"list {kind.asked}", kind.path(select.namespace), query=(*query, *more)))
@@ -113,6 +110,7 @@ class Api:
             further = text(child(page, "metadata").get("continue"))
             if not further:
                 return
+        raise too_large(f"list {kind.asked}", LARGEST_ANSWER)
 
     def items(self, kind: ApiResource, select: Select) -> tuple[tuple[JsonObject, ...], str]:
         """The objects of a list, and its version."""
@@ -140,6 +138,15 @@ def selectors(select: Select) -> tuple[tuple[str, str], ...]:
     """The query for a selection."""
     found = (("labelSelector", select.labels), ("fieldSelector", select.fields))
     return tuple((name, value) for name, value in found if value)
+
+
+def safe_object(answer: ApiResponse, what: str) -> JsonObject:
+    """The object in an answer, with safe texts. Raises PaiError for anything else."""
+    found = _parsed(answer, what)
+    for item in (found, *rows(found.get("items"))):
+        _drop_fields(item)
+    safe: JsonObject = plain(found)
+    return safe
 
 
 def _typed(item: JsonObject, kind: ApiResource) -> JsonObject:

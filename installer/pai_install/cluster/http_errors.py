@@ -6,7 +6,6 @@ import re
 from http import HTTPStatus
 
 from pai_install.agents.common.values import InvalidJsonError, child, parse_object, text
-from pai_install.cluster.api_errors import REMEDIES, STARTS
 from pai_install.cluster.client import NO_ANSWER, ApiError
 from pai_install.errors import PaiError
 from pai_install.kube.objects import JsonObject
@@ -16,6 +15,15 @@ _MOST_WORDS = 2000
 _LARGEST_STATUS = 1 << 20
 # The API server took the request, and the database was away before it answered
 _WENT_AWAY = re.compile(r"etcdserver: |unexpected EOF|connection reset by peer|http2: |unable to handle the request")
+# An API server that has just started refuses even the administrator, until it has read who may do what.
+_STARTS = re.compile(r'is forbidden: User "kubernetes-admin" cannot ')
+_REMEDIES = {
+    "Conflict": "another program owns that field: change the value there, or let pai-install take the field over",
+    "Forbidden": "an admission rule of the cluster forbids the change; its message is above",
+    "NoSuchKind": "the cluster does not have that kind of object: the add-on that brings it is missing",
+    "Timeout": "pai-install status",
+    NO_ANSWER: "the API server went away or has just started: pai-install status, then the same command again",
+}
 _REASONS = {
     HTTPStatus.UNAUTHORIZED: "Unauthorized",
     HTTPStatus.FORBIDDEN: "Forbidden",
@@ -34,7 +42,7 @@ def unanswered(status: int, body: bytes, *, reads: bool) -> bool:
     if status < 400:
         return False
     words = _message(_status(body), body)
-    if STARTS.search(words):
+    if _STARTS.search(words):
         return True
     return reads and _reason(status, _status(body), words) == NO_ANSWER
 
@@ -48,7 +56,7 @@ def refusal(host: str, what: str, status: int, body: bytes) -> ApiError:
         f"cannot {what}: {reason or status} (host {host})",
         reason=reason,
         details=words[:_MOST_WORDS] or f"HTTP status {status} without a message",
-        remedy=REMEDIES.get(reason, ""),
+        remedy=_REMEDIES.get(reason, ""),
     )
 
 
@@ -66,7 +74,7 @@ def unknown_kind(name: str) -> ApiError:
         f"cannot find the kind {plain_text(name)!r} in the cluster",
         reason="NoSuchKind",
         details="the API server does not list it",
-        remedy=REMEDIES["NoSuchKind"],
+        remedy=_REMEDIES["NoSuchKind"],
     )
 
 
@@ -76,7 +84,7 @@ def connection_lost(host: str, what: str, why: str) -> ApiError:
         f"cannot {what}: the connection to {host} was lost before the answer",
         reason=NO_ANSWER,
         details=why,
-        remedy=REMEDIES[NO_ANSWER],
+        remedy=_REMEDIES[NO_ANSWER],
     )
 
 
@@ -103,7 +111,7 @@ def _message(status: JsonObject, body: bytes) -> str:
 
 
 def _reason(code: int, status: JsonObject, words: str) -> str:
-    if STARTS.search(words) or (code >= 500 and _WENT_AWAY.search(words)):
+    if _STARTS.search(words) or (code >= 500 and _WENT_AWAY.search(words)):
         return NO_ANSWER
     known = _REASONS.get(HTTPStatus(code), "") if code in set(HTTPStatus) else ""
     if known == NO_ANSWER:

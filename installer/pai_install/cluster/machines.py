@@ -7,12 +7,15 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Protocol
 
-from pai_install.cluster.client import ApiError, NoClusterError
-from pai_install.cluster.over_ssh import SshTransport
-from pai_install.cluster.transport import Call
+from pai_install.cluster import relay
+from pai_install.cluster.over_ssh import SshLogins
 from pai_install.errors import ExitCode, PaiError
-from pai_install.site.model import Site
+from pai_install.site.model import Machine, Site
+from pai_install.system import proc
 from pai_install.system.plain import one_line
+
+_SSH_FAILED = 255
+_MOST_WORDS = 2000
 
 
 class MachineError(PaiError):
@@ -47,25 +50,26 @@ class Machines(Protocol):
 def open_machines(site: Site, known_hosts: Path, *, accept_new: bool = False) -> Iterator[Machines]:
     """Yields the machines of the site. Each is connected on its first request. See open_cluster."""
     with ExitStack() as stack:
-        yield SshMachines(
-            {
-                machine.hostname: SshTransport([machine], known_hosts, stack, accept_new=accept_new)
-                for machine in site.present_machines
-            }
-        )
+        logins = SshLogins(site.present_machines, known_hosts, stack, accept_new=accept_new)
+        yield SshMachines({machine.hostname: machine for machine in site.present_machines}, logins)
 
 
 class SshMachines:
-    """The machines over OpenSSH. transports: host -> its connection."""
+    """The machines over OpenSSH. machines: by their names."""
 
-    def __init__(self, transports: Mapping[str, SshTransport]) -> None:
-        self._transports = transports
+    def __init__(self, machines: Mapping[str, Machine], logins: SshLogins) -> None:
+        self._machines = machines
+        self._logins = logins
 
     def lines(self, host: str, program: Sequence[str]) -> Generator[str]:
         """Yields the lines. See Machines.lines."""
+        ssh = self._logins.command(self._machines[host], *program)
+        empty = True
         try:
-            yield from self._transports[host].lines(Call((), reads=True, program=tuple(program)))
-        except NoClusterError as error:
-            raise MachineError(host, error.down[host], unreachable=True) from error
-        except ApiError as error:
-            raise MachineError(host, error.details, unreachable=False) from error
+            for line in proc.lines(ssh.argv, stdin=f"{ssh.prefix}{relay.BEGIN}\n", env=ssh.environment):
+                empty = False
+                yield line
+        except proc.FailedError as error:
+            why = one_line(error.completed.stderr.strip()[-_MOST_WORDS:]) or "it gave no reason"
+            away = empty and error.completed.returncode == _SSH_FAILED
+            raise MachineError(host, why, unreachable=away) from error

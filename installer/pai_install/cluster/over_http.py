@@ -11,7 +11,6 @@ from pai_install.cluster import http_changes, http_logs
 from pai_install.cluster.client import (
     FIELD_MANAGER,
     ApiError,
-    CommandOutput,
     Eviction,
     Impersonation,
     LogWindow,
@@ -136,17 +135,6 @@ class HttpClient:
             missing = select[found.index(None)]
             raise ApiError(f"cannot wait for {missing}: NotFound", reason="NotFound", details="it does not exist")
         return http_changes.settled(self._api, [http_changes.Known(ref) for ref in select], condition, timeout_s)
-
-    def exec(
-        self, pod: Ref, argv: Sequence[str], *, container: str = "", stdin: str = "", timeout_s: float = 60
-    ) -> CommandOutput:
-        """Raises PaiError: a command in a container needs a WebSocket."""
-        del argv, container, stdin, timeout_s
-        raise PaiError(
-            f"cannot run a command in {pod}: this connection to the API server has no WebSocket",
-            code="exec-unsupported",
-            remedy="pai-install kubectl exec",
-        )
 
     def logs(self, pod: Ref, *, container: str = "", tail: int = -1, previous: bool = False) -> str:
         """A container's log."""

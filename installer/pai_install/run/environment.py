@@ -147,7 +147,7 @@ class ProductEnvironment(Environment):
         return run(engine, site, hosts=hosts, forced=forced)
 
     def cluster(self, site: Site, state: StateFolder, *, accept_new: bool) -> AbstractContextManager[ClusterClient]:
-        """kubectl on the first control plane that answers, over SSH."""
+        """The API of the first control plane that answers, over SSH."""
         from pai_install.cluster.over_ssh import open_cluster  # noqa: PLC0415
 
         return open_cluster(site, state.known_hosts, accept_new=accept_new)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -16,6 +17,8 @@ from pathlib import Path
 from typing import IO
 
 from pai_install.errors import ExitCode, PaiError
+
+_MOST_ERRORS = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +212,36 @@ def lines(argv: Sequence[str | Path], *, stdin: str = "", env: Mapping[str, str]
         if child.returncode:
             errors.seek(0)
             raise FailedError(Completed(words, child.returncode, "", errors.read().decode(errors="replace")))
+
+
+class Conversation:
+    """A running program whose input and output are one socket, `socket`. Raises PaiError if the program is missing."""
+
+    def __init__(self, argv: Sequence[str | Path], *, env: Mapping[str, str]) -> None:
+        words = tuple(str(word) for word in argv)
+        self.socket, theirs = socket.socketpair()
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed by end()
+        with theirs:
+            try:
+                self._child = subprocess.Popen(
+                    words, stdin=theirs.fileno(), stdout=theirs.fileno(), stderr=self._errors, env=dict(env)
+                )
+            except FileNotFoundError as error:
+                self.socket.close()
+                self._errors.close()
+                raise _missing(words[0]) from error
+
+    def end(self, wait_s: float) -> str:
+        """Closes the socket, waits for the end of the program, and returns its standard error."""
+        self.socket.close()
+        try:
+            self._child.wait(wait_s)
+        except subprocess.TimeoutExpired:
+            self._child.kill()
+            self._child.wait()
+        with self._errors as errors:
+            errors.seek(0)
+            return errors.read(_MOST_ERRORS).decode(errors="replace")
 
 
 def attached(argv: Sequence[str | Path], *, env: Mapping[str, str], prefix: str = "") -> int:

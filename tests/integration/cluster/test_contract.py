@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import closing
-from pathlib import Path
 from threading import Timer
 from typing import Any
 
@@ -31,8 +30,8 @@ MARK = {"contract": "yes"}
 
 
 @pytest.fixture(scope="module", params=TRANSPORTS)
-def client(request: pytest.FixtureRequest, api: Api, programs: dict[str, Path]) -> ClusterClient:
-    return client_of(request.param, api, programs)
+def client(request: pytest.FixtureRequest, api: Api) -> ClusterClient:
+    return client_of(request.param, api)
 
 
 @pytest.fixture

@@ -12,7 +12,6 @@ from pai_install.cluster.client import ApiError, Impersonation, NoClusterError, 
 from pai_install.cluster.credentials import BearerToken
 from pai_install.cluster.http import Connections, api_server
 from pai_install.cluster.over_http import HttpClient, in_cluster
-from pai_install.errors import PaiError
 from pai_install.kube.model import Ref
 from tests.errors import raises
 from tests.integration.clients import http_client
@@ -110,9 +109,3 @@ def test_threads_share_a_client(client: HttpClient) -> None:
     with ThreadPoolExecutor(20) as pool:
         found = list(pool.map(lambda one: who(client.with_identity(one))["username"], identities))
     assert found == [one.user for one in identities]
-
-
-def test_a_client_without_websocket_says_so(client: HttpClient) -> None:
-    with pytest.raises(PaiError) as caught:
-        client.exec(Ref("pod", "p", "default"), ["true"])
-    assert caught.value.code == "exec-unsupported"

@@ -55,8 +55,8 @@ ATTACKS: dict[str, Json] = {
 
 
 @pytest.fixture(scope="module", params=TRANSPORTS)
-def client(request: pytest.FixtureRequest, users: Users, programs: dict[str, Path]) -> ClusterClient:
-    return client_of(request.param, users.admin, programs)
+def client(request: pytest.FixtureRequest, users: Users) -> ClusterClient:
+    return client_of(request.param, users.admin)
 
 
 def submitted(client: ClusterClient, user: str, spec: Json, group: str = SUBMITTERS, owner: str = "") -> str:

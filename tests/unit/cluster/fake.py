@@ -9,7 +9,6 @@ from typing import Any
 
 from pai_install.cluster.client import (
     ApiError,
-    CommandOutput,
     Eviction,
     EvictionOutcome,
     Impersonation,
@@ -58,7 +57,6 @@ class FakeCluster:
     objects: dict[Ref, dict[str, Any]] = field(default_factory=dict)
     protected: set[str] = field(default_factory=set)
     calls: list[tuple[str, Any]] = field(default_factory=list)
-    output: CommandOutput = field(default_factory=lambda: CommandOutput(0, "", ""))
     logged: dict[str, str] = field(default_factory=dict)
     changes: list[WatchEvent] = field(default_factory=list)
     waits: bool = True
@@ -128,13 +126,6 @@ class FakeCluster:
         del timeout_s
         self.calls.append(("wait", (select, condition)))
         return self.waits
-
-    def exec(
-        self, pod: Ref, argv: Sequence[str], *, container: str = "", stdin: str = "", timeout_s: float = 60
-    ) -> CommandOutput:
-        del container, stdin, timeout_s
-        self.calls.append(("exec", (pod, tuple(argv))))
-        return self.output
 
     def logs(self, pod: Ref, *, container: str = "", tail: int = -1, previous: bool = False) -> str:
         del container, tail, previous

@@ -1,32 +1,36 @@
-"""Calls over SSH: a stand-in for ssh runs here what would run on the control plane."""
+"""The API over SSH: a stand-in for ssh runs the relay here, with TLS to stand-ins for API servers."""
 
 from __future__ import annotations
 
+import base64
 import json
 import os
+import ssl
 import stat
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 from pydantic import SecretStr
-from syrupy.assertion import SnapshotAssertion
 
-from pai_install.cluster import remote
-from pai_install.cluster.client import ApiError, NoClusterError
-from pai_install.cluster.over_ssh import SshTransport, ssh_options, sudo_words
-from pai_install.cluster.transport import Call
+from pai_install.cluster.client import NO_ANSWER, ApiError, LogWindow, NoClusterError, Select
+from pai_install.cluster.machines import MachineError, SshMachines
+from pai_install.cluster.over_http import HttpClient
+from pai_install.cluster.over_ssh import SshLogins, ssh_options, sudo_words
 from pai_install.errors import ExitCode
+from pai_install.kube.model import Ref
 from pai_install.site.model import Machine, Ssh
 from tests.errors import raises
 
 SECRET = "planted;secret"
-READ = Call(("get", "nodes"), reads=True, timeout_s=5)
-WRITE = Call(("patch", "node", "a"), "words", timeout_s=5)
+NOTE = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "b"}}
+NODES = Select(("nodes",))
 
 SSH = r"""
 import json, os, subprocess, sys
@@ -43,38 +47,15 @@ if how == "down":
     sys.exit(255)
 if how == "noise":
     print("Welcome!", flush=True)
-if how == "lost":
-    print("pai-install-begin", flush=True)
-    sys.stderr.write("client_loop: send disconnect: Broken pipe\n")
-    sys.exit(255)
-if how == "garbage":
-    print("pai-install-begin\npai-install-end?not base64?", flush=True)
-    sys.exit(0)
-environment = dict(os.environ, FAKE_HOW=how)
+command = command.replace("/etc/kubernetes/admin.conf", here + "/" + how + ".conf")
 command = command.replace("/usr/local/bin/kubectl", here + "/kubectl")
-sys.exit(subprocess.call(["/bin/sh", "-c", command], env=environment))
+sys.exit(subprocess.call(["/bin/sh", "-c", command], env=dict(os.environ, FAKE_HOW=how)))
 """
 KUBECTL = r"""
-import os, sys, time
-how, argv = os.environ["FAKE_HOW"], sys.argv[3:]
-if how == "refused":
-    sys.exit("The connection to the server 10.0.0.1:7443 was refused - did you specify the right host or port?")
-if how == "overloaded":
-    sys.exit("Error from server (Timeout): etcdserver: request timed out")
-if argv[0] == "fail":
+import os, sys
+if sys.argv[3] == "fail":
     sys.exit("Error from server (Forbidden): no")
-if argv[0] == "sleep":
-    time.sleep(30)
-if argv[0] == "huge":
-    sys.stdout.write("x" * (8 << 20))
-elif argv[0] == "bytes":
-    sys.stdout.buffer.write(b"\xff\xfe")
-elif argv[0] == "endless":
-    for number in range(10**9):
-        print(number, flush=True)
-        time.sleep(0.01)
-else:
-    print(how, *argv, sys.stdin.read(), flush=True)
+print(os.environ["FAKE_HOW"], *sys.argv[3:], sys.stdin.read(), flush=True)
 """
 SUDO = f"""#!/bin/sh
 if [ "$1" = -S ]; then
@@ -86,6 +67,108 @@ else
 fi
 exec "$@"
 """
+
+
+class ApiServer(BaseHTTPRequestHandler):
+    """An API server that behaves as the name of its kubeconfig says."""
+
+    protocol_version = "HTTP/1.1"
+    how = "up"
+    asked: list[str]
+
+    def log_message(self, *_: object) -> None:
+        """Says nothing."""
+
+    def answer(self) -> None:
+        """Answers any request."""
+        self.rfile.read(int(self.headers.get("Content-Length", "0")))
+        self.asked.append(f"{self.command} {self.path.partition('?')[0]}")
+        if self.how == "lost":
+            self.close_connection = True
+        elif self.how == "overloaded":
+            self.say(504, {"kind": "Status", "reason": "Timeout", "message": "etcdserver: request timed out"})
+        elif self.how == "starting":
+            why = 'nodes is forbidden: User "kubernetes-admin" cannot list resource "nodes"'
+            self.say(403, {"kind": "Status", "reason": "Forbidden", "message": why})
+        elif "follow=true" in self.path:
+            self.endless()
+        else:
+            item = {"metadata": {"name": self.how}, "spec": {"containers": [{"name": "main"}]}}
+            self.say(200, {"kind": "NodeList", "items": [item], **item})
+
+    do_GET = do_POST = do_PATCH = answer  # noqa: N815 - names of http.server
+
+    def say(self, status: int, body: object) -> None:
+        """Answers with JSON."""
+        content = json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def endless(self) -> None:
+        """Sends a line from time to time."""
+        self.send_response(200)
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        try:
+            for number in range(10**6):
+                line = f"{number}\n".encode()
+                self.wfile.write(b"%x\r\n%b\r\n" % (len(line), line))
+                time.sleep(0.01)
+        except OSError:
+            self.asked.append("gone")
+            self.close_connection = True
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the certificate of the API servers and its key, which clients have as well."""
+    folder = tmp_path_factory.mktemp("authority")
+    words = ("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", "key", "-out", "crt", "-subj", "/CN=here")
+    names = ("-addext", "subjectAltName=IP:127.0.0.1", "-days", "2")
+    subprocess.run(["openssl", *words, *names], cwd=folder, check=True, capture_output=True)
+    return folder
+
+
+@pytest.fixture
+def programs(tmp_path: Path, authority: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder, first on PATH, with stand-ins for ssh, kubectl, and sudo, and a kubeconfig of each API server."""
+    folder = tmp_path / "programs"
+    folder.mkdir()
+    for name, text in (
+        ("ssh", f"#!{sys.executable}\n{SSH}"),
+        ("kubectl", f"#!{sys.executable}\n{KUBECTL}"),
+        ("sudo", SUDO),
+    ):
+        (folder / name).write_text(text)
+        (folder / name).chmod(stat.S_IRWXU)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    certificate, key = (base64.b64encode((authority / name).read_bytes()).decode() for name in ("crt", "key"))
+    with ExitStack() as stack:
+        for how in ("up", "noise", "lost", "overloaded", "starting", "refused"):
+            port = api_server(stack, authority, how) if how != "refused" else 1
+            (folder / f"{how}.conf").write_text(
+                f"    certificate-authority-data: {certificate}\n    server: https://127.0.0.1:{port}\n"
+                f"    client-certificate-data: {certificate}\n    client-key-data: {key}\n"
+            )
+        ApiServer.asked = []
+        yield folder
+
+
+def api_server(stack: ExitStack, authority: Path, how: str) -> int:
+    """Starts an API server that demands a client certificate, and returns its port."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), type(how, (ApiServer,), {"how": how}))
+    server.daemon_threads, server.handle_error = True, lambda *_: None  # type: ignore[method-assign]
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(authority / "crt", authority / "key")
+    context.load_verify_locations(authority / "crt")
+    context.verify_mode = ssl.CERT_REQUIRED
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+    stack.callback(server.server_close)
+    stack.callback(server.shutdown)
+    return server.server_port
 
 
 def machine(name: str, *, user: str = "root", password: str = "", key: Path | None = None) -> Machine:
@@ -100,154 +183,106 @@ def machine(name: str, *, user: str = "root", password: str = "", key: Path | No
     )
 
 
-@pytest.fixture
-def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder, first on PATH, with stand-ins for ssh, kubectl and sudo."""
-    folder = tmp_path / "programs"
-    folder.mkdir()
-    for name, text in (
-        ("ssh", f"#!{sys.executable}\n{SSH}"),
-        ("kubectl", f"#!{sys.executable}\n{KUBECTL}"),
-        ("sudo", SUDO),
-    ):
-        (folder / name).write_text(text)
-        (folder / name).chmod(stat.S_IRWXU)
-    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
-    return folder
-
-
-Make = Callable[..., SshTransport]
+Make = Callable[..., HttpClient]
 
 
 @pytest.fixture
-def transport(programs: Path, tmp_path: Path) -> Iterator[Make]:
-    """transport(first="down", second="up"): control planes that behave so."""
+def client_of(programs: Path, tmp_path: Path) -> Iterator[Make]:
+    """client_of(first="down", second="up"): a client of control planes that behave so."""
     with ExitStack() as stack:
 
-        def make(*machines: Machine, **hosts: str) -> SshTransport:
+        def make(*machines: Machine, **hosts: str) -> HttpClient:
             (programs / "hosts.json").write_text(json.dumps(hosts))
             found = machines or tuple(machine(name) for name in hosts)
-            return SshTransport(found, tmp_path / "known hosts", stack)
+            client = HttpClient(SshLogins(found, tmp_path / "known hosts", stack).connections)
+            stack.callback(client.close)
+            return client
 
         yield make
 
 
-def asked(programs: Path) -> list[str]:
+def logins(programs: Path) -> list[str]:
     """The hosts that ssh was started for."""
     rows = [json.loads(line) for line in (programs / "ssh.log").read_text().splitlines()]
     return [row[row.index("--") - 1] for row in rows if "-O" not in row]
 
 
-def test_calls_are_made_in_one_trip_and_in_order(transport: Make, programs: Path, snapshot: SnapshotAssertion) -> None:
-    reply = transport(one="up").run([READ, WRITE])
-    assert reply.host == "one"
-    assert [answer.stdout for answer in reply.answers] == snapshot
-    assert asked(programs) == ["one"]
+def server_of(client: HttpClient) -> str:
+    """How the API server behaves that answers."""
+    return str(client.list(NODES)[0][0]["metadata"]["name"])
+
+
+def test_requests_share_a_login(client_of: Make, programs: Path) -> None:
+    client = client_of(one="up")
+    assert server_of(client) == server_of(client) == "up"
+    client.get([Ref("node", "a"), Ref("node", "b")])
+    assert logins(programs) == ["one"]
 
 
 def test_nothing_of_the_login_users_home_is_run_by_root(
-    transport: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    client_of: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The program starts there, as root: a home may lie on NFS, where other machines write and root may not read."""
+    """The relay starts there, as root: a home may lie on NFS, where other machines write and root may not read."""
     home = tmp_path / "home"
     home.mkdir()
-    (home / "json.py").write_text("raise SystemExit('of the home')")
+    (home / "base64.py").write_text("raise SystemExit('of the home')")
     monkeypatch.chdir(home)
-    assert transport(machine("one"), one="up").run([READ]).host == "one"
+    assert server_of(client_of(one="up")) == "up"
 
 
-def test_the_first_failure_ends_a_trip_unless_it_may_fail(transport: Make) -> None:
-    door = transport(one="up")
-    fails, may = Call(("fail",)), Call(("fail",), may_fail=True)
-    assert [answer.returncode for answer in door.run([READ, fails, READ]).answers] == [0, 1]
-    assert [answer.returncode for answer in door.run([may, READ]).answers] == [1, 0]
+def test_the_next_control_plane_is_asked_and_then_first(client_of: Make, programs: Path) -> None:
+    client = client_of(one="down", two="refused", three="up")
+    client.create([NOTE])
+    client.create([NOTE])
+    assert logins(programs) == ["one", "two", "three"]
 
 
-def test_the_next_control_plane_is_asked_and_then_first(transport: Make, programs: Path) -> None:
-    door = transport(one="down", two="refused", three="up")
-    assert door.run([WRITE]).host == "three"
-    assert door.run([WRITE]).host == "three"
-    assert asked(programs) == ["one", "two", "three", "three"]
-
-
-def test_without_any_every_reason_is_told(transport: Make, snapshot: SnapshotAssertion) -> None:
+def test_without_any_every_reason_is_told(client_of: Make) -> None:
     with raises("no-control-plane-answers", kind=NoClusterError) as error:
-        transport(one="down", two="refused").run([READ])
-    assert error.value.down["one"] == snapshot
-    assert "was refused" in error.value.down["two"]
+        client_of(one="down", two="refused").create([NOTE])
+    assert error.value.down["one"] == "ssh: connect to host one port 22: No route to host"
+    assert "Connection refused" in error.value.down["two"]
     assert error.value.exit_code is ExitCode.UNREACHABLE
 
 
-def test_what_another_program_prints_before_does_not_matter(transport: Make) -> None:
-    assert transport(one="noise").run([READ]).answers[0].ok
-
-
-@pytest.mark.parametrize("how", ["lost", "garbage"])
-def test_a_lost_answer_is_asked_again_elsewhere_only_when_nothing_was_changed(transport: Make, how: str) -> None:
-    assert transport(one=how, two="up").run([READ]).host == "two"
-    with raises("connection-lost"):
-        transport(one=how, two="up").run([READ, WRITE])
-
-
-def test_a_write_that_may_have_been_done_is_not_made_twice(transport: Make) -> None:
-    assert transport(one="overloaded", two="up").run([READ]).host == "two"
-    assert transport(one="overloaded", two="up").run([WRITE]).host == "one"
-
-
-def test_after_the_first_answer_nobody_else_is_asked(transport: Make) -> None:
-    reply = transport(one="up", two="up").run([READ, Call(("fail",))])
-    assert (reply.host, len(reply.answers)) == ("one", 2)
-
-
-def test_a_call_ends_after_its_time(transport: Make) -> None:
-    began = time.monotonic()
-    slow = Call(("sleep",), may_fail=True, timeout_s=0.5)
-    reply = transport(one="up").run([slow])
-    assert (reply.answers[0].returncode, reply.answers[0].stderr) == (None, "no answer within 0.5 s")
-    assert time.monotonic() - began < 10
-
-
-def test_long_answers_come_whole_and_too_long_ones_are_refused(
-    transport: Make, programs: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    assert len(transport(one="up").run([Call(("huge",))]).answers[0].stdout) == 8 << 20
-    small = tmp_path / "remote.py"
-    small.write_text(Path(remote.__file__).read_text().replace("256 << 20", "1 << 20"))
-    monkeypatch.setattr(remote, "__file__", str(small))
-    answer = transport(one="up").run([Call(("huge",))]).answers[0]
-    assert (answer.returncode, answer.stdout, answer.stderr) == (None, "", "the answer has more than 1 MiB")
-
-
-def test_bytes_that_are_no_text_are_replaced(transport: Make) -> None:
-    assert transport(one="up").run([Call(("bytes",))]).answers[0].stdout == "\ufffd\ufffd"
-
-
-def test_a_machine_without_kubectl_is_no_control_plane_yet(
-    transport: Make, programs: Path, snapshot: SnapshotAssertion
-) -> None:
-    (programs / "kubectl").unlink()
+def test_a_machine_without_kubeconfig_is_no_control_plane_yet(client_of: Make, programs: Path) -> None:
+    (programs / "up.conf").unlink()
     with raises("no-control-plane-answers", kind=NoClusterError) as error:
-        transport(one="up").run([WRITE])
-    assert error.value.down["one"] == snapshot
+        client_of(one="up").list(NODES)
+    assert "No such file" in error.value.down["one"]
 
 
-# Streams
+def test_what_another_program_prints_before_does_not_matter(client_of: Make) -> None:
+    assert server_of(client_of(one="noise")) == "noise"
 
 
-def test_lines_come_as_they_are_printed_and_the_program_there_ends_with_us(transport: Make) -> None:
-    lines = transport(one="down", two="up").lines(Call(("endless",), reads=True))
-    assert [next(lines), next(lines)] == ["0", "1"]
-    began = time.monotonic()
-    lines.close()
-    assert time.monotonic() - began < 10
+def test_a_read_goes_elsewhere_and_a_change_is_not_made_twice(client_of: Make) -> None:
+    for how in ("lost", "overloaded"):
+        assert server_of(client_of(one=how, two="up")) == "up"
+        ApiServer.asked.clear()
+        with raises("api-request-refused", kind=ApiError) as error:
+            client_of(one=how, two="up").create([NOTE])
+        assert error.value.reason == NO_ANSWER
+        assert ApiServer.asked == ["POST /api/v1/namespaces/b/configmaps"]
 
 
-def test_a_stream_that_is_refused_is_an_error(transport: Make) -> None:
-    with raises("api-request-refused", kind=ApiError) as error:
-        list(transport(one="up").lines(Call(("fail",), reads=True)))
-    assert error.value.reason == "Forbidden"
+def test_an_api_server_that_has_just_started_is_none_yet(client_of: Make) -> None:
+    """Its words, seen after the runtime of the only control plane was restarted: the administrator may do all."""
+    client = client_of(one="starting", two="up")
+    client.create([NOTE])
+    assert server_of(client) == "up"
     with raises("no-control-plane-answers", kind=NoClusterError):
-        list(transport(one="refused").lines(READ))
+        client_of(one="starting").create([NOTE])
+
+
+def test_a_stream_comes_as_it_is_sent_and_ends_with_us(client_of: Make) -> None:
+    client = client_of(one="down", two="up")
+    with closing(client.log_lines(Ref("pod", "p", "b"), LogWindow(follow=True))) as lines:  # type: ignore[type-var]
+        assert [next(lines), next(lines)] == ["0", "1"]
+    end = time.monotonic() + 10
+    while "gone" not in ApiServer.asked:
+        assert time.monotonic() < end
+        time.sleep(0.05)
 
 
 # The site's own connection settings
@@ -259,30 +294,28 @@ def test_a_key_is_used_without_questions() -> None:
     assert words[-4:] == ["-p", "22", "-l", "pai"]
 
 
-def test_a_password_reaches_sudo_and_stands_nowhere_else(
-    transport: Make, programs: Path, snapshot: SnapshotAssertion
-) -> None:
-    door = transport(machine("one", user="pai", password=SECRET), one="up")
-    assert door.run([WRITE]).answers[0].stdout == snapshot
-    assert next(door.lines(Call(("endless",), reads=True))) == "0"
-    assert SECRET not in (programs / "ssh.log").read_text()
-    assert not any(SECRET in path.read_text() for path in door.folder.iterdir() if path.is_file())
-    environment = door.environment(machine("one", password=SECRET))
-    assert environment["SSH_ASKPASS_REQUIRE"] == "force"
-    assert os.access(environment["SSH_ASKPASS"], os.X_OK)
+def test_a_password_reaches_sudo_and_stands_nowhere_else(programs: Path, tmp_path: Path) -> None:
+    (programs / "hosts.json").write_text('{"one": "up"}')
+    with ExitStack() as stack:
+        planes = SshLogins([machine("one", user="pai", password=SECRET)], tmp_path / "known hosts", stack)
+        client = HttpClient(planes.connections)
+        assert server_of(client) == "up"
+        assert SECRET not in (programs / "ssh.log").read_text()
+        assert not any(SECRET in path.read_text() for path in planes.folder.iterdir() if path.is_file())
+        environment = planes.environment(machine("one", password=SECRET))
+        assert environment["SSH_ASKPASS_REQUIRE"] == "force"
+        assert os.access(environment["SSH_ASKPASS"], os.X_OK)
+        client.close()
 
 
-def test_sudo_that_asks_for_no_password_does_not_hand_it_on(
-    transport: Make, programs: Path, snapshot: SnapshotAssertion
-) -> None:
+def test_sudo_that_asks_for_no_password_does_not_hand_it_on(client_of: Make, programs: Path) -> None:
     (programs / "sudo").write_text('#!/bin/sh\nshift 4\nexec "$@"\n')
-    door = transport(machine("one", user="pai", password=SECRET), one="up")
-    assert door.run([WRITE]).answers[0].stdout == snapshot
+    assert server_of(client_of(machine("one", user="pai", password=SECRET), one="up")) == "up"
 
 
-def test_a_wrong_password_is_told(transport: Make) -> None:
+def test_a_wrong_password_is_told(client_of: Make) -> None:
     with raises("no-control-plane-answers", kind=NoClusterError) as error:
-        transport(machine("one", user="pai", password="wrong"), one="up").run([WRITE])
+        client_of(machine("one", user="pai", password="wrong"), one="up").create([NOTE])
     assert error.value.down == {"one": "sudo: 1 incorrect password attempt"}
 
 
@@ -297,17 +330,19 @@ def test_root_needs_no_sudo(user: str, password: str, words: list[str]) -> None:
 def test_connections_are_ended(programs: Path, tmp_path: Path) -> None:
     (programs / "hosts.json").write_text('{"one": "up"}')
     with ExitStack() as stack:
-        door = SshTransport([machine("one")], tmp_path / "known_hosts", stack)
-        door.run([READ])
-        folder = door.folder
+        planes = SshLogins([machine("one")], tmp_path / "known_hosts", stack)
+        client = HttpClient(planes.connections)
+        client.list(NODES)
+        folder = planes.folder
         assert folder.is_dir()
+        client.close()
     assert not folder.exists()
     assert '"-O", "exit"' in (programs / "ssh.log").read_text()
 
 
 def test_who_is_never_asked_is_never_connected(programs: Path, tmp_path: Path) -> None:
     with ExitStack() as stack:
-        SshTransport([machine("one")], tmp_path / "known_hosts", stack)
+        assert SshLogins([machine("one")], tmp_path / "known_hosts", stack).connections
     assert not (programs / "ssh.log").exists()
 
 
@@ -318,12 +353,12 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 from pydantic import SecretStr
-from pai_install.cluster.over_ssh import SshTransport
+from pai_install.cluster.over_ssh import SshLogins
 from pai_install.site.model import Machine, Ssh
 password = SecretStr(sys.argv[1]) if sys.argv[1] else None
 one = Machine(hostname="one", hostip="one", sku="cpu", ssh=Ssh(user="pai", password=password))
 with ExitStack() as stack:
-    sys.exit(SshTransport([one], Path("known_hosts"), stack).attach(sys.argv[2:], terminal=False))
+    sys.exit(SshLogins([one], Path("known_hosts"), stack).attach(sys.argv[2:], terminal=False))
 """
 
 
@@ -338,3 +373,32 @@ def test_input_output_and_exit_status_are_those_of_kubectl(programs: Path, passw
     assert (done.returncode, done.stdout) == (0, "up apply -f - my words\n"), done.stderr
     failed = subprocess.run([*words, "fail"], input="", capture_output=True, text=True, check=False)
     assert (failed.returncode, failed.stderr) == (1, "Error from server (Forbidden): no\n")
+
+
+# Programs that read on a machine
+
+
+@pytest.fixture
+def machines(programs: Path, tmp_path: Path) -> Iterator[SshMachines]:
+    (programs / "hosts.json").write_text('{"one": "up", "two": "down"}')
+    found = {name: machine(name, user="pai", password=SECRET) for name in ("one", "two")}
+    with ExitStack() as stack:
+        yield SshMachines(found, SshLogins(tuple(found.values()), tmp_path / "known hosts", stack))
+
+
+def test_a_program_that_reads_ends_with_us(machines: SshMachines, tmp_path: Path) -> None:
+    ended = tmp_path / "ended"
+    script = f"trap 'touch {ended}; exit' TERM; while :; do echo line; sleep 0.05; done"
+    with closing(machines.lines("one", ["sh", "-c", script])) as lines:
+        assert [next(lines), next(lines)] == ["line", "line"]
+    end = time.monotonic() + 10
+    while not ended.exists():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def test_a_program_that_fails_and_a_machine_that_is_away(machines: SshMachines) -> None:
+    with raises("machine-not-read", "one", kind=MachineError):
+        list(machines.lines("one", ["sh", "-c", "echo x; exit 255"]))
+    with raises("machine-unreachable", "two", kind=MachineError):
+        list(machines.lines("two", ["true"]))

@@ -11,11 +11,12 @@ import pytest
 
 from pai_install.agents.common.records import Record, Removed, state_map
 from pai_install.agents.job_recorder.objects import kept_job, kept_pod
-from pai_install.cluster.kubectl import _objects
-from pai_install.cluster.transport import Answer
+from pai_install.cluster.http import ApiResponse
+from pai_install.cluster.http_api import safe_object
 from pai_install.jobs.anomalies import abnormal, unknown
 from pai_install.jobs.history import completed, kept_jobs
 from pai_install.jobs.state import JobState, states_of
+from pai_install.kube.objects import rows
 from pai_install.report.jobs import job_text, jobs_data, jobs_schema, jobs_text
 from pai_install.scheduling.model import Backend
 from tests.unit.agents.hostile import DEEP, VERY_DEEP, Object, encoded, hostile
@@ -33,9 +34,9 @@ def named(item: Object, name: str, **notes: str) -> Object:
 
 
 def listed(items: Sequence[Object]) -> list[Object]:
-    """Objects as kubectl prints a list of them."""
-    text = encoded({"kind": "List", "items": items}).decode()
-    return [dict(item) for item in _objects("master", Answer(0, text, ""))]
+    """Objects as the API server lists them."""
+    answer = ApiResponse("master", 200, encoded({"kind": "List", "items": items}))
+    return [dict(item) for item in rows(safe_object(answer, "list jobs").get("items"))]
 
 
 def shown(jobs: Sequence[JobState]) -> None:
