@@ -12,7 +12,7 @@ from pai_install.cluster.over_ssh import SshLogins
 from pai_install.errors import ExitCode, PaiError
 from pai_install.site.model import Machine, Site
 from pai_install.system import proc
-from pai_install.system.plain import one_line
+from pai_install.system.plain import one_line, plain_text
 
 _SSH_FAILED = 255
 _MOST_WORDS = 2000
@@ -70,6 +70,6 @@ class SshMachines:
                 empty = False
                 yield line
         except proc.FailedError as error:
-            why = one_line(error.completed.stderr.strip()[-_MOST_WORDS:]) or "it gave no reason"
+            why = plain_text(error.completed.stderr.strip()[-_MOST_WORDS:])
             away = empty and error.completed.returncode == _SSH_FAILED
             raise MachineError(host, why, unreachable=away) from error

@@ -15,21 +15,19 @@ from pai_install.agents.common.ledger import Hold, line_of, read
 from pai_install.app.log_sources import SERVICES, LogService, Window, service_source
 from pai_install.app.usage import _READ
 from pai_install.cluster.machines import MachineError, SshMachines
-from pai_install.cluster.over_ssh import SshTransport
+from pai_install.cluster.over_ssh import SshLogins
 from pai_install.errors import ExitCode
-from tests.unit.cluster.test_over_ssh import machine, programs
+from tests.unit.cluster.test_over_ssh import authority, machine, programs
 
-__all__ = ["programs"]
+__all__ = ["authority", "programs"]
 
 
 @pytest.fixture
 def machines(programs: Path, tmp_path: Path) -> Iterator[SshMachines]:
     (programs / "hosts.json").write_text(json.dumps({"up": "up", "off": "down"}))
     with ExitStack() as stack:
-        transports = {
-            name: SshTransport([machine(name, user="pai")], tmp_path / "known_hosts", stack) for name in ("up", "off")
-        }
-        yield SshMachines(transports)
+        found = {name: machine(name, user="pai") for name in ("up", "off")}
+        yield SshMachines(found, SshLogins(tuple(found.values()), tmp_path / "known_hosts", stack))
 
 
 def test_lines_of_a_program(machines: SshMachines) -> None:

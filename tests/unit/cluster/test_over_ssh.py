@@ -20,7 +20,6 @@ import pytest
 from pydantic import SecretStr
 
 from pai_install.cluster.client import NO_ANSWER, ApiError, LogWindow, NoClusterError, Select
-from pai_install.cluster.machines import MachineError, SshMachines
 from pai_install.cluster.over_http import HttpClient
 from pai_install.cluster.over_ssh import SshLogins, ssh_options, sudo_words
 from pai_install.errors import ExitCode
@@ -373,32 +372,3 @@ def test_input_output_and_exit_status_are_those_of_kubectl(programs: Path, passw
     assert (done.returncode, done.stdout) == (0, "up apply -f - my words\n"), done.stderr
     failed = subprocess.run([*words, "fail"], input="", capture_output=True, text=True, check=False)
     assert (failed.returncode, failed.stderr) == (1, "Error from server (Forbidden): no\n")
-
-
-# Programs that read on a machine
-
-
-@pytest.fixture
-def machines(programs: Path, tmp_path: Path) -> Iterator[SshMachines]:
-    (programs / "hosts.json").write_text('{"one": "up", "two": "down"}')
-    found = {name: machine(name, user="pai", password=SECRET) for name in ("one", "two")}
-    with ExitStack() as stack:
-        yield SshMachines(found, SshLogins(tuple(found.values()), tmp_path / "known hosts", stack))
-
-
-def test_a_program_that_reads_ends_with_us(machines: SshMachines, tmp_path: Path) -> None:
-    ended = tmp_path / "ended"
-    script = f"trap 'touch {ended}; exit' TERM; while :; do echo line; sleep 0.05; done"
-    with closing(machines.lines("one", ["sh", "-c", script])) as lines:
-        assert [next(lines), next(lines)] == ["line", "line"]
-    end = time.monotonic() + 10
-    while not ended.exists():
-        assert time.monotonic() < end
-        time.sleep(0.05)
-
-
-def test_a_program_that_fails_and_a_machine_that_is_away(machines: SshMachines) -> None:
-    with raises("machine-not-read", "one", kind=MachineError):
-        list(machines.lines("one", ["sh", "-c", "echo x; exit 255"]))
-    with raises("machine-unreachable", "two", kind=MachineError):
-        list(machines.lines("two", ["true"]))
