@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import getpass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict
 
-from pai_install.app.frontend import Frontend, Message, Question
+from pai_install.app.cluster_context import ClusterContext
+from pai_install.app.frontend import Frontend
+from pai_install.cluster.client import Impersonation
 from pai_install.run.environment import Environment
 from pai_install.run.workspace import Workspace
 from pai_install.storage.rotation import pending_action
+from pai_install.users.directory import api_user
+from pai_install.users.model import SUBMITTERS
 
 if TYPE_CHECKING:
     from pai_install.report.model import Outcome
@@ -31,7 +36,7 @@ class RunOptions(BaseModel):
     layout: str | None = None
 
 
-class AppContext(Workspace):
+class AppContext(Workspace, ClusterContext):
     """A workspace with a front end.
 
     outcomes: the results of its runs so far. announced: whether warnings of the site were told.
@@ -45,16 +50,14 @@ class AppContext(Workspace):
         self.outcomes: list[Outcome] = []
         self.announced = False
 
-    def say(self, text: str) -> None:
-        """Sends a line for a person."""
-        self.frontend.notify(Message(text))
+    @property
+    def user(self) -> str:
+        """The login on the dev box."""
+        return getpass.getuser()
 
-    def confirm(self, text: str) -> bool:
-        """Asks a question, and says "no changes made" after a refusal."""
-        agreed = self.frontend.confirm(Question(text))
-        if not agreed:
-            self.say("no changes made")
-        return agreed
+    def submitter(self, user: str) -> Impersonation | None:
+        """The user with the rights of members: the client is an administrator."""
+        return Impersonation(api_user(user), (SUBMITTERS,))
 
     def forget_site(self) -> None:
         """The next use reads the site again."""

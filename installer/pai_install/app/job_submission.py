@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import getpass
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,11 +12,11 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, FilePath
 
-from pai_install.app.context import App
+from pai_install.app.cluster_context import ClusterContext
 from pai_install.app.frontend import JobChanged
+from pai_install.app.job_manifest import JobManifest, JobSubmission
 from pai_install.app.jobs import open_job_directory
 from pai_install.cluster.client import ApiError, ClusterClient, Impersonation
-from pai_install.documents.document import Document
 from pai_install.documents.problem import Problem, dotted, printable, text_lines
 from pai_install.errors import ExitCode, PaiError
 from pai_install.jobs.directory import JobDirectory
@@ -37,13 +36,11 @@ from pai_install.schedulers.admission import reject
 from pai_install.schedulers.defaulting import contradictions, native_objects
 from pai_install.schedulers.job_check import check_job
 from pai_install.schedulers.jobs import objects_of
-from pai_install.scheduling.job_kinds import JobKind, kind_of
 from pai_install.scheduling.job_queue import queue_of
 from pai_install.scheduling.model import PRIORITIES, Priority
 from pai_install.system.parameters import Parameter
 from pai_install.system.words import plural
-from pai_install.users.directory import api_user, owner_of
-from pai_install.users.model import SUBMITTERS
+from pai_install.users.directory import owner_of
 
 _POLL_S = 2.0
 # no vowels: as in Kubernetes, no name contains a word by chance
@@ -71,11 +68,10 @@ class RejectedJob(PaiError):  # noqa: N818 - reads as what it is
         self.problem = problem
 
 
-class SubmitJob(BaseModel):
-    """A job's file, its owner, and its queue."""
+class JobWish(BaseModel):
+    """The owner and the queue of a job."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-    file: Annotated[FilePath, Parameter(positional=True, metavar="FILE")]
     group: Annotated[str, Parameter(metavar="GROUP")] = Field(
         description="Group of the job. The job runs in the group's namespace."
     )
@@ -86,37 +82,13 @@ class SubmitJob(BaseModel):
         default=None, description="Virtual cluster, in place of the file's."
     )
     priority: Priority | None = Field(default=None, description="Priority, in place of the file's.")
+
+
+class SubmitJob(JobWish):
+    """A job's file, its owner, and its queue."""
+
+    file: Annotated[FilePath, Parameter(positional=True, metavar="FILE")]
     watch: bool = Field(default=False, description="Wait for the end of the job, and print its changes.")
-
-
-@dataclass(frozen=True, slots=True)
-class JobManifest:
-    """A job as an object, with its queue. name: as in its file. document: its part of the file."""
-
-    name: str
-    place: JobPlace
-    item: JsonObject
-    document: Document
-
-    @property
-    def kind(self) -> JobKind:
-        """The kind of the object."""
-        kind = kind_of(self.item)
-        assert kind is not None  # noqa: S101 - only jobs are made here
-        return kind
-
-    @property
-    def label(self) -> str:
-        """Its name in Kubernetes."""
-        return text(child(self.item, "metadata").get("name"))
-
-
-@dataclass(frozen=True, slots=True)
-class JobSubmission:
-    """A file as objects. companions: objects beside the jobs, deleted with the last of them."""
-
-    jobs: tuple[JobManifest, ...]
-    companions: tuple[dict[str, Any], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,24 +99,31 @@ class SubmittedJobs:
     exit_code: int = ExitCode.OK
 
 
-def submit_job(app: App, request: SubmitJob) -> SubmittedJobs:
+def submit_job(app: ClusterContext, request: SubmitJob) -> SubmittedJobs:
     """Creates the jobs of a file, all or none. With request.watch it returns after their end.
 
     Raises PaiError for an invalid file, and ApiError where the API server rejects an object.
     """
+    submission = submit_reading(app, request, read_job(request.file))
     jobs = open_job_directory(app)
-    submission, warnings = compile_submission(jobs.profile, request)
-    for line in warnings:
-        app.say(line)
-    identity = Impersonation(api_user(request.user or getpass.getuser()), (SUBMITTERS,))
-    _once_counted(lambda: require_permitted(jobs.client, submission, identity), app.say)
-    _once_counted(lambda: create_jobs(jobs.client, submission), app.say)
-    for one in submission.jobs:
-        app.say(f"{one.name} is submitted to {one.place.cluster.name} with priority {one.place.priority}")
     if request.watch:
         return _watched(app, jobs, submission)
     states = [_state(jobs, one) for one in submission.jobs]
     return SubmittedJobs(tuple(one for one in states if one is not None))
+
+
+def submit_reading(app: ClusterContext, wish: JobWish, reading: JobReading) -> JobSubmission:
+    """Creates the jobs of a reading, all or none. Raises PaiError."""
+    wish = wish.model_copy(update={"user": wish.user or app.user})
+    submission, warnings = compile_unchecked(app.profile, wish, reading)
+    for line in warnings:
+        app.say(line)
+    identity = app.submitter(wish.user)
+    _once_counted(lambda: require_permitted(app.cluster, submission, identity), app.say)
+    _once_counted(lambda: create_jobs(app.cluster, submission), app.say)
+    for one in submission.jobs:
+        app.say(f"{one.name} is submitted to {one.place.cluster.name} with priority {one.place.priority}")
+    return submission
 
 
 def _once_counted(request: Callable[[], None], say: Callable[[str], None]) -> None:
@@ -163,8 +142,14 @@ def _once_counted(request: Callable[[], None], say: Callable[[str], None]) -> No
 
 def compile_submission(profile: ClusterProfile, request: SubmitJob) -> tuple[JobSubmission, tuple[str, ...]]:
     """The objects of a file, and its warnings. Raises PaiError for an invalid file."""
+    return compile_unchecked(profile, request, read_job(request.file))
+
+
+def compile_unchecked(
+    profile: ClusterProfile, request: JobWish, reading: JobReading
+) -> tuple[JobSubmission, tuple[str, ...]]:
+    """The objects of a job file that was read, and its warnings. Raises PaiError for an invalid file."""
     profile.require_group(request.group)
-    reading = read_job(request.file)
     if isinstance(reading.job, Job):
         cluster, priority = request.cluster or reading.job.virtual_cluster, request.priority or reading.job.priority
         reading = replace(reading, job=replace(reading.job, virtual_cluster=cluster, priority=priority))
@@ -175,10 +160,11 @@ def compile_submission(profile: ClusterProfile, request: SubmitJob) -> tuple[Job
     return compile_reading(profile, request, reading), tuple(text_lines(reading.problems))
 
 
-def compile_reading(profile: ClusterProfile, request: SubmitJob, reading: JobReading) -> JobSubmission:
+def compile_reading(profile: ClusterProfile, request: JobWish, reading: JobReading) -> JobSubmission:
     """The objects of a checked file. Raises PaiError for an invalid file."""
     _require_valid(reading)
-    return (_native if isinstance(reading.job, Native) else _openpai)(profile, request, reading)
+    compiled = (_native if isinstance(reading.job, Native) else _openpai)(profile, request, reading)
+    return compiled.with_file(reading.text)
 
 
 def _named(job: NativeJob, queue: str) -> NativeJob:
@@ -199,7 +185,7 @@ def _require_valid(reading: JobReading) -> None:
         )
 
 
-def _openpai(profile: ClusterProfile, request: SubmitJob, reading: JobReading) -> JobSubmission:
+def _openpai(profile: ClusterProfile, request: JobWish, reading: JobReading) -> JobSubmission:
     job = reading.job
     assert isinstance(job, Job)  # noqa: S101 - the other kind goes another way
     grants = [grant for grant in profile.grants if grant.current]
@@ -210,7 +196,7 @@ def _openpai(profile: ClusterProfile, request: SubmitJob, reading: JobReading) -
     return JobSubmission((JobManifest(job.name, placed, own, document),), tuple(rest))
 
 
-def _native(profile: ClusterProfile, request: SubmitJob, reading: JobReading) -> JobSubmission:
+def _native(profile: ClusterProfile, request: JobWish, reading: JobReading) -> JobSubmission:
     """Returns the objects of the file with defaults. Raises PaiError for values that contradict the defaults."""
     native = reading.job
     assert isinstance(native, Native)  # noqa: S101 - the other kind goes another way
@@ -226,7 +212,7 @@ def _native(profile: ClusterProfile, request: SubmitJob, reading: JobReading) ->
     return JobSubmission(tuple(jobs), companions)
 
 
-def _place(profile: ClusterProfile, request: SubmitJob, job: NativeJob) -> JobPlace:
+def _place(profile: ClusterProfile, request: JobWish, job: NativeJob) -> JobPlace:
     """The queue of the object: by the request, else by its labels."""
     named = queue_of(job.content, job.kind)
     priority = next((name for name in PRIORITIES if name == named.priority), None)
@@ -234,12 +220,12 @@ def _place(profile: ClusterProfile, request: SubmitJob, job: NativeJob) -> JobPl
     return seat(profile.require_scheduling(), _owner(profile, request), cluster, request.priority or priority)
 
 
-def _owner(profile: ClusterProfile, request: SubmitJob) -> JobOwner:
+def _owner(profile: ClusterProfile, request: JobWish) -> JobOwner:
     group = profile.require_group(request.group)
-    return JobOwner(owner_of(request.user) or getpass.getuser(), group.name, group.namespace)
+    return JobOwner(owner_of(request.user), group.name, group.namespace)
 
 
-def require_permitted(client: ClusterClient, submission: JobSubmission, identity: Impersonation) -> None:
+def require_permitted(client: ClusterClient, submission: JobSubmission, identity: Impersonation | None) -> None:
     """Asks the API server, in the name of the owner, whether its policies permit the jobs. Raises PaiError.
 
     A companion must not exist yet: else a pod could start with the Secret of another user.
@@ -345,7 +331,7 @@ def _state(jobs: JobDirectory, job: JobManifest) -> JobState | None:
     return next((one for one in found if (one.kind, one.label) == (job.kind, job.label)), None)
 
 
-def _watched(app: App, jobs: JobDirectory, submission: JobSubmission) -> SubmittedJobs:
+def _watched(app: ClusterContext, jobs: JobDirectory, submission: JobSubmission) -> SubmittedJobs:
     """Watches one job after the other. The exit code is the worst."""
     ended: list[JobState | None] = []
     for one in submission.jobs:
@@ -360,7 +346,7 @@ def _watched(app: App, jobs: JobDirectory, submission: JobSubmission) -> Submitt
 
 
 def watch_job(
-    app: App, look: Callable[[], JobState | None], sleep: Callable[[float], None] = time.sleep
+    app: ClusterContext, look: Callable[[], JobState | None], sleep: Callable[[float], None] = time.sleep
 ) -> JobState | None:
     """Sends each change of a job to the front end. Returns its last state, or None for a deleted job."""
     last = ""

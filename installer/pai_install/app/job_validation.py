@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import getpass
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from pai_install.app.context import App
-from pai_install.app.job_submission import RejectedJob, SubmitJob, compile_reading, require_permitted
-from pai_install.cluster.client import ApiError, ClusterClient, Impersonation, NoClusterError
+from pai_install.app.job_submission import JobWish, RejectedJob, compile_reading, require_permitted
+from pai_install.cluster.client import ApiError, NoClusterError
 from pai_install.documents.document import Document
 from pai_install.errors import ExitCode, PaiError
 from pai_install.jobs.read import JobReading, read_job
-from pai_install.profile.model import ClusterProfile
 from pai_install.schedulers.job_check import check_job
 from pai_install.site.load import LAYOUT
 from pai_install.system.parameters import Parameter
-from pai_install.users.directory import api_user
-from pai_install.users.model import SUBMITTERS
 
 
 class ValidateJobs(BaseModel):
@@ -49,20 +45,19 @@ def validate_jobs(app: App, request: ValidateJobs) -> tuple[JobReading, ...]:
     if request.group is None or request.offline or not app.state.known_hosts.exists():  # no machine was reached yet
         return checked
     try:
-        return tuple(_judged(app.cluster, app.profile, one, request.group) for one in checked)
+        return tuple(_judged(app, one, request.group) for one in checked)
     except (NoClusterError, ApiError) as error:
         app.say(f"cannot ask the cluster: {error.message}. The files are checked without it")
         return checked
 
 
-def _judged(client: ClusterClient, profile: ClusterProfile, reading: JobReading, group: str) -> JobReading:
+def _judged(app: App, reading: JobReading, group: str) -> JobReading:
     """The reading with the API server's rejection, if any. Raises NoClusterError, and ApiError for no answer."""
     if reading.job is None:
         return reading
-    identity = Impersonation(api_user(getpass.getuser()), (SUBMITTERS,))
-    request = SubmitJob.model_construct(file=Path(reading.file), group=group)
+    wish = JobWish(group=group, user=app.user)
     try:
-        require_permitted(client, compile_reading(profile, request, reading), identity)
+        require_permitted(app.cluster, compile_reading(app.profile, wish, reading), app.submitter(app.user))
     except RejectedJob as error:
         return reading.with_problems((error.problem,))
     except (NoClusterError, ApiError):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -10,7 +9,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from pai_install.app.context import App
+from pai_install.app.cluster_context import ClusterContext
 from pai_install.app.frontend import LogLine
 from pai_install.app.virtual_clusters import last_applied
 from pai_install.cluster.client import ClusterClient, LogWindow, Patch, Select
@@ -37,7 +36,7 @@ _STOP_S = 90
 _DAY_S = 86400
 
 
-def open_job_directory(app: App) -> JobDirectory:
+def open_job_directory(app: ClusterContext) -> JobDirectory:
     """The jobs of the site's cluster, of the scheduler that it has: the site may have another one already.
 
     Raises PaiError for a site and a cluster without virtual clusters, NoClusterError, and ApiError.
@@ -72,7 +71,7 @@ class ListJobs(BaseModel):
     )
 
 
-def list_jobs(app: App, request: ListJobs) -> tuple[JobState, ...]:
+def list_jobs(app: ClusterContext, request: ListJobs) -> tuple[JobState, ...]:
     """Returns the selected jobs, deleted jobs first. With request.abnormal the longest come first."""
     jobs = open_job_directory(app)
     namespace = jobs.namespace_of(request.group)
@@ -92,9 +91,21 @@ def _limits(profile: ClusterProfile, cluster: str, days: float | None) -> UseLim
     return limits if days is None else replace(limits, long=replace(limits.long, after_s=int(days * _DAY_S)))
 
 
-def show_job(app: App, request: JobName) -> JobState:
+def show_job(app: ClusterContext, request: JobName) -> JobState:
     """The job, deleted jobs included: the latest of the name."""
     return open_job_directory(app).find(request.name, request.group)[0]
+
+
+def read_job_file(app: ClusterContext, request: JobName) -> str:
+    """The file of a job, with `******` in place of secrets. Raises PaiError for a job without one."""
+    found = open_job_directory(app).file_of(request.name, request.group)
+    if found is None:
+        raise PaiError(
+            f"cannot read the file of {request.name}: the cluster keeps none",
+            code="job-file-missing",
+            remedy="kubectl get -o yaml prints its object",
+        )
+    return found
 
 
 class JobLogs(JobName):
@@ -114,7 +125,7 @@ class InstanceLog:
     text: str
 
 
-def print_job_logs(app: App, request: JobLogs) -> tuple[InstanceLog, ...]:
+def print_job_logs(app: ClusterContext, request: JobLogs) -> tuple[InstanceLog, ...]:
     """The output of the selected instances. With request.follow new lines go to the front end as they come.
 
     Raises PaiError for an unknown role or instance, and where request.follow selects several instances.
@@ -204,22 +215,27 @@ class StopJob(JobName):
     )
 
 
-def stop_job(app: App, request: StopJob) -> int:
+def stop_job(app: ClusterContext, request: StopJob) -> int:
     """Deletes a job with all its pods. Returns the exit code."""
     jobs = open_job_directory(app)
     job = jobs.get(request.name, request.group)
     app.frontend.require_answers()
     if not app.confirm(f"stop {job.name} of {job.user} ({job.state}, {plural(len(job.instances), 'pod')})"):
         return ExitCode.PREFLIGHT_FAILED
-    if job.state not in ENDED:
-        jobs.client.patch([_stopped(job, request.why)])
-    own = Select((job.kind.asked,), job.namespace, fields=f"metadata.name={job.label}")
-    jobs.client.delete_selected(own, wait_s=_STOP_S)
+    end_job(app, job, request.why, wait_s=_STOP_S)
     app.say(f"{job.name} is deleted")
     return ExitCode.OK
 
 
-def _stopped(job: JobState, why: str) -> Patch:
+def end_job(app: ClusterContext, job: JobState, why: str = "", *, wait_s: float = 0) -> None:
+    """Deletes a job with its pods, and notes who stopped it and why. Waits for the end if wait_s is above 0."""
+    if job.state not in ENDED:
+        app.cluster.patch([_stopped(job, app.user, why)])
+    own = Select((job.kind.asked,), job.namespace, fields=f"metadata.name={job.label}")
+    app.cluster.delete_selected(own, wait_s=wait_s)
+
+
+def _stopped(job: JobState, user: str, why: str) -> Patch:
     """Who stops it and why, for its record."""
-    notes = {names.STOPPED_BY: getpass.getuser(), **({names.STOPPED_WHY: why} if why else {})}
+    notes = {names.STOPPED_BY: user, **({names.STOPPED_WHY: why} if why else {})}
     return Patch(Ref(job.kind.asked, job.label, job.namespace), {"metadata": {"annotations": notes}})

@@ -16,6 +16,7 @@ from pai_install.app.jobs import (
     StopJob,
     list_jobs,
     print_job_logs,
+    read_job_file,
     show_job,
     stop_job,
 )
@@ -121,6 +122,18 @@ def logs(*, app: App, request: JobLogs) -> int:
 def _lines(text: str) -> list[str]:
     """The lines of a text. Other characters of --raw that end lines stay as they are."""
     return text.removesuffix("\n").split("\n") if text else []
+
+
+@command.command()
+@reading(JobName, formats=text_only)
+def file(*, app: App, request: JobName) -> int:
+    """Print the file of a job as it was submitted.
+
+    Secrets are printed as `******`. The file of a deleted job is printed if its record has it.
+    """
+    content = read_job_file(app, request)
+    click.echo(content, nl=not content.endswith("\n"))
+    return ExitCode.OK
 
 
 @command.command()

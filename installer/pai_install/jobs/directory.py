@@ -10,9 +10,11 @@ from pai_install.cluster.client import ApiError, ClusterClient, Select
 from pai_install.errors import ExitCode, PaiError
 from pai_install.jobs.compile import names
 from pai_install.jobs.history import JobRecord, completed, kept_jobs, selector
+from pai_install.jobs.job_file import config_map_of, file_of, is_beside, unpacked
 from pai_install.jobs.names import kubernetes_name
 from pai_install.jobs.state import PODS, JobState, states_of
 from pai_install.jobs.warning_events import EVENTS, FIELDS
+from pai_install.kube.model import Ref
 from pai_install.kube.objects import JsonObject
 from pai_install.profile.model import ClusterProfile
 from pai_install.scheduling.job_kinds import JobKind
@@ -74,6 +76,21 @@ class JobDirectory:
             return self._latest(name, group)
         record = next((one for one in self.records(found.namespace, found.label) if one.job.uid == found.uid), None)
         return (completed(found, record) if record is not None else found), record
+
+    def file_of(self, name: str, group: str) -> str | None:
+        """The masked file of the job that a name means, or None for a job without one. Raises as `find`."""
+        job, record = self.find(name, group)
+        if job.gone:
+            return unpacked(record.packed_file) if record is not None else None
+        return self.file_at(Ref(job.kind.asked, job.label, job.namespace))
+
+    def file_at(self, job: Ref) -> str | None:
+        """The masked file of an existing job, or None without one."""
+        (found,) = self.client.get([job])
+        if found is None or not is_beside(found):
+            return file_of(found or {})
+        (beside,) = self.client.get([Ref("configmap", config_map_of(job.name), job.namespace)])
+        return file_of(found, beside)
 
     def namespace_of(self, group: str) -> str:
         """The namespace of a group, "" for "". Raises PaiError for an unknown group."""

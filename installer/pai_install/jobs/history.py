@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from pai_install.agents.common.records import JOB, LOGS, MAX_LABEL, RECORD, STATE, Removed, read_record
+from pai_install.jobs.job_file import packed_file
 from pai_install.jobs.pod_status import ENDED, Instance, State
 from pai_install.jobs.state import JobState, RoleState, states_of
 from pai_install.kube.objects import JsonObject, child, text
@@ -15,11 +16,12 @@ from pai_install.scheduling.job_kinds import VOLCANO_JOB
 
 @dataclass(frozen=True, slots=True)
 class JobRecord:
-    """What is kept of a job. record: the name of its ConfigMap."""
+    """What is kept of a job. record: the name of its ConfigMap. packed_file: its compressed file, or ""."""
 
     job: JobState
     record: str
     namespace: str
+    packed_file: str = field(default="", repr=False)
 
     @property
     def logs(self) -> str:
@@ -43,7 +45,8 @@ def _read(item: JsonObject) -> Iterator[JobRecord]:
     if record is not None:
         for job in states_of([record.job], record.pods.values(), ()):
             kept = replace(_as_it_stood(job, record.removed), preemptions=record.preemptions)
-            yield JobRecord(kept, text(child(item, "metadata").get("name")), job.namespace)
+            name = text(child(item, "metadata").get("name"))
+            yield JobRecord(kept, name, job.namespace, packed_file(record.job))
 
 
 def _as_it_stood(job: JobState, removed: Removed | None) -> JobState:

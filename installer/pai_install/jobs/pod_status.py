@@ -21,7 +21,8 @@ class Instance:
     """One pod of a role. machine: empty before it has one. exit_code: None while it runs. why: what it waits for.
 
     gone: the pod is no longer there; this is how it stood. started: when its machine took it. use: of its GPUs; None
-    where its machine tells nothing of it.
+    where its machine tells nothing of it. finished: when its container ended. restarts: of its container. address: its
+    IP address. container: ID at the runtime.
     """
 
     role: str
@@ -34,6 +35,10 @@ class Instance:
     gone: bool = False
     started: str = ""
     use: Utilization | None = None
+    finished: str = ""
+    restarts: int = 0
+    address: str = ""
+    container: str = ""
 
 
 def instance_of(role: str, index: int, pod: JsonObject) -> Instance:
@@ -41,7 +46,8 @@ def instance_of(role: str, index: int, pod: JsonObject) -> Instance:
     status = child(pod, "status")
     machine = text(child(pod, "spec").get("nodeName"))
     phase = text(status.get("phase"))
-    state = child(container_of(pod), "state")
+    container = container_of(pod)
+    state = child(container, "state")
     ended = child(state, "terminated")
     failed = phase == "Failed" or bool(ended.get("exitCode"))
     standing = "FAILED" if failed else POD_STATES.get(phase, "STARTING" if machine else "WAITING")
@@ -57,6 +63,10 @@ def instance_of(role: str, index: int, pod: JsonObject) -> Instance:
         why_of(status, state) if standing in {"WAITING", "STARTING", "FAILED"} else _unwell(status, machine),
         started=text(status.get("startTime")),
         use=utilization_of(pod),
+        finished=text(ended.get("finishedAt")),
+        restarts=number(container.get("restartCount")) or 0,
+        address=text(status.get("podIP")),
+        container=text(container.get("containerID")),
     )
 
 

@@ -42,6 +42,7 @@ class JobReading:
 
     places: what a site is asked about -> where the file says it, or would: virtual-cluster, priority, mount:STORAGE,
     role:NAME, resources:NAME, sku:NAME; of Kubernetes' objects namespace:NUMBER, kind:NUMBER, queue:NUMBER.
+    text: the whole file, with its secrets.
     """
 
     file: str
@@ -49,6 +50,7 @@ class JobReading:
     problems: tuple[Problem, ...]
     protocol: Protocol | None = None
     places: Mapping[str, Place] = field(default_factory=dict, repr=False)
+    text: str = field(default="", repr=False)
 
     def with_problems(self, found: tuple[Problem, ...]) -> JobReading:
         """This and more that is wrong: an error leaves no job."""
@@ -67,8 +69,11 @@ def read_job(path: Path) -> JobReading:
 
 def read_job_text(text: str, path: Path) -> JobReading:
     """As read_job, from a text that is not read from `path` again."""
+    return replace(_read(re.sub("\r\n?", "\n", text), path), text=text)
+
+
+def _read(text: str, path: Path) -> JobReading:
     document = _document(path)
-    text = re.sub("\r\n?", "\n", text)
     if len(text) > MAX_BYTES:
         message = f"is larger than {MAX_BYTES // 1024} KiB: no API server keeps a job of that size"
         document.add((), "site.file-size", message, "put data on a storage, and mount that")

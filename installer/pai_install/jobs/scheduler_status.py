@@ -31,6 +31,21 @@ def scheduler_status(job: JsonObject, kind: JobKind, said: Sequence[JsonObject])
     return _BY_GROUP[kind.group](job, said)
 
 
+_ENDINGS = frozenset(("Failed", "Completed", "Complete", "Succeeded"))
+
+
+def finished_at(job: JsonObject) -> str:
+    """When a job ended by its own status, in Kubernetes' format, or ""."""
+    status = child(job, "status")
+    if found := text(status.get("completionTime")):
+        return found
+    ended = (
+        row for row in rows(status.get("conditions")) if row.get("type") in _ENDINGS and row.get("status") == "True"
+    )
+    times = [text(row.get("lastTransitionTime")) for row in ended]
+    return max(times, default="") or text(child(status, "state").get("lastTransitionTime"))
+
+
 def _job_set(job: JsonObject, said: Sequence[JsonObject]) -> SchedulerStatus:
     status = child(job, "status")
     found = conditions(status.get("conditions"))

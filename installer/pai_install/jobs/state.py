@@ -10,7 +10,7 @@ from pai_install.agents.common.records import Preemption
 from pai_install.agents.common.values import InvalidJsonError, parse_object
 from pai_install.jobs.compile import names
 from pai_install.jobs.pod_status import ENDED, Instance, State, instance_of
-from pai_install.jobs.scheduler_status import scheduler_status
+from pai_install.jobs.scheduler_status import finished_at, scheduler_status
 from pai_install.jobs.warning_events import newest_warnings, warning_of
 from pai_install.kube.objects import JsonObject, child, number, rows, text, words
 from pai_install.scheduling.job_kinds import JobKind, kind_of
@@ -56,7 +56,8 @@ class JobState:
     gone: since when its object is no longer there, and this is what was kept of it; empty while it is there.
     stopped_by, stopped_why: who ended it and why, where they said so. abnormal: why an administrator should look at it.
     notebook: whether it says that it is one. warned: what it is told of its GPUs, which it has for nothing.
-    preemptions: losses of its devices that are no failure, the latest last.
+    preemptions: losses of its devices that are no failure, the latest last. finished: when it ended, empty while it
+    has not. tags: words of users about it.
     """
 
     kind: JobKind
@@ -80,6 +81,8 @@ class JobState:
     notebook: bool = False
     warned: str = ""
     preemptions: tuple[Preemption, ...] = ()
+    finished: str = ""
+    tags: tuple[str, ...] = ()
 
     @property
     def ended(self) -> bool:
@@ -156,7 +159,17 @@ def _state(job: JsonObject, kind: JobKind, pods: Sequence[JsonObject], said: Seq
         notebook=marks.get(NOTEBOOK_LABEL) == "true",
         warned=_told(notes.get(WARNED, "")),
         preemptions=found.preemptions,
+        finished=(finished_at(job) or max((one.finished for role in roles for one in role.instances), default=""))
+        if state in ENDED
+        else "",
+        tags=_tags(notes.get(names.TAGS, "")),
     )
+
+
+def _tags(note: str) -> tuple[str, ...]:
+    """The words in the annotation of tags."""
+    found = _object_in(note).get("tags")
+    return tuple(dict.fromkeys(text(one) for one in found if text(one))) if isinstance(found, list) else ()
 
 
 def _why_all(said: str, roles: Sequence[RoleState], state: State) -> str:

@@ -15,7 +15,8 @@ from pai_install.agents.common.records import Record, Removed, logs_map, state_m
 from pai_install.agents.job_recorder.objects import kept_job, kept_pod, pod_key
 from pai_install.app.context import App
 from pai_install.app.frontend import Event, JobChanged
-from pai_install.app.job_submission import JobManifest, JobSubmission, create_jobs, exit_code_of, watch_job
+from pai_install.app.job_manifest import JobManifest, JobSubmission
+from pai_install.app.job_submission import create_jobs, exit_code_of, watch_job
 from pai_install.cli.schema import SCHEMAS
 from pai_install.cluster.client import ApiError, Impersonation, NoClusterError
 from pai_install.documents.document import Document
@@ -590,3 +591,26 @@ def test_vc_replaces_the_queue_of_the_file(folder: str, world: World) -> None:
     assert submit_objects(folder, text, "--vc", "default") == ExitCode.OK
     (made,) = (item for ref, item in world.api.objects.items() if ref.kind == "job")
     assert made["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "default"
+
+
+def test_the_file_of_a_job_is_printed(folder: str, world: World, capsys: Any) -> None:
+    assert submit(folder, "--group", "nlp") == ExitCode.OK
+    capsys.readouterr()
+    assert run(["job", "file", "mnist_024", "--site", folder]) == ExitCode.OK
+    assert json.loads(capsys.readouterr().out) == FILE
+
+
+def test_the_file_of_a_deleted_job_is_in_its_record(folder: str, world: World, capsys: Any) -> None:
+    assert submit(folder, "--group", "nlp") == ExitCode.OK
+    made = world.api.objects.pop(Ref("jobset", "mnist-024", "nlp"))
+    made["metadata"]["uid"] = "17"
+    world.api.apply([state_map(Record(kept_job(made), {}, Removed(1_767_225_600)))])
+    capsys.readouterr()
+    assert run(["job", "file", "mnist_024", "--site", folder]) == ExitCode.OK
+    assert json.loads(capsys.readouterr().out) == FILE
+
+
+def test_a_job_of_another_program_has_no_file(folder: str, world: World, capsys: Any) -> None:
+    world.api.apply([job()])
+    assert run(["job", "file", "ps.job", "--site", folder]) == ExitCode.STEP_FAILED
+    assert "job-file-missing" in capsys.readouterr().err

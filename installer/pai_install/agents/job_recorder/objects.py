@@ -30,8 +30,10 @@ MARKS = (
     ("batch", "batch.kubernetes.io/job-name", "", ("batch.kubernetes.io/job-completion-index",)),
 )
 STOPPED_BY, STOPPED_WHY = "pai-install/stopped-by", "pai-install/stopped-why"
-# characters of a message, of a status, of a specification, and of labels or annotations; number of conditions
+# characters of a message, of a status, of a specification, and of labels; number of conditions
 MAX_TEXT, _MOST_STATUS, _MOST_SPEC, _MOST_WORDS, _MOST_ROWS = 400, 32 * 1024, 32 * 1024, 16 * 1024, 20
+# characters of annotations, which include the compressed file of the job
+_MOST_NOTES = 64 * 1024
 ENDED_PHASES = ("Succeeded", "Failed")
 # of a spec: what says how many pods there are, of which roles, devices and queues
 _OUTLINE = frozenset(
@@ -99,7 +101,8 @@ def _metadata(item: Json) -> dict[str, Any]:
         name: _name(metadata[name]) for name in ("name", "namespace", "uid", "creationTimestamp") if name in metadata
     }
     notes = {name: note for name, note in child(metadata, "annotations").items() if name.startswith(_OURS)}
-    return {**kept, "labels": _words(child(metadata, "labels")), "annotations": _words(notes)}
+    words = {name: text(note) for name, note in notes.items()}
+    return {**kept, "labels": _words(child(metadata, "labels")), "annotations": fitting(words, _MOST_NOTES)}
 
 
 def _name(value: Any) -> str:
