@@ -227,9 +227,9 @@ def stop_job(app: ClusterContext, request: StopJob) -> int:
     return ExitCode.OK
 
 
-def end_job(app: ClusterContext, job: JobState, why: str = "", *, wait_s: float = 0) -> None:
-    """Deletes a job with its pods, and notes who stopped it and why. Waits for the end if wait_s is above 0."""
-    if job.state not in ENDED:
+def end_job(app: ClusterContext, job: JobState, why: str = "", *, wait_s: float = 0, noted: bool = True) -> None:
+    """Deletes a job with its pods. Waits for the end if wait_s is above 0. noted: the job says who stopped it."""
+    if noted and job.state not in ENDED:
         app.cluster.patch([_stopped(job, app.user, why)])
     own = Select((job.kind.asked,), job.namespace, fields=f"metadata.name={job.label}")
     app.cluster.delete_selected(own, wait_s=wait_s)

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
+from pai_install.app.cluster_context import ClusterContext
 from pai_install.app.context import App
 from pai_install.cluster.client import ApiError, ClusterClient, Patch, Select
 from pai_install.errors import ExitCode, PaiError
@@ -31,7 +32,7 @@ from pai_install.users.objects import expiring, kubeconfig, mark
 from pai_install.users.read import Found, effective, name_of, namespace_of, over, read_time
 
 
-def list_users(app: App) -> tuple[User, ...]:
+def list_users(app: ClusterContext) -> tuple[User, ...]:
     """The users of the cluster. Raises NoClusterError and ApiError."""
     return Found(*app.cluster.list(*USERS)).users
 

@@ -47,7 +47,10 @@ class Patch:
 
 @dataclass(frozen=True, slots=True)
 class WatchEvent:
-    """One event of a watch. type: ADDED, MODIFIED or DELETED."""
+    """One event of a watch. type: ADDED, MODIFIED, DELETED, or BOOKMARK, which has no object.
+
+    BOOKMARK: all existing objects were told. Only a client over HTTP sends it.
+    """
 
     type: str
     object: JsonObject

@@ -116,11 +116,21 @@ class Api:
         """The objects of a list, and its version."""
         try:
             pages = tuple(self.pages(kind, select))
-        except _ExpiredListError:  # it took longer than the database keeps old versions: all at once
-            request = ApiRequest(f"list {kind.asked}", kind.path(select.namespace), query=selectors(select))
-            pages = (self.object(request),)
+        except _ExpiredListError:
+            pages = (self._at_once(kind, select),)
         version = text(child(pages[0], "metadata").get("resourceVersion"))
-        return tuple(_typed(item, kind) for page in pages for item in rows(page.get("items"))), version
+        return tuple(item for page in pages for item in typed_items(page, kind)), version
+
+    def whole_list(self, kind: ApiResource, select: Select) -> Iterator[JsonObject]:
+        """Yields a list page by page. A list that expires meanwhile comes again as one page."""
+        try:
+            yield from self.pages(kind, select)
+        except _ExpiredListError:
+            yield self._at_once(kind, select)
+
+    def _at_once(self, kind: ApiResource, select: Select) -> JsonObject:
+        """A list that takes longer than the database keeps old versions."""
+        return self.object(ApiRequest(f"list {kind.asked}", kind.path(select.namespace), query=selectors(select)))
 
     def _discovered(self) -> Iterator[ApiResource]:
         """All kinds. They are the same for everybody, so it asks as itself and not as an identity that it acts for."""
@@ -147,6 +157,11 @@ def safe_object(answer: ApiResponse, what: str) -> JsonObject:
         _drop_fields(item)
     safe: JsonObject = plain(found)
     return safe
+
+
+def typed_items(page: JsonObject, kind: ApiResource) -> Iterator[JsonObject]:
+    """The items of a page with their kind."""
+    return (_typed(item, kind) for item in rows(page.get("items")))
 
 
 def _typed(item: JsonObject, kind: ApiResource) -> JsonObject:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pai_install.agents.common.values import InvalidJsonError, parse_object
 from pai_install.cluster.client import Select, WatchEvent
 from pai_install.cluster.http import ApiRequest
-from pai_install.cluster.http_api import Api, selectors
+from pai_install.cluster.http_api import Api, selectors, typed_items
 from pai_install.cluster.http_errors import not_json, watch_refusal
 from pai_install.cluster.lines import lines
 from pai_install.cluster.resources import ApiResource
@@ -25,12 +25,15 @@ _LARGEST_EVENT = 12 << 20
 
 
 def changes(api: Api, kind: ApiResource, select: Select) -> Iterator[WatchEvent]:
-    """Yields the objects as ADDED, then each change, also after a lost connection.
+    """Yields the objects as ADDED, a BOOKMARK, then each change, also after a lost connection.
 
     Raises ApiError "Expired" when changes may have been missed: list again.
     """
-    items, version = api.items(kind, select)
-    yield from (WatchEvent("ADDED", item) for item in items)
+    version = ""
+    for page in api.whole_list(kind, select):  # page by page: all pods together may need a GiB
+        version = text(child(page, "metadata").get("resourceVersion"))
+        yield from (WatchEvent("ADDED", item) for item in typed_items(page, kind))
+    yield WatchEvent("BOOKMARK", {})
     while True:
         query = (
             *selectors(select),

@@ -29,11 +29,12 @@ ADMINISTRATORS_ONLY = "Non-admin is not allow to do this operation."
 
 @dataclass(frozen=True, slots=True)
 class RouteAccess:
-    """Who may use an endpoint. public: no credentials. programs: application tokens, too."""
+    """Who may use an endpoint, and how often. public: no credentials. programs: application tokens, too."""
 
     public: bool = False
     programs: bool = True
     administrators: bool = False
+    rate: str = "api"
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,7 @@ class ApiCall:
 
     services: ConsoleServices
     caller: Caller
+    method: str
     path: Mapping[str, str]
     query: QueryParams
     headers: Headers
@@ -66,6 +68,7 @@ class ApiCall:
 Handler = Callable[[ApiCall], Response]
 GUEST = Caller("", "", CallerKind.GUEST)
 SIGNED_IN, PUBLIC = RouteAccess(), RouteAccess(public=True)
+LISTS, SUBMISSIONS = RouteAccess(rate="list"), RouteAccess(rate="submit")
 PEOPLE, ADMINISTRATORS = RouteAccess(programs=False), RouteAccess(administrators=True)
 
 
@@ -90,21 +93,26 @@ def _handled(handler: Handler, access: RouteAccess, request: Request, body: byte
         # clients send an old token even where they ask for a new one
         caller = GUEST if access.public else caller_of(services, request)
         require_access(caller, access)
-        return handler(
-            ApiCall(
-                services,
-                caller,
-                {name: str(value) for name, value in request.path_params.items()},
-                request.query_params,
-                request.headers,
-                request.url.path,
-                request.client.host if request.client else "",
-                request.headers.get("content-type", "").partition(";")[0].strip().lower(),
-                body,
-            )
-        )
+        services.rates.take(access.rate, caller.name or (request.client.host if request.client else ""))
+        return handler(call_of(services, caller, request, body))
     except PaiError as error:
         raise rest_error(error) from error
+
+
+def call_of(services: ConsoleServices, caller: Caller, request: Request, body: bytes = b"") -> ApiCall:
+    """A request as handlers take it."""
+    return ApiCall(
+        services,
+        caller,
+        request.method,
+        {name: str(value) for name, value in request.path_params.items()},
+        request.query_params,
+        request.headers,
+        request.url.path,
+        request.client.host if request.client else "",
+        request.headers.get("content-type", "").partition(";")[0].strip().lower(),
+        body,
+    )
 
 
 def caller_of(services: ConsoleServices, request: Request) -> Caller:

@@ -46,6 +46,7 @@ class _Server(uvicorn.Server):
 
 def serve(settings: ConsoleSettings, services: ConsoleServices) -> None:
     """Listens on all ports until a signal."""
+    services.model.start()
     app, api = create_app(settings, services), create_api(services)
     servers = [_server(settings, app, settings.port)]
     if settings.legacy_ports is not None:

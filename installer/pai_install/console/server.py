@@ -14,17 +14,34 @@ from starlette.routing import Mount
 from pai_install.console.endpoint import error_response
 from pai_install.console.errors import no_api, unknown
 from pai_install.console.guards import RequestGuard
-from pai_install.console.routes import info
+from pai_install.console.pages import jobs as job_pages
+from pai_install.console.routes import (
+    groups,
+    info,
+    job_changes,
+    job_events,
+    jobs,
+    kubernetes,
+    logs,
+    old_pages,
+    storages,
+    virtual_clusters,
+)
 from pai_install.console.services import ConsoleServices
 from pai_install.console.settings import ConsoleSettings
 
 PREFIX = "/rest-server"
+ROUTES = tuple(
+    route
+    for subject in (jobs, job_changes, job_events, logs, virtual_clusters, storages, groups, kubernetes)
+    for route in subject.ROUTES
+)
 _LOG = logging.getLogger("pai_install.console")
 
 
 def create_api(services: ConsoleServices) -> Starlette:
     """OpenPAI's API without a prefix, as on its own port. Every answer is JSON, errors too."""
-    routes = [info.HEALTH, *info.ROUTES, *services.api_routes]
+    routes = [info.HEALTH, logs.READ, *info.ROUTES, *ROUTES, *services.api_routes]
     api = Starlette(
         routes=routes,
         exception_handlers={HTTPException: _refused, Exception: _failed},
@@ -38,7 +55,14 @@ def create_api(services: ConsoleServices) -> Starlette:
 def create_app(settings: ConsoleSettings, services: ConsoleServices) -> Starlette:
     """The API and the pages."""
     app = Starlette(
-        routes=[info.HEALTH, Mount(PREFIX, create_api(services)), *services.page_routes],
+        routes=[
+            info.HEALTH,
+            logs.READ,
+            Mount(PREFIX, create_api(services)),
+            *old_pages.ROUTES,
+            *job_pages.ROUTES,
+            *services.page_routes,
+        ],
         exception_handlers={HTTPException: _no_page, Exception: _failed},
         middleware=[Middleware(RequestGuard, names=settings.names, prefix=PREFIX)],
     )

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from starlette.routing import BaseRoute
 
-from pai_install.console.caller import Authenticator, Clients
+from pai_install.console.caller import Authenticator, Caller, Clients
+from pai_install.console.links import LinkSealer
+from pai_install.console.model.read_model import ReadModel
+from pai_install.console.rates import RateGate
 from pai_install.console.settings import ConsoleSettings
+from pai_install.console.streams import StreamGate
 
 
 @dataclass(frozen=True)
@@ -15,7 +20,8 @@ class ConsoleServices:
     """What routes use.
 
     authenticators: of the API, in this order. page_authenticators: of pages, by their cookie. api_routes, page_routes:
-    of other packages, below /rest-server and at the root.
+    of other packages, below /rest-server and at the root. is_valid: whether the caller of a signed address still
+    exists.
     """
 
     settings: ConsoleSettings
@@ -24,3 +30,19 @@ class ConsoleServices:
     api_routes: tuple[BaseRoute, ...] = field(default=(), repr=False)
     page_routes: tuple[BaseRoute, ...] = field(default=(), repr=False)
     page_authenticators: tuple[Authenticator, ...] = ()
+    is_valid: Callable[[Caller], bool] = field(default=lambda _caller: True, repr=False)
+    model: ReadModel = field(init=False, repr=False)
+    rates: RateGate = field(init=False, repr=False)
+    streams: StreamGate = field(default_factory=StreamGate, repr=False)
+    links: LinkSealer = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        rates = self.settings.rates
+        limits = {
+            "api": (rates.api_per_min, 60.0),
+            "list": (rates.list_per_min, 60.0),
+            "submit": (rates.submit_per_hour, 3600.0),
+        }
+        object.__setattr__(self, "model", ReadModel(self.clients))
+        object.__setattr__(self, "rates", RateGate(limits))
+        object.__setattr__(self, "links", LinkSealer(self.settings.signing_key))

@@ -15,7 +15,7 @@ from pai_install.jobs.names import kubernetes_name
 from pai_install.jobs.state import PODS, JobState, states_of
 from pai_install.jobs.warning_events import EVENTS, FIELDS
 from pai_install.kube.model import Ref
-from pai_install.kube.objects import JsonObject
+from pai_install.kube.objects import JsonObject, child, text
 from pai_install.profile.model import ClusterProfile
 from pai_install.scheduling.job_kinds import JobKind
 
@@ -95,6 +95,21 @@ class JobDirectory:
     def namespace_of(self, group: str) -> str:
         """The namespace of a group, "" for "". Raises PaiError for an unknown group."""
         return self.profile.require_group(group).namespace if group else ""
+
+    def look(self, job: JobState, said: Iterable[JsonObject] = ()) -> JobState | None:
+        """An existing job as it is now, or None for a deleted one. said: objects of the scheduler about it."""
+        (found,) = self.client.get([Ref(job.kind.asked, job.label, job.namespace)])
+        if found is None or text(child(found, "metadata").get("uid")) != job.uid:
+            return None
+        warnings = Select((EVENTS,), job.namespace, fields=f"{FIELDS},involvedObject.uid={job.uid}")
+        marks = job.kind.marks
+        if marks is None:
+            (events,) = self.client.list(warnings)
+            states = states_of([], [found], said, events)
+        else:
+            pods, events = self.client.list(Select((PODS,), job.namespace, f"{marks.job}={job.label}"), warnings)
+            states = states_of([found], pods, said, events)
+        return next((one for one in states if one.uid == job.uid), None)
 
     def _objects(self, selects: Sequence[Select]) -> Sequence[Sequence[JsonObject]]:
         """The objects of each selection; none of a kind that the cluster lacks."""

@@ -49,6 +49,11 @@ def _read(item: JsonObject) -> Iterator[JobRecord]:
             yield JobRecord(kept, name, job.namespace, packed_file(record.job))
 
 
+def stopped(job: JobState) -> JobState:
+    """A job whose object is gone, before its record is complete."""
+    return _as_it_stood(job, None)
+
+
 def _as_it_stood(job: JobState, removed: Removed | None) -> JobState:
     """A deleted job. A job that had not ended was stopped by its deletion."""
     ended = job.state in ENDED

@@ -80,7 +80,8 @@ class Job:
 
     name: as the user wrote it. virtual_cluster: None where the file names none. retries: of the whole job; None:
     without end. priority: None for the virtual cluster's usual one. lazy_preemption: HiveD makes it opportunistic
-    before it evicts it. gang_release: HiveD takes devices back when the last instance of a group has ended.
+    before it evicts it. gang_release: HiveD takes devices back when the last instance of a group has ended. group: a
+    wish for the console. The command line has an option.
     """
 
     name: str
@@ -92,6 +93,7 @@ class Job:
     mounts: tuple[JobMount, ...] = ()
     lazy_preemption: bool = False
     gang_release: bool = False
+    group: str | None = None
 
     @property
     def instances(self) -> int:

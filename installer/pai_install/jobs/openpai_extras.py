@@ -123,9 +123,16 @@ def _or_flag(value: object) -> bool:
     return word == "true"
 
 
+class OurExtras(JobModel):
+    """extras["pai-install"]. group: of the job, for a user of several groups."""
+
+    group: Text255 | None = None
+
+
 class Extras(JobModel):
     """extras."""
 
+    pai_install: OurExtras = Field(default=OurExtras(), alias="pai-install")
     submit_from: Text255 | None = None
     gang_allocation: Annotated[bool, BeforeValidator(_or_flag)] = True
     hived_scheduler: HivedExtras = HivedExtras()

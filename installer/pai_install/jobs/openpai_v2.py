@@ -74,6 +74,7 @@ class _Reading:
             lazy_preemption=file.extras.hived_scheduler.lazy_preemption_enable,
             gang_release=file.extras.hived_scheduler.gang_release_enable,
             mounts=tuple(mount for mount, _ in mounts),
+            group=file.extras.pai_install.group,
         )
         check_variables(self.document, job, {role.name: ("taskRoles", role.name, "commands") for role in roles})
         return job

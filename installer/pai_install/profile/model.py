@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, InstanceOf
 from pai_install.documents.validate import did_you_mean
 from pai_install.errors import ExitCode, PaiError
 from pai_install.scheduling.model import Scheduling, VirtualCluster
+from pai_install.site.services.storages import StorageType
 from pai_install.site.use_limits import UseLimits
 from pai_install.site.workers import Workers
 
@@ -20,11 +21,28 @@ class _Model(BaseModel):
 
 
 class ProfileGroup(_Model):
-    """A group of users. administrators: whether its members see and stop the jobs of all users."""
+    """A group of users. administrators: whether its members see and stop the jobs of all users.
+
+    external_name: of the group at the identity provider.
+    """
 
     name: str
     namespace: str
     administrators: bool = False
+    description: str = ""
+    external_name: str = ""
+
+
+class ProfileStorage(_Model):
+    """A storage. server, path: where it is, without keys. shared: all users share one folder."""
+
+    name: str
+    type: StorageType
+    server: str = ""
+    path: str = ""
+    shared: bool = True
+    read_only: bool = False
+    mount_options: tuple[str, ...] = ()
 
 
 class ProfileGrant(_Model):
@@ -48,7 +66,7 @@ class PublishedProfile(_Model):
     """
 
     groups: tuple[ProfileGroup, ...] = ()
-    storages: tuple[str, ...] = ()
+    storages: tuple[ProfileStorage, ...] = ()
     grants: tuple[ProfileGrant, ...] = ()
     workers: tuple[Workers, ...] = ()
     training_operator: bool = False

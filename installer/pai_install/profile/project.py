@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from pai_install.profile.model import ClusterProfile, ProfileGrant, ProfileGroup
+from pai_install.profile.model import ClusterProfile, ProfileGrant, ProfileGroup, ProfileStorage
 from pai_install.scheduling.block_workers import job_workers
 from pai_install.scheduling.read import scheduling_of
 from pai_install.site.groups import administrates, groups_of
 from pai_install.site.model import Site
 from pai_install.site.schedulers import has_training_operator
+from pai_install.site.services.storages import StorageEntry
 from pai_install.site.use_limits import all_limits
 from pai_install.storage.compile import grants_of
 
@@ -17,10 +18,16 @@ def profile_of(site: Site) -> ClusterProfile:
     return ClusterProfile(
         scheduling=scheduling_of(site),
         groups=tuple(
-            ProfileGroup(name=one.name, namespace=one.namespace, administrators=administrates(one))
+            ProfileGroup(
+                name=one.name,
+                namespace=one.namespace,
+                administrators=administrates(one),
+                description=one.group.description or "",
+                external_name=one.group.external_name or "",
+            )
             for one in groups_of(site.services)
         ),
-        storages=tuple(storage.name for storage in site.services.storages or ()),
+        storages=tuple(map(_storage, site.services.storages or ())),
         grants=tuple(
             ProfileGrant(
                 storage=one.storage.name,
@@ -35,4 +42,17 @@ def profile_of(site: Site) -> ClusterProfile:
         workers=tuple(job_workers(site).values()),
         training_operator=has_training_operator(site),
         use_limits=all_limits(site),
+    )
+
+
+def _storage(entry: StorageEntry) -> ProfileStorage:
+    """Options of other mounts than NFS may hold a login."""
+    return ProfileStorage(
+        name=entry.name,
+        type=entry.type,
+        server=entry.server or "",
+        path=entry.path or entry.share_name or entry.container_name or "",
+        shared=entry.share,
+        read_only=not entry.written,
+        mount_options=entry.mount_options if entry.type == "nfs" else (),
     )

@@ -169,7 +169,7 @@ class _Checker:
         return None, (Refusal(at, "virtual-cluster", message, remedy),)
 
     def _mounts(self, job: Job) -> Iterator[Refusal]:
-        known = self.profile.storages
+        known = [one.name for one in self.profile.storages]
         granted = {grant.storage for grant in self.profile.grants if self.group in (None, grant.group)}
         for mount in job.mounts:
             at = f"mount:{mount.storage}"

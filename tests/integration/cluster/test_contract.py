@@ -253,10 +253,11 @@ def test_waits_for_conditions(client: ClusterClient, place: str) -> None:
 def test_watches(client: ClusterClient, place: str) -> None:
     client.create([note(place, "a")])
     with closing(client.watch(Select(("configmaps",), place, "contract=yes"))) as events:  # type: ignore[type-var]
-        first = next(events)
+        told = (event for event in events if event.type != "BOOKMARK")
+        first = next(told)
         client.patch([Patch(Ref("configmap", "a", place), {"data": {"x": "1"}})])
         client.delete([Ref("configmap", "a", place)])
-        rest = [next(events) for _ in range(2)]
+        rest = [next(told) for _ in range(2)]
     assert [event.type for event in (first, *rest)] == ["ADDED", "MODIFIED", "DELETED"]
     assert rest[0].object["data"] == {"x": "1"}
 

@@ -182,12 +182,13 @@ class FakeCluster:
 def _fits(item: JsonObject, select: Select) -> bool:
     labels = item["metadata"].get("labels", {})
     wanted = [part.partition("=") for part in select.labels.split(",") if part]
-    field_name, _, value = select.fields.partition("=")
-    found = {
-        "spec.nodeName": item.get("spec", {}).get("nodeName"),
-        "metadata.name": item["metadata"]["name"],
-        "type": item.get("type"),
-    }
-    return all(key in labels and (not equals or labels[key] == word) for key, equals, word in wanted) and (
-        not field_name or found[field_name] == value
+    fields = [part.partition("=") for part in select.fields.split(",") if part]
+    return all(key in labels and (not equals or labels[key] == word) for key, equals, word in wanted) and all(
+        _field(item, path) == value for path, _, value in fields
     )
+
+
+def _field(item: Any, path: str) -> Any:
+    for name in path.split("."):
+        item = item.get(name, {})
+    return item

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from starlette.requests import HTTPConnection
 from starlette.testclient import TestClient
 
-from pai_install.cluster.client import ClusterClient
 from pai_install.console.caller import Caller, CallerKind
 from pai_install.console.server import create_app
 from pai_install.console.services import ConsoleServices
 from pai_install.console.settings import ConsoleSettings
+from pai_install.profile.publish import profile_object
+from pai_install.schedulers.last_applied import kept_object
 from pai_install.users.model import ACCOUNT_PREFIX
-from tests.unit.cluster.fake import FakeCluster
+from tests.unit.console.live import LiveClients, LiveCluster
+from tests.unit.jobs.sites import research
 
 
 def caller(name: str, *groups: str, admin: bool = False, kind: CallerKind = CallerKind.PASSWORD) -> Caller:
@@ -23,9 +27,22 @@ def caller(name: str, *groups: str, admin: bool = False, kind: CallerKind = Call
     return Caller(f"{ACCOUNT_PREFIX}{name}", name, kind, f"uid-{name}", groups, admin=admin)
 
 
-ALICE, BOB, ROOT = caller("alice", "vision"), caller("bob", "speech"), caller("root", "vision", admin=True)
-PROGRAM = caller("alice", "vision", kind=CallerKind.APPLICATION)
-CALLERS = {"alice": ALICE, "bob": BOB, "root": ROOT, "program": PROGRAM}
+ALICE, BOB = caller("alice", "Vision_1"), caller("bob", "nlp")
+CALLERS = {
+    "alice": ALICE,
+    "bob": BOB,
+    "carol": caller("carol", "Vision_1", "nlp"),
+    "dan": caller("dan"),
+    "root": caller("root", "admins", admin=True),
+    "program": caller("alice", "Vision_1", kind=CallerKind.APPLICATION),
+}
+ROLES: dict[str, frozenset[str] | None] = {
+    "alice": frozenset({"vision-1"}),
+    "bob": frozenset({"nlp"}),
+    "carol": frozenset({"vision-1", "nlp"}),
+    "dan": frozenset(),
+    "root": None,
+}
 
 
 @dataclass(frozen=True)
@@ -36,24 +53,17 @@ class NamedCallers:
         return CALLERS.get(request.headers.get("authorization", "").removeprefix("Bearer "))
 
 
-@dataclass
-class OneCluster:
-    """Gives every caller the same cluster. callers: who asked, in order."""
-
-    cluster: FakeCluster
-    callers: list[Caller] = field(default_factory=list)
-
-    def of(self, caller: Caller) -> ClusterClient:
-        self.callers.append(caller)
-        return self.cluster
-
-    def own(self) -> ClusterClient:
-        return self.cluster
-
-
 def signed_in(name: str) -> dict[str, str]:
     """The headers of a caller."""
     return {"Authorization": f"Bearer {name}"}
+
+
+def eventually(holds: Callable[[], bool]) -> None:
+    """Waits for a watch."""
+    end = time.monotonic() + 20
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.01)
 
 
 @pytest.fixture
@@ -67,21 +77,27 @@ def settings(tmp_path: Path) -> ConsoleSettings:
 
 
 @pytest.fixture
-def kubernetes() -> FakeCluster:
-    """The cluster behind the console."""
-    return FakeCluster()
+def kubernetes() -> LiveCluster:
+    """The cluster behind the console, of a site with virtual clusters and groups."""
+    profile, made = research(), LiveCluster()
+    made.put(profile_object(profile), kept_object(profile.require_scheduling()))
+    return made
 
 
 @pytest.fixture
-def clients(kubernetes: FakeCluster) -> OneCluster:
+def clients(kubernetes: LiveCluster) -> LiveClients:
     """Clients of the cluster."""
-    return OneCluster(kubernetes)
+    return LiveClients(kubernetes, ROLES)
 
 
 @pytest.fixture
-def services(settings: ConsoleSettings, clients: OneCluster) -> ConsoleServices:
-    """The services of the console."""
-    return ConsoleServices(settings, clients, (NamedCallers(),))
+def services(settings: ConsoleSettings, clients: LiveClients) -> Iterator[ConsoleServices]:
+    """The services of the console, with a model that is up to date."""
+    made = ConsoleServices(settings, clients, (NamedCallers(),), page_authenticators=(NamedCallers(),))
+    made.model.load()
+    eventually(lambda: made.model.is_ready)
+    yield made
+    made.model.stop()
 
 
 @pytest.fixture

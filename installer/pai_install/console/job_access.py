@@ -1,0 +1,73 @@
+"""The job that an address means, as its caller may see it."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+from pai_install.cluster.client import ClusterClient
+from pai_install.console.endpoint import ApiCall
+from pai_install.console.errors import RestError
+from pai_install.console.model.view import JobView
+from pai_install.console.openpai.job import by_name
+from pai_install.jobs.directory import JobDirectory
+from pai_install.jobs.history import stopped
+from pai_install.jobs.names import kubernetes_name
+from pai_install.jobs.state import JobState, states_of
+from pai_install.kube.model import Ref
+
+_MOST_NAME = 320
+
+
+def no_job(name: str) -> RestError:
+    """An unknown or invisible job."""
+    return RestError(HTTPStatus.NOT_FOUND, "NoJobError", f"job {name[:_MOST_NAME]} is not found")
+
+
+def named(call: ApiCall) -> tuple[str, str]:
+    """User and name in an address: USER~NAME, or both apart. Raises RestError."""
+    if "user" in call.path:
+        return call.path["user"], call.path["job"]
+    user, mark, name = call.path["name"].partition("~")
+    if not mark or not user or not name or len(call.path["name"]) > _MOST_NAME:
+        raise no_job(call.path["name"])
+    return user, name
+
+
+def find_job(call: ApiCall) -> JobView:
+    """The job of the model that an address means, or a job that the model does not have yet. Raises RestError."""
+    user, name = named(call)
+    model = call.services.model
+    found = {view.job.uid: view for view in model.jobs.find(user, name, model.visible(call.caller))}
+    job = by_name(view.job for view in found.values())
+    if job is not None:
+        return found[job.uid]
+    new = _just_made(call, user, name)
+    if new is None:
+        raise no_job(f"{user}~{name}")
+    return JobView.of(new)
+
+
+def read_job_now(call: ApiCall) -> JobState:
+    """The job that an address means, read as the caller. Raises RestError and ApiError."""
+    job = find_job(call).job
+    if job.gone:
+        return job
+    return directory(call).look(job, call.services.model.jobs.status_of(job)) or stopped(job)
+
+
+def directory(call: ApiCall, client: ClusterClient | None = None) -> JobDirectory:
+    """The jobs of the cluster, as the caller sees them."""
+    model = call.services.model
+    return JobDirectory(model.profile, model.kinds, "", client or call.client)
+
+
+def _just_made(call: ApiCall, user: str, name: str) -> JobState | None:
+    """A job of the caller that no watch has told yet."""
+    if user != call.caller.label:
+        return None
+    model, own = call.services.model, set(call.caller.groups)
+    spaces = [group.namespace for group in model.profile.groups if group.name in own]
+    labels = dict.fromkeys((kubernetes_name(name), name))
+    refs = [Ref(kind.asked, label, space) for kind in model.kinds for space in spaces for label in labels]
+    objects = [item for item in call.client.get(refs) if item is not None] if refs else []
+    return by_name(job for job in states_of(objects, (), ()) if job.user == user and name in {job.name, job.label})

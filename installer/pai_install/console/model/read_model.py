@@ -1,0 +1,182 @@
+"""All watches of one replica, and what routes ask of them."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from threading import Event, Lock, Thread
+
+from pai_install.cluster.client import ClusterClient, Select
+from pai_install.console.caller import Caller, Clients
+from pai_install.console.errors import RestError
+from pai_install.console.model.jobs import JobsModel
+from pai_install.console.model.profiles import read_profile
+from pai_install.console.model.records import RecordSink
+from pai_install.console.model.shelf import Shelf
+from pai_install.console.model.visibility import Visibility
+from pai_install.console.model.watching import KindWatch, Sink
+from pai_install.errors import PaiError
+from pai_install.jobs.compile import names
+from pai_install.jobs.history import selector
+from pai_install.jobs.warning_events import FIELDS
+from pai_install.kube.objects import JsonObject
+from pai_install.profile.model import ClusterProfile
+from pai_install.schedulers.registry import backend_of
+from pai_install.schedulers.usage import Usage, kinds_of, usage_of
+from pai_install.scheduling.job_kinds import JobKind, queued_at
+
+_LOG = logging.getLogger("pai_install.console")
+NODES = "nodes"
+_PROFILE_S, _REFRESH_S, _USAGE_S = 15.0, 0.5, 5.0
+
+
+def _not_ready() -> RestError:
+    return RestError(
+        HTTPStatus.SERVICE_UNAVAILABLE, "UnknownError", "the console reads the cluster: try again in a moment",
+        headers={"Retry-After": "2"},
+    )  # fmt: skip
+
+
+@dataclass
+class _Contents:
+    """The objects of one set of kinds. It is replaced as a whole when the scheduler changes."""
+
+    kinds: tuple[JobKind, ...]
+    jobs: JobsModel
+    shelves: Mapping[str, Shelf]
+    watches: tuple[KindWatch, ...]
+
+
+@dataclass
+class ReadModel:
+    """Objects of the cluster in memory. Start it once. Several threads may ask it."""
+
+    clients: Clients
+    clock: Callable[[], float] = time.monotonic
+    _profile: ClusterProfile | None = None
+    _contents: _Contents | None = None
+    _usage: tuple[float, Usage] | None = None
+    _lock: Lock = field(default_factory=Lock)
+    _ended: Event = field(default_factory=Event)
+
+    def __post_init__(self) -> None:
+        self.visibility = Visibility(self.clients, self.clock)
+
+    def start(self) -> None:
+        """Reads in threads that end with the process."""
+        Thread(target=self._run, name="model", daemon=True).start()
+
+    def stop(self) -> None:
+        """Ends the threads soon."""
+        self._ended.set()
+        for watch in self._contents.watches if self._contents is not None else ():
+            watch.ended.set()
+
+    @property
+    def profile(self) -> ClusterProfile:
+        """The site. Raises RestError before the first reading."""
+        if self._profile is None:
+            raise _not_ready()
+        return self._profile
+
+    @property
+    def jobs(self) -> JobsModel:
+        """The jobs. Raises RestError before the first reading."""
+        return self._ready.jobs
+
+    @property
+    def kinds(self) -> tuple[JobKind, ...]:
+        """Kinds of jobs that the scheduler queues."""
+        return self._ready.kinds
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether all kinds were listed once."""
+        found = self._contents
+        return found is not None and all(watch.ready for watch in found.watches)
+
+    @property
+    def age(self) -> float:
+        """Seconds for which a kind may be out of date. 0 while all watches are alive."""
+        broken = [it.broken_since for it in self._ready.watches if it.broken_since is not None]
+        return self.clock() - min(broken) if broken else 0.0
+
+    def visible(self, caller: Caller) -> frozenset[str] | None:
+        """Namespaces whose jobs a caller may list, None for all. Raises PaiError and RestError."""
+        spaces = dict.fromkeys(group.namespace for group in self.profile.groups)
+        return self.visibility.namespaces(caller, self.kinds[0], spaces)
+
+    def nodes(self) -> list[JsonObject]:
+        """Reduced nodes."""
+        return list(self._ready.shelves[NODES].objects())
+
+    def pods(self) -> list[JsonObject]:
+        """Reduced pods of all namespaces."""
+        return list(self._ready.jobs.pods.objects())
+
+    def usage(self) -> Usage:
+        """The use of virtual clusters, at most some seconds old. Raises PaiError for a site without any."""
+        scheduling, shelves = self.profile.require_scheduling(), self._ready.shelves
+        with self._lock:
+            if self._usage is None or self._usage[0] < self.clock():
+                answers = [list(shelves[kind].objects()) for kind in kinds_of(scheduling.backend)]
+                self._usage = (self.clock() + _USAGE_S, usage_of(scheduling, answers, self.profile.absent))
+            return self._usage[1]
+
+    def load(self) -> None:
+        """Reads the profile, and starts watches for its kinds. Raises PaiError."""
+        profile = read_profile(self.clients.own())
+        if profile is None:
+            _LOG.warning("the cluster has no profile of the site: run pai-install apply")
+            return
+        self._profile = profile
+        if profile.scheduling is None:
+            return
+        kinds = queued_at(profile.scheduling.backend, operator=profile.training_operator)
+        if self._contents is None or self._contents.kinds != kinds:
+            before, self._contents = self._contents, self._watching(profile, kinds)
+            for watch in before.watches if before is not None else ():
+                watch.ended.set()
+            for watch in self._contents.watches:
+                watch.start()
+
+    def _run(self) -> None:
+        due = 0.0
+        while not self._ended.wait(_REFRESH_S):
+            try:
+                if self.clock() >= due:
+                    due = self.clock() + _PROFILE_S
+                    self.load()
+                if self._contents is not None:
+                    self._contents.jobs.refresh()
+            except PaiError as error:
+                _LOG.warning("cannot read the profile of the site: %s", error.message)
+            except Exception:
+                _LOG.exception("the model failed")
+
+    @property
+    def _ready(self) -> _Contents:
+        if self._contents is None or not self.is_ready:
+            raise _not_ready()
+        return self._contents
+
+    def _watching(self, profile: ClusterProfile, kinds: tuple[JobKind, ...]) -> _Contents:
+        scheduling = profile.require_scheduling()
+        jobs, status = JobsModel(), backend_of(scheduling.backend).status_resource
+        shelves = {"pods": jobs.pods, "events": jobs.events, NODES: Shelf(NODES, lambda _uid, _item: None)}
+        shelves |= {kind.asked: jobs.shelf_of_jobs(kind.asked) for kind in kinds}
+        if status:
+            shelves[status] = jobs.shelf_of_status(status)
+        for kind in kinds_of(scheduling.backend):
+            shelves.setdefault(kind, Shelf(kind, lambda _uid, _item: None))
+        selects = {
+            "events": Select(("events",), fields=FIELDS),
+            **{kind.asked: Select((kind.asked,), labels=names.USER) for kind in kinds},
+        }
+        sinks: dict[Select, Sink] = {selects.get(kind, Select((kind,))): shelf for kind, shelf in shelves.items()}
+        sinks[Select(("configmaps",), labels=selector())] = RecordSink(jobs.put_record)
+        own: Callable[[], ClusterClient] = self.clients.own
+        return _Contents(kinds, jobs, shelves, tuple(KindWatch(it, own, sink) for it, sink in sinks.items()))

@@ -1,0 +1,1 @@
+"""Values of pai-install as OpenPAI's API writes them. Pure."""

@@ -1,0 +1,42 @@
+"""Nodes and pods as the Kubernetes API lists them, and alerts."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import urlencode
+
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from pai_install.console.endpoint import ADMINISTRATORS, ApiCall, endpoint
+from pai_install.console.errors import invalid
+
+_NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+
+
+def list_nodes(call: ApiCall) -> Response:
+    """All nodes, read as the caller."""
+    return Response(call.client.raw("/api/v1/nodes"), media_type="application/json")
+
+
+def list_pods(call: ApiCall) -> Response:
+    """Pods of all namespaces or of one, read as the caller."""
+    namespace, labels = call.query.get("namespace", ""), call.query.get("labelSelector", "")
+    if namespace and not _NAMESPACE.fullmatch(namespace):
+        raise invalid("namespace is no name of Kubernetes")
+    place = f"/namespaces/{namespace}" if namespace else ""
+    query = f"?{urlencode({'labelSelector': labels})}" if labels else ""
+    return Response(call.client.raw(f"/api/v1{place}/pods{query}"), media_type="application/json")
+
+
+def list_alerts(call: ApiCall) -> Response:
+    """No alerts: the console asks no Alertmanager."""
+    del call
+    return JSONResponse([])
+
+
+ROUTES = (
+    Route("/api/v2/kubernetes/nodes", endpoint(list_nodes, ADMINISTRATORS), methods=["GET"]),
+    Route("/api/v2/kubernetes/pods", endpoint(list_pods, ADMINISTRATORS), methods=["GET"]),
+    Route("/api/v2/alerts", endpoint(list_alerts), methods=["GET"]),
+)

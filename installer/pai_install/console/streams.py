@@ -1,0 +1,100 @@
+"""Lines of a growing log as server-sent events. A thread reads, since clients of the cluster block."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from threading import Event, Lock, Thread
+
+from pai_install.console.errors import RestError
+from pai_install.errors import PaiError
+
+_LOG = logging.getLogger("pai_install.console")
+_COMMENT_S = 15.0
+# lines that wait for a slow reader. The reader of the cluster waits then, too.
+_WAITING = 1000
+MAX_OF_CALLER, MAX_OF_ALL = 64, 512
+
+
+@dataclass
+class StreamGate:
+    """Counts the streams of each caller and of all."""
+
+    most: int = MAX_OF_CALLER
+    most_of_all: int = MAX_OF_ALL
+    _open: Counter[str] = field(default_factory=Counter)
+    _lock: Lock = field(default_factory=Lock)
+
+    def enter(self, who: str) -> None:
+        """Counts a stream. Raises RestError for one too many."""
+        with self._lock:
+            if self._open[who] >= self.most or self._open.total() >= self.most_of_all:
+                raise RestError(HTTPStatus.TOO_MANY_REQUESTS, "TooManyRequestsError", "too many logs are followed")
+            self._open[who] += 1
+
+    def leave(self, who: str) -> None:
+        """A stream ended."""
+        with self._lock:
+            self._open[who] -= 1
+            if self._open[who] <= 0:
+                del self._open[who]
+
+
+class _Reader:
+    """Reads lines in a thread. ended: called once after the last line."""
+
+    def __init__(self, follow: Callable[[], Iterator[str]], ended: Callable[[], None]) -> None:
+        self._follow, self._ended = follow, ended
+        self._loop = asyncio.get_running_loop()
+        self._closed = Event()
+        self.queue: asyncio.Queue[str | None] = asyncio.Queue(_WAITING)
+        Thread(target=self._read, name="log", daemon=True).start()
+
+    def close(self) -> None:
+        """Ends with the next line. A thread that waits for room goes on, and ends."""
+        self._closed.set()
+        while not self.queue.empty():
+            self.queue.get_nowait()
+
+    def _read(self) -> None:
+        try:
+            for line in self._follow():
+                if self._closed.is_set():
+                    return
+                self._put(line)
+        except (PaiError, OSError) as error:
+            _LOG.info("a log ended: %s", error)
+        finally:
+            self._ended()
+            if not self._closed.is_set():
+                self._put(None)
+
+    def _put(self, line: str | None) -> None:
+        asyncio.run_coroutine_threadsafe(self.queue.put(line), self._loop).result()
+
+
+async def events(follow: Callable[[], Iterator[str]], ended: Callable[[], None]) -> AsyncIterator[str]:
+    """Server-sent events: one for each line, and a comment now and then. ended: called once after the last line."""
+    reader = _Reader(follow, ended)
+    try:
+        while True:
+            try:
+                line = await asyncio.wait_for(reader.queue.get(), _COMMENT_S)
+            except TimeoutError:
+                yield ":\n\n"
+                continue
+            if line is None:
+                yield "event: end\ndata: \n\n"
+                return
+            yield _event(line)
+    finally:
+        reader.close()
+
+
+def _event(line: str) -> str:
+    """A line is one field: a return in it would begin another."""
+    return f"data: {line.replace(chr(13), ' ').replace(chr(10), ' ')}\n\n"

@@ -1,0 +1,126 @@
+"""Pages of jobs: for people with a session, escaped, and without scripts."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from http import HTTPStatus
+
+import pytest
+from starlette.testclient import TestClient
+from syrupy.assertion import SnapshotAssertion
+
+from pai_install.console.pages.rendering import FOLDER, duration
+from pai_install.console.services import ConsoleServices
+from tests.unit.console.conftest import eventually, signed_in
+from tests.unit.console.live import LiveCluster
+from tests.unit.console.routes.test_jobs import FILE, job_of, named, pod, post, record, train
+
+__all__ = ["train"]
+EVIL = "<script>alert(1)</script>"
+
+
+def shown(web: TestClient, path: str, who: str = "alice") -> str:
+    answer = web.get(path, headers=signed_in(who))
+    assert answer.status_code == HTTPStatus.OK, answer.text
+    assert answer.headers["content-type"].startswith("text/html")
+    return answer.text
+
+
+@pytest.mark.parametrize("path", ["/jobs", "/jobs/alice~train", "/jobs?state=RUNNING&vc=default"])
+def test_a_browser_without_a_session_signs_in_and_comes_back(web: TestClient, path: str) -> None:
+    answer = web.get(path)
+    assert answer.status_code == HTTPStatus.SEE_OTHER
+    target = answer.headers["location"]
+    assert target.startswith("/login?from=%2Fjobs")
+    assert "&" not in target.removeprefix("/login?from=")
+
+
+def test_the_list(train: TestClient, snapshot: SnapshotAssertion) -> None:
+    page = shown(train, "/jobs")
+    assert '<a href="/jobs/alice~train">train</a>' in page
+    assert "1 to 1 of 1 jobs" in page
+    text = re.sub(r"\s+", " ", re.sub(r"<[^>]+>|\d+ d|\d+:\d\d", " ", page))
+    assert text == snapshot
+
+
+def test_filters_are_in_the_address(train: TestClient) -> None:
+    page = shown(train, "/jobs?state=FAILED&keyword=%22%3E%3Cscript%3E")
+    assert "no jobs" in page
+    assert "<option selected>FAILED" in page
+    assert "<script>" not in page
+
+
+def test_a_long_list_has_pages(web: TestClient, services: ConsoleServices) -> None:
+    services.rates.rates["submit"] = (1000, 1.0)
+    for number in range(101):
+        assert post(web, "alice", named(FILE, f"job{number}")).status_code == HTTPStatus.ACCEPTED
+    eventually(lambda: len(services.model.jobs) == 101)
+    page = shown(web, "/jobs?username=alice")
+    assert 'href="/jobs?username=alice&amp;offset=100" rel="next"' in page
+    assert 'rel="prev"' in shown(web, "/jobs?username=alice&offset=100")
+
+
+def test_a_job(train: TestClient, kubernetes: LiveCluster) -> None:
+    pod(kubernetes, 0)
+    page = shown(train, "/jobs/alice~train")
+    assert "python train.py" in page
+    address = re.search(r'href="(/log-manager/[^"]+)"', page)
+    assert address is not None
+    kubernetes.logged["train-worker-0-0"] = "one\n"
+    assert train.get(address[1].replace("&amp;", "&")).text == "one\n"
+
+
+def test_a_deleted_job(train: TestClient, kubernetes: LiveCluster) -> None:
+    record(kubernetes)
+    eventually(lambda: "stopped by alice" in train.get("/jobs/alice~train", headers=signed_in("alice")).text)
+
+
+@pytest.mark.parametrize(("who", "status"), [("bob", 404), ("dan", 404), ("root", 200), ("carol", 200)])
+def test_a_job_is_for_its_group(train: TestClient, who: str, status: int) -> None:
+    answer = train.get("/jobs/alice~train", headers=signed_in(who))
+    assert answer.status_code == status
+    assert answer.headers["content-type"].startswith("text/html")
+
+
+def test_what_users_write_is_escaped(train: TestClient, kubernetes: LiveCluster) -> None:
+    made = job_of(kubernetes)
+    notes = {
+        **made["metadata"]["annotations"],
+        "pai-install/job-name": EVIL,
+        "pai-install/tags": f'{{"tags": ["{EVIL}"]}}',
+    }
+    failed = {"type": "Failed", "status": "True", "message": EVIL}
+    kubernetes.put({**made, "metadata": {**made["metadata"], "annotations": notes}, "status": {"conditions": [failed]}})
+    eventually(lambda: "alert(1)" in shown(train, "/jobs"))
+    for path in ("/jobs", "/jobs/alice~train"):
+        page = shown(train, path)
+        assert EVIL not in page
+        assert "&lt;script&gt;" in page
+
+
+def test_pages_have_no_script_and_no_foreign_address() -> None:
+    for template in FOLDER.glob("*.html"):
+        text = template.read_text()
+        assert not re.search(r"<script|\son\w+=|style=|https?://|\|\s*safe", text), template.name
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "shown_as"),
+    [
+        ("2026-01-01T00:00:00Z", "2026-01-01T03:02:00Z", "3:02"),
+        ("2026-01-01T00:00:00Z", "2026-01-07T00:00:00Z", "6 d"),
+        ("2026-01-02T00:00:00Z", "2026-01-01T00:00:00Z", "0:00"),
+        ("2026-01-01T00:00:00Z", "", "1:00"),
+        ("", "", ""),
+        ("2026-01-01T00:00:00Z", "a moment ago", ""),
+        ("2026-01-01T00:00:00", "2026-01-01T00:00:00Z", ""),
+    ],
+)
+def test_durations(start: str, end: str, shown_as: str) -> None:
+    assert duration(start, end, datetime(2026, 1, 1, 1, tzinfo=UTC)) == shown_as
+
+
+def test_styles(web: TestClient) -> None:
+    assert web.get("/console.css").headers["content-type"].startswith("text/css")
+    assert web.get("/").headers["location"] == "/jobs"
