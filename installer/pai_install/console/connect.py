@@ -8,6 +8,7 @@ from pai_install.cluster.credentials import TokenFile
 from pai_install.cluster.http import Connections, api_server
 from pai_install.cluster.over_http import HttpClient
 from pai_install.console.clients import CallerClients
+from pai_install.console.model.read_model import ReadModel
 from pai_install.console.services import ConsoleServices
 from pai_install.console.settings import ConsoleSettings
 from pai_install.console.sign_in.api import TokenRoutes
@@ -27,7 +28,7 @@ def open_services(settings: ConsoleSettings) -> ConsoleServices:
     provider = IdentityProvider(settings.oidc) if settings.oidc is not None else None
     sign_in = open_sign_in(settings, clients, provider)
     sign_in.start()
-    return with_sign_in(settings, clients, sign_in, provider, ClusterProfile)
+    return with_sign_in(settings, clients, sign_in, provider)
 
 
 def with_sign_in(
@@ -35,15 +36,18 @@ def with_sign_in(
     clients: CallerClients,
     sign_in: SignInService,
     provider: IdentityProvider | None,
-    profile: Callable[[], ClusterProfile],
+    profile: Callable[[], ClusterProfile] | None = None,
 ) -> ConsoleServices:
-    """Services with the routes of sign-in and of users."""
-    people = ProviderRoutes(sign_in, provider)
+    """Services with the routes of sign-in and of users. profile: in place of the profile in the cluster."""
+    people, model = ProviderRoutes(sign_in, provider), ReadModel(clients)
+    users = UserRoutes(sign_in, profile or (lambda: model.profile))
     return ConsoleServices(
         settings,
         clients,
         (sign_in.tokens,),
-        (*TokenRoutes(sign_in).routes(), *people.api_routes(), *UserRoutes(sign_in, profile).routes()),
+        (*TokenRoutes(sign_in).routes(), *people.api_routes(), *users.routes()),
         (*SignInPages(sign_in).routes(), *people.page_routes()),
         (sign_in.cookies,),
+        is_valid=lambda caller: not caller.uid or sign_in.users.uid(caller.label) == caller.uid,
+        model=model,
     )

@@ -31,7 +31,7 @@ class ConsoleServices:
     page_routes: tuple[BaseRoute, ...] = field(default=(), repr=False)
     page_authenticators: tuple[Authenticator, ...] = ()
     is_valid: Callable[[Caller], bool] = field(default=lambda _caller: True, repr=False)
-    model: ReadModel = field(init=False, repr=False)
+    model: ReadModel = field(default=None, repr=False)  # type: ignore[assignment] # one of these clients
     rates: RateGate = field(init=False, repr=False)
     streams: StreamGate = field(default_factory=StreamGate, repr=False)
     links: LinkSealer = field(init=False, repr=False)
@@ -43,6 +43,6 @@ class ConsoleServices:
             "list": (rates.list_per_min, 60.0),
             "submit": (rates.submit_per_hour, 3600.0),
         }
-        object.__setattr__(self, "model", ReadModel(self.clients))
+        object.__setattr__(self, "model", self.model or ReadModel(self.clients))
         object.__setattr__(self, "rates", RateGate(limits))
         object.__setattr__(self, "links", LinkSealer(self.settings.signing_key))

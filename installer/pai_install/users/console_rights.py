@@ -17,6 +17,8 @@ from pai_install.users.rights import RBAC, administrator_rules, member_rules, ru
 Object = dict[str, Any]
 
 NAMESPACE = NAME = "pai-console"
+# ConfigMaps with the profile of the site, and their namespace
+PROFILE, PROFILE_IN = ("pai-install-profile", "pai-install-virtual-clusters"), "kube-system"
 # the first version with verbs for what is done in another's name
 _CONSTRAINED = (1, 36)
 _AUTHENTICATION, _AUTHORIZATION = "authentication.k8s.io", "authorization.k8s.io"
@@ -50,6 +52,8 @@ def console_objects(
     profile = {**rule_on("", ("configmaps",), ("get",)), "resourceNames": list(published)}
     yield from _granted("Role", f"{NAME}-profile", [profile], ("kube-system",))
     yield from _granted("ClusterRole", f"{NAME}-lists", _lists(scheduler), ())
+    profile = {**rule_on("", ("configmaps",), ("get",)), "resourceNames": list(PROFILE)}
+    yield from _granted("Role", f"{NAME}-profile", [profile], (PROFILE_IN,))
     yield from _granted("ClusterRole", f"{NAME}-records", [rule_on("", ("configmaps",), _LOOK)], spaces)
     if constrained(kubernetes_version):
         whom = rule_on(_AUTHENTICATION, ("serviceaccounts",), ("impersonate:serviceaccount",))

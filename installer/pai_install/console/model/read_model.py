@@ -42,8 +42,12 @@ def _not_ready() -> RestError:
 
 @dataclass
 class _Contents:
-    """The objects of one set of kinds. It is replaced as a whole when the scheduler changes."""
+    """The objects of one set of kinds. It is replaced as a whole when the scheduler or the groups change.
 
+    namespaces: of groups, with records of deleted jobs.
+    """
+
+    namespaces: tuple[str, ...]
     kinds: tuple[JobKind, ...]
     jobs: JobsModel
     shelves: Mapping[str, Shelf]
@@ -136,8 +140,9 @@ class ReadModel:
         if profile.scheduling is None:
             return
         kinds = queued_at(profile.scheduling.backend, operator=profile.training_operator)
-        if self._contents is None or self._contents.kinds != kinds:
-            before, self._contents = self._contents, self._watching(profile, kinds)
+        namespaces = tuple(dict.fromkeys(group.namespace for group in profile.groups))
+        if self._contents is None or (self._contents.kinds, self._contents.namespaces) != (kinds, namespaces):
+            before, self._contents = self._contents, self._watching(profile, kinds, namespaces)
             for watch in before.watches if before is not None else ():
                 watch.ended.set()
             for watch in self._contents.watches:
@@ -163,7 +168,7 @@ class ReadModel:
             raise _not_ready()
         return self._contents
 
-    def _watching(self, profile: ClusterProfile, kinds: tuple[JobKind, ...]) -> _Contents:
+    def _watching(self, profile: ClusterProfile, kinds: tuple[JobKind, ...], namespaces: tuple[str, ...]) -> _Contents:
         scheduling = profile.require_scheduling()
         jobs, status = JobsModel(), backend_of(scheduling.backend).status_resource
         shelves = {"pods": jobs.pods, "events": jobs.events, NODES: Shelf(NODES, lambda _uid, _item: None)}
@@ -177,6 +182,9 @@ class ReadModel:
             **{kind.asked: Select((kind.asked,), labels=names.USER) for kind in kinds},
         }
         sinks: dict[Select, Sink] = {selects.get(kind, Select((kind,))): shelf for kind, shelf in shelves.items()}
-        sinks[Select(("configmaps",), labels=selector())] = RecordSink(jobs.put_record)
+        # the console reads no other ConfigMaps
+        sinks |= {Select(("configmaps",), it, selector()): RecordSink(jobs.put_record) for it in namespaces}
         own: Callable[[], ClusterClient] = self.clients.own
-        return _Contents(kinds, jobs, shelves, tuple(KindWatch(it, own, sink) for it, sink in sinks.items()))
+        return _Contents(
+            namespaces, kinds, jobs, shelves, tuple(KindWatch(it, own, sink) for it, sink in sinks.items())
+        )

@@ -15,6 +15,8 @@ from pai_install.errors import PaiError
 from pai_install.kube.objects import JsonObject
 
 _LOG = logging.getLogger("pai_install.console")
+# no reason to serve nothing
+_ABSENT = ("NoSuchKind", "Forbidden")
 _PAUSE_S, _MAX_PAUSE_S, _MISSING_KIND_S = 1.0, 30.0, 60.0
 
 
@@ -64,8 +66,10 @@ class KindWatch:
                 self.once()
                 pause = _PAUSE_S
             except (PaiError, OSError) as error:
-                if isinstance(error, ApiError) and error.reason == "NoSuchKind":
-                    self._finish()  # the cluster does not have this kind, or not yet
+                if isinstance(error, ApiError) and error.reason in _ABSENT:
+                    if error.reason == "Forbidden":
+                        _LOG.warning("cannot watch %s: %s", self.select, error.details)
+                    self._finish()  # the cluster does not have this kind or namespace, or not yet
                     self.sleep(_MISSING_KIND_S)
                     continue
                 _LOG.warning("cannot watch %s: %s", self.select.kinds[0], error)
@@ -94,8 +98,7 @@ class KindWatch:
             self.sink.put(event.object)
 
     def _finish(self) -> None:
-        if not self.ready or self.broken_since is not None:
-            self.sink.synced()
+        self.sink.synced()
         self.ready, self.broken_since = True, None
 
     def _broken(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -86,9 +87,13 @@ def test_a_warning_is_the_reason_where_no_one_has_another(model: ReadModel, kube
 def test_after_a_gap_objects_that_are_gone_are_forgotten(model: ReadModel, kubernetes: LiveCluster) -> None:
     kubernetes.put(job())
     eventually(lambda: states(model) == {"ps-job": "WAITING"})
-    for watch in model._contents.watches if model._contents is not None else ():
-        watch.sleep = lambda _seconds: None
+    assert model._contents is not None
+    for watch in model._contents.watches:
+        watch.sleep = lambda _seconds: time.sleep(0.01)
+    before = [id(queue) for _, queue in kubernetes.queues]
     kubernetes.lost = ApiError("too old", reason="Expired")
+    everything = {select for select, _ in kubernetes.queues}
+    eventually(lambda: {select for select, queue in kubernetes.queues if id(queue) not in before} == everything)
     eventually(lambda: model.age > 0)
     del kubernetes.objects[Ref("jobset", "ps-job", "vision")]  # no watch tells
     assert states(model) == {"ps-job": "WAITING"}

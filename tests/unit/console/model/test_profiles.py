@@ -1,0 +1,11 @@
+"""The profile of the site in the cluster."""
+
+from __future__ import annotations
+
+from pai_install.console.model.profiles import REFS
+from pai_install.users.console_rights import PROFILE, PROFILE_IN
+
+
+def test_the_console_may_read_the_profile() -> None:
+    assert tuple(ref.name for ref in REFS) == PROFILE
+    assert {ref.namespace for ref in REFS} == {PROFILE_IN}
