@@ -189,7 +189,7 @@ ONLY_IMPORTER = {
     "starlette": "console/",
     "uvicorn": "console/",
     "argon2": "console/sign_in/hashing.py",
-    "joserfc": "console/sign_in/tokens.py",
+    "joserfc": "console/",
     "subprocess": "system/proc.py",
 }
 PURE = (
