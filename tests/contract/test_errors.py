@@ -9,7 +9,9 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parents[2] / "installer" / "pai_install"
 # classes of errors whose constructor gives the code
-WITH_A_CODE = {"SiteInvalid", "ApiError", "NoClusterError", "OverdueError", "FailedError", "MachineError"}
+WITH_A_CODE = {
+    *("SiteInvalid", "ApiError", "NoClusterError", "OverdueError", "FailedError", "MachineError", "RejectedJob"),
+}
 CLASSES = {"PaiError", "CopyError", "_TooLongError"}
 FORM = re.compile(r"[a-z0-9]+(-[a-z0-9]+)+|usage")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 import time
 from collections.abc import Sequence
@@ -18,6 +19,7 @@ from pai_install.app.log_sources import SERVICES
 from pai_install.app.logs import ReadLogs, read_logs, since_of
 from pai_install.errors import ExitCode, PaiError
 from pai_install.kube.objects import JsonObject
+from tests.addons import ROOT
 from tests.errors import raises
 from tests.unit.cli.stub_environment import World, run
 from tests.unit.cli.test_vc import site
@@ -273,6 +275,13 @@ def test_every_service_has_a_program(folder: str, world: World) -> None:
         assert read(folder, f"service/{name}") == ExitCode.OK
         assert bool(service.units) != bool(service.container)
         assert world.outputs.asked, name
+
+
+def test_every_unit_of_a_role_belongs_to_a_service() -> None:
+    written = (path.read_text() for kind in ("tasks", "vars") for path in ROOT.glob(f"roles/*/{kind}/*.yml"))
+    units = {unit for text in written for unit in re.findall(r"name: ([a-z-]+)\.service", text)}
+    assert units
+    assert units <= {unit for service in SERVICES.values() for unit in service.units}
 
 
 def test_error_of_one_log_is_one_line(folder: str, world: World, capsys: Any) -> None:
