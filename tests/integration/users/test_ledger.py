@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -110,3 +114,64 @@ def test_two_control_planes_one_killed_in_the_middle(users: Users, recorder_api:
         "what it may do is enough"
     )
     admin.ask("DELETE", f"{path}?propagationPolicy=Background")
+
+
+PROGRAM = """
+import sys
+from pathlib import Path
+from pai_install.agents.job_recorder import __main__ as program
+program.CONFIGURATION = Path(sys.argv[1])
+sys.exit(program.main())
+"""
+
+
+def started(users: Users, client: Client, folder: Path) -> subprocess.Popen[bytes]:
+    """The program as its unit starts it."""
+    for name in ("runtime", "credentials", "state"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    (folder / "runtime/token").write_text(client.access().token)
+    (folder / "credentials/ca.crt").write_text(Path(users.admin.authority).read_text())
+    settings = {"server": f"https://127.0.0.1:{users.admin.port}", "namespaces": list(NAMESPACES), "limits": {}}
+    settings |= {"kinds": list(RESOURCES), "keep_days": 7, "most": 500, "log_bytes": 1000}
+    settings |= {"ledger_months": 13, "reads_kueue": False}
+    (folder / "settings.json").write_text(json.dumps(settings))
+    names = {"RUNTIME_DIRECTORY": "runtime", "CREDENTIALS_DIRECTORY": "credentials", "STATE_DIRECTORY": "state"}
+    environment = {**os.environ, **{name: str(folder / place) for name, place in names.items()}}
+    words = [sys.executable, "-B", "-c", PROGRAM, str(folder / "settings.json")]
+    return subprocess.Popen(words, env=environment, stderr=(folder / "log").open("ab"))
+
+
+def test_program_is_killed_and_goes_on_with_the_same_file(users: Users, recorder_api: Client, tmp_path: Path) -> None:
+    admin, path = users.admin, "/apis/batch/v1/namespaces/vision/jobs/killed"
+    ready(users.of["alice"], path)
+    assert users.of["alice"].create(job("jobs.batch", "killed", "alice", template("alice"))) == ""
+    gpu_pod(admin, "killed", 2)
+    condition = {"type": "PodScheduled", "status": "True", "lastTransitionTime": moment(time.time())}
+    says(admin, "killed-abcde", {"phase": "Running", "conditions": [condition]})
+
+    def kept() -> Hold | None:
+        return hold_of(read(LedgerFiles(tmp_path / "state", 13).lines(9)), "killed-abcde")
+
+    with started(users, recorder_api, tmp_path) as first:
+        try:
+            until(lambda: (found := kept()) and found.job)
+        finally:
+            first.kill()
+    (file,) = (tmp_path / "state").iterdir()
+    with file.open("a") as torn:
+        torn.write('{"v":1,"event":"sta')
+    finished = time.time()
+    state = {"terminated": {"exitCode": 1, "finishedAt": moment(finished)}}
+    base = {"name": "main", "image": "none", "imageID": "", "ready": False, "restartCount": 0}
+    says(admin, "killed-abcde", {"phase": "Failed", "containerStatuses": [{**base, "state": state}]})
+    with started(users, recorder_api, tmp_path) as second:
+        try:
+            until(lambda: (found := kept()) and found.end)
+        finally:
+            second.terminate()
+    found = kept()
+    assert found is not None
+    assert (found.end, found.reason, found.estimated, found.devices) == (int(finished), "failed", False, 2)
+    assert read(LedgerFiles(tmp_path / "state", 13).lines(9)).damaged == 1
+    admin.ask("DELETE", f"{path}?propagationPolicy=Background")
+    assert "Traceback" not in (tmp_path / "log").read_text()

@@ -243,7 +243,9 @@ def feed_book(count: int, folder: Path) -> None:
         for number, item in enumerate(hostile(found, count // len(kinds), place)):
             keeper.events.put(Changed(resource, number % 3 == 0, item))
         keeper.step(0, lambda: 1_790_000_000)
-    keeper.events.put(Changed("pods", False, pod(7, "good")))
+    good = pod(7, "good")
+    good["status"]["startTime"] = "2026-01-01T00:00:05Z"
+    keeper.events.put(Changed("pods", False, good))
     keeper.step(0, lambda: 1_790_000_100)
     keeper.step(0, lambda: 1_790_000_200)
     ledger = read(files.lines(9))

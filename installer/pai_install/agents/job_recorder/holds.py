@@ -74,11 +74,11 @@ def node_of(pod: Json) -> str:
 
 
 def start_of(pod: Json, now: float) -> int | None:
-    """When the pod got its node and its devices, or None before that."""
+    """When the pod got its node and its devices, or None while its status does not say it."""
     if not node_of(pod):
         return None
     bound = since(pod, "PodScheduled", "True") or int(seconds(text(child(pod, "status").get("startTime"))))
-    return _between(created_of(pod), bound, now) if bound or created_of(pod) else None
+    return _between(created_of(pod), bound, now) if bound else None
 
 
 def end_of(pod: Json, start: int, now: float, *, deleted: bool) -> End | None:

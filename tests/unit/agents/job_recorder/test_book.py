@@ -112,6 +112,17 @@ def test_pod_from_devices_to_end() -> None:
     assert (kept.hold.end, kept.hold.reason, kept.hold.estimated) == (at(3605), "completed", False)
 
 
+def test_pod_with_a_node_and_no_time_does_not_begin_with_its_creation() -> None:
+    kept = Kept()
+    kept.see("batch/jobs", job(), now=1)
+    early = running()
+    early["status"] = {"phase": "Pending"}
+    kept.see("pods", early, now=3)
+    assert not kept.ledger.holds
+    kept.see("pods", running(), now=9)
+    assert kept.hold.start == at(5)
+
+
 def test_times_are_those_of_the_objects_when_the_recorder_comes_late() -> None:
     kept = Kept()
     kept.see("batch/jobs", job(), now=5000)
