@@ -131,7 +131,7 @@ def started(users: Users, client: Client, folder: Path) -> subprocess.Popen[byte
         (folder / name).mkdir(parents=True, exist_ok=True)
     (folder / "runtime/token").write_text(client.access().token)
     (folder / "credentials/ca.crt").write_text(Path(users.admin.authority).read_text())
-    settings = {"server": f"https://127.0.0.1:{users.admin.port}", "namespaces": list(NAMESPACES), "limits": {}}
+    settings: Json = {"server": f"https://127.0.0.1:{users.admin.port}", "namespaces": list(NAMESPACES), "limits": {}}
     settings |= {"kinds": list(RESOURCES), "keep_days": 7, "most": 500, "log_bytes": 1000}
     settings |= {"ledger_months": 13, "reads_kueue": False}
     (folder / "settings.json").write_text(json.dumps(settings))
