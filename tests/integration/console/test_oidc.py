@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -20,9 +21,9 @@ from pai_install.console.settings import OidcSettings
 from pai_install.console.sign_in import issue
 from pai_install.console.sign_in.provider import IdentityProvider
 from pai_install.console.sign_in.service import open_sign_in
-from pai_install.console.sign_in.sessions import COOKIE
+from pai_install.console.sign_in.sessions import COOKIE, Sessions
 from pai_install.console.sign_in.tokens import jwt_content
-from pai_install.users.credentials import fingerprint
+from pai_install.users.credentials import CredentialKind, fingerprint
 from pai_install.users.directory import bindings
 from tests.integration.console.conftest import HOST, PROFILE, Console, console, own, settings_of
 from tests.integration.control_plane import let_in
@@ -41,10 +42,11 @@ VSCODE = "http://localhost:40123/callback"
 
 @dataclass(frozen=True)
 class Provider:
-    """A console with an identity provider."""
+    """A console with an identity provider. renewal: as the console has it."""
 
     issuer: Issuer
     console: Console
+    renewal: IdentityProvider
 
     def begin(self, browser: TestClient, **query: str) -> dict[str, str]:
         """Begins a sign-in. Returns what the provider is asked."""
@@ -67,11 +69,11 @@ def provider(console: Console, users: Users, tmp_path_factory: pytest.TempPathFa
         users.admin.apply(one)
     with issuing(tmp_path_factory.mktemp("issuer")) as issuer:
         let_in(users.admin.folder, [jwt(issuer)])
-        yield Provider(issuer, _console_at(issuer, console, tmp_path_factory.mktemp("console")))
+        yield _console_at(issuer, console, tmp_path_factory.mktemp("console"))
     let_in(users.admin.folder, [])
 
 
-def _console_at(issuer: Issuer, console: Console, folder: Path) -> Console:
+def _console_at(issuer: Issuer, console: Console, folder: Path) -> Provider:
     (folder / "sso.pem").write_text(issuer.authority)
     oidc = OidcSettings(issuer=issuer.url, client_id=issuer.client, authority=folder / "sso.pem")
     settings = settings_of(folder, console.admin).model_copy(update={"oidc": oidc})
@@ -87,7 +89,7 @@ def _console_at(issuer: Issuer, console: Console, folder: Path) -> Console:
     )
     token = issuer.token(**EVE)
     until(lambda: made.ask("GET", "/api/v2/tokens/check", token)["status"] == 200, 120)
-    return made
+    return Provider(issuer, made, found)
 
 
 def test_a_person_signs_in(provider: Provider) -> None:
@@ -278,3 +280,47 @@ def test_logout_ends_the_session_and_goes_to_the_provider(provider: Provider) ->
     value = browser.cookies[COOKIE]
     assert browser.get(f"{OIDC}/logout").headers["location"] == f"{provider.issuer.url}/logout"
     assert provider.console.sign_in.sessions.caller(value) is None
+
+
+def test_requests_at_the_same_time_renew_once(provider: Provider) -> None:
+    """A refresh token counts once: without a common renewal, all but one of these requests would sign the user out."""
+    browser, issuer = provider.console.new(), provider.issuer
+    issuer.lasting_s = 30
+    try:
+        provider.end(browser, provider.begin(browser))
+    finally:
+        issuer.lasting_s = 3600
+    value, found = browser.cookies[COOKIE], []
+
+    def ask(sessions: Sessions) -> None:
+        found.append(sessions.caller(value))
+
+    # another replica has its own memory of credentials
+    other = open_sign_in(provider.console.settings, CallerClients(provider.console.own), provider.renewal)
+    other.users.start()
+    all_sessions = [provider.console.sign_in.sessions] * 4 + [other.sessions] * 4
+    threads = [threading.Thread(target=ask, args=(one,)) for one in all_sessions]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    other.users.stop()
+    assert len([one for one in found if one is not None]) == 8
+
+
+def test_a_replica_with_old_memory_does_not_undo_a_renewal(provider: Provider) -> None:
+    browser, issuer, sessions = provider.console.new(), provider.issuer, provider.console.sign_in.sessions
+    issuer.lasting_s = 30
+    try:
+        provider.end(browser, provider.begin(browser))
+    finally:
+        issuer.lasting_s = 3600
+    value = browser.cookies[COOKIE]
+    old = sessions.store.find(CredentialKind.SESSION, fingerprint(value))
+    assert old is not None
+    renewed = sessions.caller(value)
+    assert renewed is not None
+    replace(sessions, now=lambda: datetime.now(UTC) + timedelta(minutes=6))._note(old)
+    kept = sessions.store.find(CredentialKind.SESSION, fingerprint(value), fresh=True)
+    assert kept is not None
+    assert kept.data["bearer"] == renewed.bearer

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+import threading
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from pai_install.app.users import password_link
+from pai_install.console.errors import RestError
 from pai_install.console.sign_in.sessions import COOKIE
 from pai_install.users.credentials import CredentialKind, fingerprint
 from tests.integration.clients import http_client
@@ -193,3 +195,21 @@ def test_the_api_is_for_pages_of_others_without_credentials(console: Console) ->
     assert answer.status_code == 204
     assert answer.headers["access-control-allow-origin"] == "*"
     assert "access-control-allow-credentials" not in answer.headers
+
+
+def test_a_link_that_is_sent_twice_at_once_counts_once(console: Console) -> None:
+    made = password_link(http_client(console.admin), "bob", f"https://{HOST}", timedelta(hours=1))
+    secret, found = made.url.rpartition("/")[2], []
+
+    def use(number: int) -> None:
+        try:
+            found.append(console.sign_in.passwords.by_link(secret, f"password number {number}"))
+        except RestError as error:
+            found.append(error.code)
+
+    threads = [threading.Thread(target=use, args=(number,)) for number in range(4)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert sorted(found) == ["InvalidParametersError"] * 3 + ["bob"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 
 from pai_install.cluster.client import ClusterClient, Select
@@ -29,6 +29,8 @@ class KnownUsers:
         self._bindings = WatchedObjects(own, _BINDINGS)
         self._administrations = WatchedObjects(own, _ADMINISTRATIONS)
         self._asked: dict[str, tuple[float, JsonObject]] = {}
+        # name and groups -> versions of the watches, groups of the site, and whether it administrates
+        self._rights: dict[tuple[str, frozenset[str]], tuple[tuple[int, int], tuple[str, ...], bool]] = {}
         self._by_name: tuple[int, dict[str, JsonObject]] = (-1, {})
 
     def start(self) -> None:
@@ -68,16 +70,23 @@ class KnownUsers:
 
     def with_groups(self, caller: Caller, api_groups: Iterable[str]) -> Caller:
         """The caller with the groups of the site, and whether it administrates. api_groups: at the API server."""
-        theirs = set(api_groups)
+        theirs = frozenset(api_groups)
+        versions = (self._bindings.version, self._administrations.version)
+        kept = self._rights.get((caller.name, theirs))
+        if kept is None or kept[0] != versions:
+            kept = (versions, *self._rights_of(caller.name, theirs))
+            self._rights = {**dict(list(self._rights.items())[-_MOST_KEPT:]), (caller.name, theirs): kept}
+        return replace(caller, groups=kept[1], admin=kept[2])
+
+    def _rights_of(self, name: str, theirs: frozenset[str]) -> tuple[tuple[str, ...], bool]:
+        """Groups of the site, and whether it administrates."""
         groups = {
             text(child(one, "metadata", "annotations").get(GROUP))
             for one in self._bindings.objects.values()
-            if _binds(one, MEMBER) and _has(one, caller.name, theirs)
+            if _binds(one, MEMBER) and _has(one, name, theirs)
         }
-        admin = any(
-            _binds(one, ADMIN) and _has(one, caller.name, theirs) for one in self._administrations.objects.values()
-        )
-        return replace(caller, groups=tuple(sorted(group for group in groups if group)), admin=admin)
+        admin = any(_binds(one, ADMIN) and _has(one, name, theirs) for one in self._administrations.objects.values())
+        return tuple(sorted(group for group in groups if group)), admin
 
     def of_review(self, name: str, api_groups: Iterable[str], uid: str, kind: CallerKind, bearer: str) -> Caller | None:
         """A caller whose token the API server took, or None for any other account."""
@@ -110,7 +119,7 @@ def _binds(binding: JsonObject, role: str) -> bool:
     return (text(ref.get("kind")), text(ref.get("name"))) == ("ClusterRole", role)
 
 
-def _has(binding: JsonObject, name: str, groups: set[str]) -> bool:
+def _has(binding: JsonObject, name: str, groups: Collection[str]) -> bool:
     for subject in rows(binding.get("subjects")):
         kind, found = text(subject.get("kind")), text(subject.get("name"))
         if kind == "Group" and found in groups:

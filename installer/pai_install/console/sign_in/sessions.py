@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
@@ -21,11 +22,14 @@ from pai_install.users.read import read_time
 
 COOKIE = "__Host-pai"
 # of the data of a session
-WAY, USED, BEARER, REFRESH = "way", "used", "bearer", "refresh"
+WAY, USED, BEARER, REFRESH, RENEWING = "way", "used", "bearer", "refresh", "renewing"
 # the time of the last use is written at most this often
 _NOTED = timedelta(minutes=5)
 # a token of an identity provider is renewed this long before its end
 _AHEAD = timedelta(seconds=60)
+# as long as a request to the provider takes at most
+_RENEWAL = timedelta(seconds=15)
+_ASKED_AGAIN_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,35 +114,61 @@ class Sessions:
         return caller
 
     def _renewed(self, session: Credential) -> Credential:
-        """The session with a token that still lasts. Another replica may have renewed it. Raises RestError."""
+        """The session with a token that still lasts. Raises RestError.
+
+        A refresh token counts once, for all requests and replicas: a second use may end the session at the provider.
+        """
         if self.renewal is None or not session.data.get(REFRESH) or not self._ends(session):
             return session
         current = self.store.find(CredentialKind.SESSION, session.key, fresh=True) or session
         if not self._ends(current):
             return current
+        if not self._claim(current):
+            return self._renewed_by_another(current)
         tokens = self.renewal.renewed(current.data[REFRESH])
-        data = {**current.data, BEARER: tokens.bearer, REFRESH: tokens.refresh or current.data[REFRESH]}
-        renewed = replace(current, data=data)
-        self._write(renewed)
-        return renewed
+        refresh = tokens.refresh or current.data[REFRESH]
+        changes = {BEARER: tokens.bearer, REFRESH: refresh, RENEWING: ""}
+        self._write(current, changes)
+        return replace(current, data={**current.data, **changes})
 
-    def _ends(self, session: Credential) -> bool:
+    def _claim(self, session: Credential) -> bool:
+        """Whether this request renews the token, and no other one."""
+        since = read_time(session.data.get(RENEWING, ""))
+        if since is not None and self.now() - since < _RENEWAL:
+            return False
+        try:
+            self.store.change(replace(session, data={RENEWING: self.now().isoformat()}))
+        except ApiError as error:
+            if error.reason in ("Conflict", "NotFound"):
+                return False
+            raise
+        return True
+
+    def _renewed_by_another(self, session: Credential) -> Credential:
+        """The session as it is, or after the renewal if its token is over already."""
+        end = self.now() + _RENEWAL
+        while self._ends(session, ahead=timedelta()) and self.now() < end:
+            time.sleep(_ASKED_AGAIN_S)
+            session = self.store.find(CredentialKind.SESSION, session.key, fresh=True) or session
+        return session
+
+    def _ends(self, session: Credential, ahead: timedelta = _AHEAD) -> bool:
         try:
             until = jwt_content(session.data[BEARER]).get("exp")
         except ValueError:
             return False
-        return isinstance(until, int) and datetime.fromtimestamp(until, UTC) - self.now() < _AHEAD
+        return isinstance(until, int) and datetime.fromtimestamp(until, UTC) - self.now() < ahead
 
     def _note(self, session: Credential) -> None:
         """Writes when the session was used, now and then."""
         used = read_time(session.data.get(USED, ""))
         if used is None or self.now() - used >= _NOTED:
-            self._write(replace(session, data={**session.data, USED: self.now().isoformat()}))
+            self._write(session, {USED: self.now().isoformat()})
 
-    def _write(self, session: Credential) -> None:
-        """Without the version: another replica writes the same."""
+    def _write(self, session: Credential, changes: Mapping[str, str]) -> None:
+        """Writes these texts alone: another replica may have changed the others."""
         try:
-            self.store.change(replace(session, version=""))
+            self.store.change(replace(session, data=changes, version=""))
         except ApiError as error:
             if error.reason != "NotFound":
                 raise

@@ -58,7 +58,10 @@ class CredentialStore:
             self.change(replace(credential, version=""))
 
     def change(self, credential: Credential) -> None:
-        """Changes an existing one. Raises ApiError "Conflict" after a change by another, with a version."""
+        """Changes the given data of an existing one, and leaves the other.
+
+        Raises ApiError "Conflict" after a change by another, with a version.
+        """
         written = secret_of(credential)
         kept = {name: written[name] for name in ("metadata", "data")}
         self._own().patch([Patch(credential.ref, kept)])
@@ -73,7 +76,7 @@ class CredentialStore:
     def take(self, credential: Credential) -> bool:
         """Removes one that counts once. Whether it was still there, for one taker only."""
         try:
-            self.change(replace(credential, data={**credential.data, "taken": "yes"}))
+            self.change(replace(credential, data={"taken": "yes"}))
         except ApiError as error:
             if error.reason in ("Conflict", "NotFound"):
                 return False
