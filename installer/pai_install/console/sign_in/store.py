@@ -17,6 +17,7 @@ from pai_install.users.model import OWNER
 # a revoked credential ends on every replica within this time
 _FRESH_S = 1.5
 _MOST_KEPT = 10_000
+_TAKEN = "taken"
 
 
 class CredentialStore:
@@ -74,9 +75,14 @@ class CredentialStore:
             self._forget(one)
 
     def take(self, credential: Credential) -> bool:
-        """Removes one that counts once. Whether it was still there, for one taker only."""
+        """Removes one that counts once. Whether it was still there, for one taker only.
+
+        The mark comes first: a deletion does not say whether another request deleted it.
+        """
+        if credential.data.get(_TAKEN):
+            return False
         try:
-            self.change(replace(credential, data={"taken": "yes"}))
+            self.change(replace(credential, data={_TAKEN: "yes"}))
         except ApiError as error:
             if error.reason in ("Conflict", "NotFound"):
                 return False
