@@ -77,11 +77,12 @@ def settings(tmp_path: Path) -> ConsoleSettings:
 
 
 @pytest.fixture
-def kubernetes() -> LiveCluster:
+def kubernetes() -> Iterator[LiveCluster]:
     """The cluster behind the console, of a site with virtual clusters and groups."""
     profile, made = research(), LiveCluster()
     made.put(profile_object(profile), kept_object(profile.require_scheduling()))
-    return made
+    yield made
+    made.end()
 
 
 @pytest.fixture

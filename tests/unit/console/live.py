@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, field
-from queue import Empty, Queue
+from queue import Queue
 from typing import Any
 
 from pai_install.cluster.client import ApiError, ClusterClient, LogWindow, Patch, Select, WatchEvent
@@ -22,21 +21,32 @@ _NUMBERS = itertools.count(1)
 
 @dataclass
 class LiveCluster(FakeCluster):
-    """Objects get a UID and a time, as from an API server. lost: watches end at once with this error."""
+    """Objects get a UID and a time, as from an API server."""
 
-    queues: list[tuple[Select, Queue[WatchEvent]]] = field(default_factory=list)
-    lost: ApiError | None = None
+    queues: list[tuple[Select, Queue[WatchEvent | None]]] = field(default_factory=list)
+    broken: ApiError | None = None
 
     def watch(self, select: Select) -> Iterator[WatchEvent]:
-        queue: Queue[WatchEvent] = Queue()
+        queue: Queue[WatchEvent | None] = Queue()
         self.queues.append((select, queue))
         for item in self.list(select)[0]:
             yield WatchEvent("ADDED", deepcopy(item))
         yield WatchEvent("BOOKMARK", {})
-        while self.lost is None:
-            with suppress(Empty):
-                yield queue.get(timeout=0.02)
-        raise self.lost
+        # without polling: many tests leave watches
+        while self.broken is None and (event := queue.get()) is not None:
+            yield event
+        if self.broken is not None:
+            raise self.broken
+
+    def lose(self, error: ApiError) -> None:
+        """Ends the watches of now and later with an error."""
+        self.broken = error
+        self.end()
+
+    def end(self) -> None:
+        """Ends the watches."""
+        for _, queue in self.queues:
+            queue.put(None)
 
     def put(self, *objects: JsonObject) -> None:
         """New or changed objects, as controllers make them."""

@@ -91,13 +91,13 @@ def test_after_a_gap_objects_that_are_gone_are_forgotten(model: ReadModel, kuber
     for watch in model._contents.watches:
         watch.sleep = lambda _seconds: time.sleep(0.01)
     before = [id(queue) for _, queue in kubernetes.queues]
-    kubernetes.lost = ApiError("too old", reason="Expired")
+    kubernetes.lose(ApiError("too old", reason="Expired"))
     everything = {select for select, _ in kubernetes.queues}
     eventually(lambda: {select for select, queue in kubernetes.queues if id(queue) not in before} == everything)
     eventually(lambda: model.age > 0)
     del kubernetes.objects[Ref("jobset", "ps-job", "vision")]  # no watch tells
     assert states(model) == {"ps-job": "WAITING"}
-    kubernetes.lost = None
+    kubernetes.broken = None
     eventually(lambda: states(model) == {})
     eventually(lambda: model.age == 0)
 
