@@ -258,6 +258,23 @@ def test_book_takes_hostile_objects(tmp_path: Path) -> None:
     feed_book(2000, tmp_path)
 
 
+def test_book_begins_again_when_its_files_could_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    warned: list[str] = []
+    rules = Rules(7, 10_000, 1000, frozenset({"vision"}), frozenset((JOBS, "pods")))
+    keeper = Bookkeeper(
+        Played(lambda: Access("http://none")),
+        Settings("http://none", (), rules),
+        LedgerFiles(tmp_path, 13),
+        warned.append,
+    )
+    monkeypatch.setattr(keeper, "watch", lambda: None)
+    (tmp_path / "ledger-2026-11.jsonl").mkdir()
+    assert not keeper.begin()
+    assert len(warned) == 1
+    (tmp_path / "ledger-2026-11.jsonl").rmdir()
+    assert keeper.begin()
+
+
 @pytest.mark.soak
 def test_book_takes_100000_hostile_objects(tmp_path: Path) -> None:
     feed_book(100_000, tmp_path)

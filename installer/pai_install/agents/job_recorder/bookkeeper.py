@@ -45,12 +45,20 @@ class Bookkeeper:
 
     def run(self) -> None:
         """Runs without end."""
-        with guarded(self.warn, "the ledger"):
-            self.recall()
-            self.watch()
+        while not self.begin():
+            time.sleep(_RETRY_S)
         while True:
             with guarded(self.warn, "the ledger"):
                 self.step(1.0)
+
+    def begin(self) -> bool:
+        """Reads the files of earlier runs and starts the watches. Returns False if the files cannot be read."""
+        begun = False
+        with guarded(self.warn, "the ledger"):
+            self.recall()
+            self.watch()
+            begun = True
+        return begun
 
     def recall(self) -> None:
         """Reads the files of earlier runs. Raises OSError."""
