@@ -267,12 +267,19 @@ def test_book_begins_again_when_its_files_could_not_be_read(tmp_path: Path, monk
         LedgerFiles(tmp_path, 13),
         warned.append,
     )
+    unreadable = tmp_path / "ledger-2026-11.jsonl"
+    unreadable.mkdir()
+
+    def end(_wait_s: float) -> None:
+        raise KeyboardInterrupt
+
     monkeypatch.setattr(keeper, "watch", lambda: None)
-    (tmp_path / "ledger-2026-11.jsonl").mkdir()
-    assert not keeper.begin()
+    monkeypatch.setattr(keeper, "step", end)
+    monkeypatch.setattr("pai_install.agents.job_recorder.bookkeeper.time.sleep", lambda _s: unreadable.rmdir())
+    with pytest.raises(KeyboardInterrupt):
+        keeper.run()
     assert len(warned) == 1
-    (tmp_path / "ledger-2026-11.jsonl").rmdir()
-    assert keeper.begin()
+    assert not unreadable.exists()
 
 
 @pytest.mark.soak

@@ -44,21 +44,18 @@ class Bookkeeper:
         threading.Thread(target=self.run, name="ledger", daemon=True).start()
 
     def run(self) -> None:
-        """Runs without end."""
-        while not self.begin():
+        """Runs without end. Begins again if the files of earlier runs cannot be read."""
+        while True:
+            with guarded(self.warn, "the ledger"):
+                self.recall()
+                self.watch()
+                self._serve()
             time.sleep(_RETRY_S)
+
+    def _serve(self) -> None:
         while True:
             with guarded(self.warn, "the ledger"):
                 self.step(1.0)
-
-    def begin(self) -> bool:
-        """Reads the files of earlier runs and starts the watches. Returns False if the files cannot be read."""
-        begun = False
-        with guarded(self.warn, "the ledger"):
-            self.recall()
-            self.watch()
-            begun = True
-        return begun
 
     def recall(self) -> None:
         """Reads the files of earlier runs. Raises OSError."""
