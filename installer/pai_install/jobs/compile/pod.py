@@ -62,12 +62,16 @@ class Outline:
 
 @dataclass(frozen=True, slots=True)
 class PodExtras:
-    """What one scheduler wants of a pod beside the rest. devices: None: the machine's are asked of Kubernetes."""
+    """What one scheduler wants of a pod beside the rest. devices: None: the machine's are asked of Kubernetes.
+
+    selects_sku: the label of its node selects the machine type. Otherwise the scheduler does.
+    """
 
     spec: Mapping[str, Any] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
     devices: Mapping[str, str] | None = None
     env: tuple[Object, ...] = ()
+    selects_sku: bool = True
 
 
 def pod_template(gang: Outline, role: Role, extras: PodExtras) -> Object:
@@ -82,7 +86,7 @@ def pod_template(gang: Outline, role: Role, extras: PodExtras) -> Object:
         "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
         **({"runtimeClassName": "nvidia"} if _asks_nvidia(gang, role) else {}),
         **({"imagePullSecrets": [{"name": secret}]} if role.login is not None else {}),
-        **({"nodeSelector": {SKU_LABEL: role.resources.sku}} if role.resources.sku else {}),
+        **({"nodeSelector": {SKU_LABEL: role.resources.sku}} if role.resources.sku and extras.selects_sku else {}),
         **extras.spec,
         "containers": [_container(gang, role, extras, [mount for _, mount in volumes])],
         "volumes": [volume for volume, _ in volumes],

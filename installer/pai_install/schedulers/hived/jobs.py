@@ -45,6 +45,8 @@ def _extras(gang: Outline, role: Role) -> PodExtras:
         {HIVED_SPEC: _annotation(gang, role)},
         {HIVED_MARKER: "1"},
         (given,) if role.resources.gpus else (),
+        # a machine may have cells of several types, and its label names one
+        selects_sku=False,
     )
 
 

@@ -1,0 +1,84 @@
+"""All six switches between Kueue, Volcano, and HiveD, each with a finished and a running job.
+
+PAI_HIVED names HiveD's program, built as docs/decisions/010 says.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from .conftest import EXISTING, LOST, Cluster, equip, until
+from .hived_image import write_image
+from .test_examples import POLICY
+from .test_jobs import devices, job, python_image
+from .test_preempted import GPUS, GROUP, file_of, is_, services, sleeps, submitted
+from .test_scheduler import create
+from .test_scheduler_switch import served, settled, switch
+
+PROGRAM = os.environ.get("PAI_HIVED", "")
+pytestmark = [
+    pytest.mark.lab,
+    pytest.mark.soak,
+    pytest.mark.skipif(not PROGRAM, reason="PAI_HIVED names no program of HiveD"),
+]
+# each pair of neighbours is a switch
+ROUND = ("kueue", "volcano", "hived", "kueue", "hived", "volcano", "kueue")
+WORKERS = (EXISTING, LOST)
+READY_S = 240
+
+
+@pytest.fixture(scope="module")
+def site(cluster: Cluster) -> Iterator[Cluster]:
+    """The cluster with Kueue, and with HiveD's image; without a scheduler of jobs again afterwards."""
+    config, path = (cluster.site / name for name in ("config.yaml", "services-configuration.yaml"))
+    before, image = config.read_text(), cluster.site / "hived.tar"
+    write_image(Path(PROGRAM), image)
+    config.write_text(f"{before}\ncomponent_images: {{hivedscheduler: {image.name}}}\n")
+    try:
+        for scheduler in ("volcano", "hived", "kueue"):
+            path.write_text(services(scheduler))
+            equip(cluster.site)
+        report = cluster.converge()
+        assert report["ok"], report["stderr"]
+        create(cluster, *POLICY)
+        for worker in WORKERS:
+            cluster.on(worker, python_image())
+        yield cluster
+    finally:
+        path.unlink()
+        config.write_text(before)
+        report = cluster.converge()
+        cluster.ask("delete", "namespace", GROUP, "--ignore-not-found", "--wait=false")
+    assert report["ok"], report["stderr"]
+
+
+def switches(
+    cluster: Cluster, before: str, after: str, folder: Path, *, gpus: int = GPUS, workers: tuple[str, ...] = WORKERS
+) -> None:
+    """A switch is refused while a job runs, ends it with --force, and leaves nothing of the old scheduler."""
+    for worker in workers:
+        devices(cluster, worker, "add", str(gpus))
+    submitted(cluster, file_of(folder, "ends", "owner", 1, ["echo done"], gpus=gpus))
+    submitted(cluster, file_of(folder, "runs", "owner", 1, [sleeps(3600)], gpus=1))
+    assert until(lambda: is_(cluster, "ends", "SUCCEEDED"), READY_S)
+    assert until(lambda: is_(cluster, "runs", "RUNNING"), READY_S)
+    code, _report, said = switch(cluster, after, "--yes")
+    assert (code, "runs" in said, "ends" in said) == (4, True, False), said
+    code, report, said = switch(cluster, after, "--yes", "--force")
+    assert code == 0, said
+    found = {row["id"]: row["verdict"] for row in report["findings"]}
+    assert "FAIL" not in found.values(), found
+    names = [name for name in (*settled(cluster), *served(cluster)) if before in name]
+    assert names == []
+    assert job(cluster, "list").stdout.strip() == "no jobs"
+
+
+def test_each_scheduler_follows_each_other(site: Cluster, tmp_path: Path) -> None:
+    for before, after in pairwise(ROUND):
+        switches(site, before, after, tmp_path)
+        assert site.to_change() == []
