@@ -230,7 +230,7 @@ def test_job_without_a_device_type_takes_all_types(demo: Demo) -> None:
 
 def test_gang_that_never_fits_is_refused_and_blocks_no_other(demo: Demo) -> None:
     demo.use(two_types())
-    assert demo.submit(job("large", 6)) == "job-invalid"
+    assert demo.submit(job("large", 6)) == "job-file-invalid"
     assert demo.submit(job("whole", 4)) == ""
     assert len(machines_of(demo.settles(("whole", 4))["whole"])) == 1
 

@@ -10,6 +10,7 @@ from pai_install.health.cluster.view import view_of
 from pai_install.kube.model import Node
 from pai_install.plan.observed import Observed
 from pai_install.site import Site
+from pai_install.site.hived_cells import hived_of
 
 CHECK = "node-identity"
 
@@ -99,7 +100,9 @@ def _moved(site: Site, observed: Mapping[str, Observed]) -> Iterator[Finding]:
 
 
 def _of_another_type(site: Site, observed: Mapping[str, Observed]) -> Iterator[Finding]:
-    """Nodes that schedulers know by another machine type than the layout's."""
+    """Nodes that schedulers know by another machine type than the layout's. The names of HiveD's block are free."""
+    if site.services.scheduler is None and hived_of(site) is not None:
+        return
     layout = {machine.hostname: machine.sku for machine in site.present_machines}
     for node in _nodes(site, observed):
         wanted = layout.get(node.name, node.sku)

