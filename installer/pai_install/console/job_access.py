@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from http import HTTPStatus
 
-from pai_install.cluster.client import ClusterClient
+from pai_install.cluster.client import ApiError, ClusterClient
 from pai_install.console.endpoint import ApiCall
 from pai_install.console.errors import RestError
 from pai_install.console.model.view import JobView
@@ -14,6 +16,7 @@ from pai_install.jobs.history import stopped
 from pai_install.jobs.names import kubernetes_name
 from pai_install.jobs.state import JobState, states_of
 from pai_install.kube.model import Ref
+from pai_install.kube.objects import JsonObject
 
 _MOST_NAME = 320
 
@@ -61,6 +64,16 @@ def directory(call: ApiCall, client: ClusterClient | None = None) -> JobDirector
     return JobDirectory(model.profile, model.kinds, "", client or call.client)
 
 
+@contextmanager
+def _absent_is_none() -> Iterator[None]:
+    """Goes on where the cluster lacks a kind, or the caller may not read it."""
+    try:
+        yield
+    except ApiError as error:
+        if error.reason not in {"NoSuchKind", "Forbidden"}:
+            raise
+
+
 def _just_made(call: ApiCall, user: str, name: str) -> JobState | None:
     """A job of the caller that no watch has told yet."""
     if user != call.caller.label:
@@ -68,6 +81,9 @@ def _just_made(call: ApiCall, user: str, name: str) -> JobState | None:
     model, own = call.services.model, set(call.caller.groups)
     spaces = [group.namespace for group in model.profile.groups if group.name in own]
     labels = dict.fromkeys((kubernetes_name(name), name))
-    refs = [Ref(kind.asked, label, space) for kind in model.kinds for space in spaces for label in labels]
-    objects = [item for item in call.client.get(refs) if item is not None] if refs else []
+    found: list[JsonObject | None] = []
+    for kind in model.kinds:
+        with _absent_is_none():
+            found += call.client.get([Ref(kind.asked, label, space) for space in spaces for label in labels])
+    objects = [item for item in found if item is not None]
     return by_name(job for job in states_of(objects, (), ()) if job.user == user and name in {job.name, job.label})

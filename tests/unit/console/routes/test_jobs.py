@@ -11,6 +11,7 @@ from starlette.testclient import TestClient
 
 from pai_install.agents.common.records import Record, Removed, state_map
 from pai_install.agents.job_recorder.objects import kept_job
+from pai_install.cluster.client import ApiError
 from pai_install.console.services import ConsoleServices
 from pai_install.kube.model import Ref
 from tests.unit.console.conftest import eventually, signed_in
@@ -252,6 +253,37 @@ def test_a_stopped_job_is_listed_and_can_be_started_again(
     assert answer.status_code == HTTPStatus.ACCEPTED, answer.text
     assert Ref("jobset", "train", "vision-1") in kubernetes.objects
     eventually(lambda: train.get(ONE, headers=headers).json()["jobStatus"]["state"] == "WAITING")
+
+
+def test_an_owner_who_may_only_delete_stops_a_job(
+    train: TestClient, kubernetes: LiveCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As of pods that are jobs themselves."""
+
+    def refuse(*_words: Any) -> Any:
+        raise ApiError("cannot patch", reason="Forbidden")
+
+    monkeypatch.setattr(kubernetes, "patch", refuse)
+    answer = train.put(f"{ONE}/executionType", json={"value": "STOP"}, headers=signed_in("alice"))
+    assert answer.status_code == HTTPStatus.ACCEPTED, answer.text
+    assert Ref("jobset", "train", "vision-1") not in kubernetes.objects
+
+
+def test_a_kind_that_the_cluster_lacks_hides_no_job(
+    web: TestClient, services: ConsoleServices, kubernetes: LiveCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    get = kubernetes.get
+
+    def without(refs: Any) -> Any:
+        if any("tfjob" in ref.kind for ref in refs):
+            raise ApiError("no such kind", reason="NoSuchKind")
+        return get(refs)
+
+    monkeypatch.setattr(kubernetes, "get", without)
+    assert web.get(ONE, headers=signed_in("alice")).json()["code"] == "NoJobError"
+    services.model.stop()
+    eventually(lambda: post(web, "alice").status_code == HTTPStatus.CONFLICT)
+    assert web.get(ONE, headers=signed_in("alice")).json()["name"] == "train"
 
 
 def test_a_running_job_is_not_started_again(train: TestClient) -> None:
