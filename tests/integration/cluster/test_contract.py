@@ -100,7 +100,7 @@ def test_a_list_of_several_pages(client: ClusterClient, place: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["node", "nodes", "Node", "deployments.apps", "deployment", "cronjobs.v1.batch", "pods.v1."]
+    "name", ["node", "nodes", "Node", "deployments.apps", "deployment", "cronjobs.v1.batch", "pods.v1"]
 )
 def test_kinds_have_the_names_of_kubectl(client: ClusterClient, name: str) -> None:
     assert client.list(Select((name,), "no-such-place")) == ((),)

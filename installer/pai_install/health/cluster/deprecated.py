@@ -37,7 +37,7 @@ def _users(cluster: ClusterClient, use: ApiUse) -> Iterator[str]:
     """Yields the objects that were written with that API, and their writers. Yields nothing for a removed API."""
     wanted = f"{use.group}/{use.version}" if use.group else use.version
     try:
-        (objects,) = cluster.list(Select((f"{use.resource}.{use.version}.{use.group}",)))
+        (objects,) = cluster.list(Select((f"{use.resource}.{use.version}.{use.group}".rstrip("."),)))
     except ApiError:
         return
     lines = [line for item in objects for line in _written(item, wanted)]
