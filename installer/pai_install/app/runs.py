@@ -66,7 +66,7 @@ def status_of(app: App, *, offline: bool) -> Standing:
     running = holder(state.path)
     last_run = _last_run(app)
     app.announce_rotations()
-    interrupted = None if running else interrupted_run(state.journal)
+    interrupted = None if running else interrupted_run(state.journal, app.say)
     present = {machine.hostname for machine in site.present_machines}
     unproven = {host: entry for host, entry in read_proof(state.proof).unproven.items() if host in present}
     known = Standing(

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Annotated, Self
 
 import filelock
-from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, SecretStr, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, SecretStr, model_validator
 
-from pai_install.errors import PaiError
 from pai_install.registry.certificates import expires, make_authority, make_serving
 from pai_install.registry.content import Content
 from pai_install.registry.model import ServedNames
 from pai_install.system.files import private_folder, write_secret
+from pai_install.system.state_file import reading
 
 _RENEW_BEFORE = timedelta(days=60)
 _PASSWORD_BYTES = 24
@@ -147,16 +147,12 @@ def open_identity(path: Path, names: ServedNames, now: datetime) -> Identity:
 
 def read_identity(path: Path) -> Identity | None:
     """Returns the identity in a file, or None if the file is missing. Raises PaiError for an invalid file."""
+    remedy = "restore it from a backup. Without one, move it away, and the next apply makes another one"
     try:
-        return Identity.model_validate_json(path.read_bytes())
+        with reading(path, remedy, code="registry-identity-unusable"):
+            return Identity.model_validate_json(path.read_bytes())
     except FileNotFoundError:
         return None
-    except ValidationError as error:
-        reasons = "\n".join(str(detail["msg"]) for detail in error.errors(include_url=False, include_input=False))
-        remedy = "restore it from a backup; without one move it away, and the next apply makes another one"
-        raise PaiError(
-            f"{path} cannot be used", code="registry-identity-unusable", details=reasons, remedy=remedy
-        ) from None
 
 
 def save(path: Path, identity: Identity) -> None:

@@ -11,7 +11,6 @@ import hashlib
 import io
 import json
 import os
-import re
 import tarfile
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -23,12 +22,15 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pai_install.checks.finding import Finding
 from pai_install.checks.verdict import Verdict
 from pai_install.errors import ExitCode, PaiError
+from pai_install.registry.identity import Identity
 from pai_install.run.actions import LocalWorker
 from pai_install.run.site_state import KEPT
 from pai_install.run.state import StateFolder, open_state
 from pai_install.site.load import CONFIG, LAYOUT, SERVICES
 from pai_install.site.model import Site
+from pai_install.site.rotations import parse_rotations
 from pai_install.system.files import write_secret
+from pai_install.system.ssh import strange_line
 
 CHECK = "backup"
 MACHINE = "machine.tar"
@@ -40,8 +42,6 @@ _STATE_FILES = (*KEPT, _HOST_KEYS)
 _MEMBERS = frozenset({MACHINE, *(f"site/{name}" for name in _SITE_FILES), *(f"state/{name}" for name in _STATE_FILES)})
 # bytes of a member, but for the one that goes to the control plane
 _LARGEST = 16 << 20
-# host, type, key: no marker, which would name an authority, and no option
-_HOST_KEY = re.compile(r"[A-Za-z0-9.,:|=+/\[\]-]+ (ssh|ecdsa|sk)-[a-z0-9@.-]+ [A-Za-z0-9+/=]+( [^\n]*)?")
 _PART = 1 << 20
 
 
@@ -127,7 +127,7 @@ def read_backup(file: Path) -> BackupManifest:
         raise PaiError(
             f"{file} is no whole backup of pai-install",
             code="backup-invalid",
-            details="its manifest is another" if isinstance(error, ValidationError) else str(error),
+            details="its content is another" if isinstance(error, ValidationError) else str(error),
             remedy="give a file that pai-install backup made",
             exit_code=ExitCode.USAGE,
         ) from error
@@ -140,8 +140,8 @@ def _require_whole(archive: tarfile.TarFile, manifest: BackupManifest) -> None:
     for name, wanted in manifest.files.items():
         if _digest(_content(archive, name)) != wanted:
             raise ValueError(f"{name} in it is damaged")
-        if name == f"state/{_HOST_KEYS}":
-            _require_host_keys(_small(archive, name))
+        if name != MACHINE:
+            _require_content(name, _small(archive, name))
 
 
 def _require_end(file: Path) -> None:
@@ -166,10 +166,20 @@ def _small(archive: tarfile.TarFile, name: str) -> bytes:
     return content
 
 
-def _require_host_keys(content: bytes) -> None:
-    for line in content.decode().splitlines():
-        if line and not line.startswith("#") and not _HOST_KEY.fullmatch(line):
-            raise ValueError(f"state/{_HOST_KEYS} in it has a line that is no host key")
+def _require_content(name: str, content: bytes) -> None:
+    """Raises ValueError for a content that no backup has: the next command would read it."""
+    if name.startswith("site/") and any(byte < 32 and byte not in b"\t\n\r" for byte in content):
+        raise ValueError(f"{name} in it is no text")
+    text = content.decode()
+    match name.partition("/")[2]:
+        case "known_hosts":
+            # a marker would name an authority
+            if strange_line(text.splitlines(), markers=False):
+                raise ValueError(f"{name} in it has a line that is no host key")
+        case "registry.json":
+            Identity.model_validate_json(text)
+        case "storages.json":
+            parse_rotations(text)
 
 
 def take_machine(file: Path, dest: Path) -> None:

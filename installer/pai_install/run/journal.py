@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,8 +23,11 @@ from pai_install.report.notices import (
     RunStarted,
 )
 from pai_install.system.files import append_secret, naming
+from pai_install.system.state_file import reading
 
 _LONGEST_BYTES = 8 << 20
+# characters of one line
+_LONGEST_LINE = 4 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,16 +117,32 @@ def _make_room(path: Path) -> bool:
         return file.read(1) != b"\n"
 
 
-def interrupted_run(path: Path) -> Interrupted | None:
-    """Returns the last run in the journal if it never ended, or None.
+def interrupted_run(path: Path, say: Callable[[str], None]) -> Interrupted | None:
+    """Returns the last run in the journal if it never ended, or None. Raises PaiError if it cannot be read.
 
-    Truncated and foreign lines are ignored.
+    say: takes a line about damaged lines, which are ignored. A crash may have truncated the last one.
     """
     state: Interrupted | None = None
-    for line in _lines(path):
-        with suppress(TypeError):  # its values are of another kind
-            state = _advance(state, line)
+    damaged = 0
+    try:
+        with reading(path, "remove it"), path.open(encoding="utf-8", errors="replace") as file:
+            for text in iter(lambda: file.readline(_LONGEST_LINE), ""):
+                try:
+                    state = _advance(state, _parsed(text))
+                except (ValueError, TypeError, RecursionError):
+                    damaged += text.endswith("\n")
+    except FileNotFoundError:
+        return None
+    if damaged:
+        say(f"ignored: {damaged} damaged line(s) of {path}. If they come back, remove the file")
     return state
+
+
+def _parsed(text: str) -> Mapping[str, Any]:
+    line = json.loads(text)
+    if not isinstance(line, dict):
+        raise TypeError("it is no step of a run")
+    return line
 
 
 def _advance(state: Interrupted | None, line: Mapping[str, Any]) -> Interrupted | None:
@@ -142,16 +160,3 @@ def _advance(state: Interrupted | None, line: Mapping[str, Any]) -> Interrupted 
     if what == "phase_finished":
         return replace(state, phase="", hosts=(), phases_done=(*state.phases_done, phase))
     return state
-
-
-def _lines(path: Path) -> Iterator[Mapping[str, Any]]:
-    if not path.exists():
-        return
-    with path.open(encoding="utf-8", errors="replace") as file:
-        for text in file:
-            try:
-                line = json.loads(text)
-            except (ValueError, RecursionError):
-                continue
-            if isinstance(line, dict):
-                yield line

@@ -102,7 +102,7 @@ def _user() -> str:
 def _read(card: Path) -> Holder | None:
     try:
         return Holder(**json.loads(card.read_text()))
-    except (OSError, ValueError, TypeError):
+    except (OSError, ValueError, TypeError, RecursionError):
         return None
 
 

@@ -146,7 +146,7 @@ def open_session(
     loaded = load_site(site_dir, services=request.services, layout=request.layout) if edited else workspace.loaded
     request.operation.require(loaded.site)
     with workspace.hold(verb or request.operation.name) as state:
-        interrupted = interrupted_run(state.journal)
+        interrupted = interrupted_run(state.journal, say)
         run = state.new_run(now())
         engine, cluster = workspace.engine_for(run), workspace.cluster_of(loaded.site)
         with EventLog(run.events) as events:

@@ -6,13 +6,14 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from pai_install.checks.finding import Finding
 from pai_install.checks.verdict import Verdict
 from pai_install.plan.model import Plan, Playbook, Step
 from pai_install.report.model import HostResult, HostStatus, Outcome
 from pai_install.system.files import write_atomic
+from pai_install.system.state_file import reading
 
 
 class Unproven(BaseModel):
@@ -37,10 +38,11 @@ class Proof(BaseModel):
 
 
 def read_proof(path: Path) -> Proof:
-    """Returns the proof in the file, empty for a missing or invalid one. Observation must still find problems."""
+    """Returns the proof in the file, empty for a missing one. Raises PaiError for a damaged one."""
     try:
-        return Proof.model_validate_json(path.read_text())
-    except (OSError, ValidationError, ValueError):
+        with reading(path, "remove it, then run pai-install verify"):
+            return Proof.model_validate_json(path.read_bytes())
+    except FileNotFoundError:
         return Proof()
 
 

@@ -16,6 +16,7 @@ from pai_install.schedulers.last_applied import kept_in_text, kept_of, kept_text
 from pai_install.schedulers.queue_status import ObjectStanding, findings, name_of, standings, unsure
 from pai_install.scheduling.model import Scheduling
 from pai_install.system.files import write_atomic
+from pai_install.system.state_file import reading
 
 _POLL_S = 1.0
 
@@ -43,10 +44,14 @@ def read_standings(cluster: ClusterClient, scheduling: Scheduling) -> tuple[Obje
 
 
 def read_good(path: Path) -> Scheduling | None:
-    """Returns the virtual clusters in the file, or None if it is missing or invalid."""
+    """Returns the virtual clusters in the file, or None if it is missing. Raises PaiError for a damaged one."""
     try:
-        return kept_in_text(path.read_text())
-    except (OSError, UnicodeDecodeError):
+        with reading(path, "remove it, then run pai-install vc apply"):
+            found = kept_in_text(path.read_text(encoding="utf-8"))
+            if found is None:
+                raise ValueError
+            return found
+    except FileNotFoundError:
         return None
 
 

@@ -6,15 +6,16 @@ of an older one, including secrets, until it is retired.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, RootModel, SecretStr, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, RootModel, SecretStr
 
-from pai_install.errors import PaiError
 from pai_install.site.services.storages import StorageEntry
 from pai_install.system.files import private_folder, write_secret
+from pai_install.system.state_file import reading
 
 FILE = "storages.json"
 Value = str | tuple[str, ...] | Mapping[str, str]
@@ -115,20 +116,20 @@ def rotations_file(site_dir: Path) -> Path:
 
 
 def read_rotations(site_dir: Path) -> dict[str, StorageRotationState]:
-    """Storage -> where it stands. Raises PaiError for a file that is none of ours."""
+    """Storage -> where it stands. Raises PaiError for a damaged file."""
     path = rotations_file(site_dir)
+    if path.parent.is_dir() and not os.access(path.parent, os.R_OK | os.X_OK):
+        return {}  # whoever may not read the state folder is refused where one is needed
     try:
-        return _File.model_validate_json(path.read_bytes()).root
-    except (FileNotFoundError, NotADirectoryError, PermissionError):
-        return {}  # whoever may not read the state folder, or has none, is refused where one is needed
-    except (OSError, ValidationError) as error:
-        reasons = str(error)
-        if isinstance(error, ValidationError):
-            found = error.errors(include_url=False, include_input=False)
-            reasons = "\n".join(str(detail["msg"]) for detail in found)
-        raise PaiError(
-            f"{path} cannot be used", code="rotations-file-invalid", details=reasons, remedy="restore it from a backup"
-        ) from None
+        with reading(path, "restore it from a backup", code="rotations-file-invalid"):
+            return parse_rotations(path.read_bytes())
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+
+
+def parse_rotations(content: str | bytes) -> dict[str, StorageRotationState]:
+    """The content of the file. Raises ValidationError."""
+    return _File.model_validate_json(content).root
 
 
 def save_rotations(site_dir: Path, rotations: Mapping[str, StorageRotationState]) -> None:

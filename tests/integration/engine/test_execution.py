@@ -109,7 +109,7 @@ def test_run_that_was_killed_is_told_cleared_and_followed_by_another(bench: Any,
     time.sleep(1)
     child.send_signal(signal.SIGKILL)
     child.wait()
-    left = interrupted_run(state.journal)
+    left = interrupted_run(state.journal, print)
     assert left is not None
     assert (left.phase, left.hosts, left.phases_done) == ("slow", ("a", "b"), ("facts",))
     assert list(state.work.glob("run-*"))
@@ -118,7 +118,7 @@ def test_run_that_was_killed_is_told_cleared_and_followed_by_another(bench: Any,
     with site_lock(state.path, "apply"), Journal(state.journal, "r2") as journal, bench.engine() as engine:
         assert orphans() == frozenset()
         assert execute(plan, Means(engine), [journal]).ok
-    assert interrupted_run(state.journal) is None
+    assert interrupted_run(state.journal, print) is None
 
 
 def _begun(journal: Path) -> set[str]:

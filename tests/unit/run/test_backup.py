@@ -5,12 +5,15 @@ from __future__ import annotations
 import io
 import stat
 import tarfile
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from pai_install.checks.verdict import Verdict
 from pai_install.errors import ExitCode
+from pai_install.registry.identity import make_identity, save
+from pai_install.registry.model import ServedNames
 from pai_install.run.backup import BackupManifest, backup_worker, bring_back, pack, read_backup, take_machine
 from pai_install.run.state import StateFolder, open_state
 from pai_install.site.load import load_site
@@ -22,7 +25,7 @@ from tests.unit.cli.stub_environment import write_site
 def site(tmp_path: Path) -> Path:
     folder = write_site(tmp_path / "cluster")
     state = open_state(folder)
-    state.registry.write_text('{"salt": "planted-key"}')
+    save(state.registry, make_identity(ServedNames(("127.0.0.1",), ("127.0.0.1",)), datetime.now(UTC)))
     state.known_hosts.write_text("10.0.0.1 ssh-ed25519 AAAA\n")
     (state.path / "proof.json").write_text("{}")
     return folder

@@ -32,7 +32,7 @@ def test_run_that_ended_leaves_nothing_open(tmp_path: Path, kit: Any) -> None:
     plan = replace(kit.plan(kit.phase("base", "one", "two")), operation="node drain")
     with Journal(path, "r1", clock) as journal:
         kit.run(plan, kit.engine({"base.yml": kit.fine("one", "two")}), [journal])
-    assert interrupted_run(path) is None
+    assert interrupted_run(path, print) is None
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     told = lines(path)
     assert [line["what"] for line in told] == [
@@ -50,12 +50,12 @@ def test_ctrl_c_is_an_end_that_was_told(tmp_path: Path, kit: Any) -> None:
     path = tmp_path / "journal.jsonl"
     with Journal(path, "r1") as journal:
         kit.run(kit.plan(kit.phase("base", "one")), kit.engine({"base.yml": [KeyboardInterrupt()]}), [journal])
-    assert interrupted_run(path) is None
+    assert interrupted_run(path, print) is None
     assert lines(path)[-1]["exit_code"] == 130
 
 
 def test_no_journal_is_no_interruption(tmp_path: Path) -> None:
-    assert interrupted_run(tmp_path / "journal.jsonl") is None
+    assert interrupted_run(tmp_path / "journal.jsonl", print) is None
 
 
 def record(*words: str) -> str:
@@ -91,14 +91,14 @@ def record(*words: str) -> str:
 def test_place_of_the_interruption(tmp_path: Path, words: tuple[str, ...], expected: Interrupted | None) -> None:
     path = tmp_path / "journal.jsonl"
     path.write_text(record(*words))
-    assert interrupted_run(path) == expected
+    assert interrupted_run(path, print) == expected
 
 
 @pytest.mark.parametrize("damage", ['{"what": "run_fin', "\0\0\0\0", "[]", "null", '"text"', "\udcff"])
 def test_damaged_line_is_passed_over(tmp_path: Path, damage: str) -> None:
     path = tmp_path / "journal.jsonl"
     path.write_text(record("start", "phase:p:a") + damage + "\n", errors="surrogateescape")
-    assert interrupted_run(path) == Interrupted("r1", "p", ("a",))
+    assert interrupted_run(path, print) == Interrupted("r1", "p", ("a",))
 
 
 def test_new_run_after_a_torn_line_is_read(tmp_path: Path, kit: Any) -> None:
@@ -106,9 +106,9 @@ def test_new_run_after_a_torn_line_is_read(tmp_path: Path, kit: Any) -> None:
     path.write_text(record("start", "phase:p:a") + '{"what": "host_fin')
     with Journal(path, "r2") as journal:
         journal.notice(RunStarted(()))
-        assert interrupted_run(path) == Interrupted("r2")
+        assert interrupted_run(path, print) == Interrupted("r2")
         kit.run(kit.plan(), kit.engine({}), [journal])
-    assert interrupted_run(path) is None
+    assert interrupted_run(path, print) is None
 
 
 def test_journal_does_not_grow_for_ever(tmp_path: Path, kit: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,4 +153,4 @@ def test_journal_of_a_killed_process_says_where_it_was(tmp_path: Path) -> None:
     assert child.stdout.readline() == "ready\n"
     child.send_signal(signal.SIGKILL)
     child.wait()
-    assert interrupted_run(path) == Interrupted("r9", "base", ("b",))
+    assert interrupted_run(path, print) == Interrupted("r9", "base", ("b",))

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from pai_install.errors import PaiError
 from pai_install.health.memory.acknowledgement import Acknowledgement, parse_acknowledgement
 from pai_install.health.memory.snapshot import Baseline, Snapshot, parse_baseline, parse_snapshot
 from pai_install.system.files import write_atomic
+from pai_install.system.state_file import reading
 
 KEPT = 60
 KEPT_INCIDENTS = 1000
@@ -25,13 +25,21 @@ class HealthStore:
         self._folder = folder
 
     def history(self, machine: str) -> list[Snapshot]:
-        """Returns the stored runs of a machine, oldest first. Damaged and foreign lines are skipped."""
+        """Returns the stored runs of a machine, oldest first. Damaged and foreign lines are skipped.
+
+        Raises PaiError for a file that cannot be read.
+        """
         path = self._history(machine)
         found = []
-        for line in path.read_text().splitlines() if path.is_file() else ():
+        try:
+            with reading(path, "remove it. The history of this machine starts again"):
+                lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+        except FileNotFoundError:
+            return []
+        for line in lines:
             try:
                 found.append(parse_snapshot(json.loads(line)))
-            except (ValueError, KeyError, TypeError, AttributeError):
+            except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
                 continue
         return found
 
@@ -53,17 +61,12 @@ class HealthStore:
     def baselines(self) -> dict[str, Baseline]:
         """Machine -> accepted baseline. Raises PaiError when the file is damaged."""
         path = self._folder / "baseline.json"
-        if not path.is_file():
-            return {}
         try:
-            raw = json.loads(path.read_text())
-            return {name: parse_baseline(entry) for name, entry in raw["machines"].items()}
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise PaiError(
-                f"{path} is damaged: {error}",
-                code="baselines-damaged",
-                remedy="remove it and run pai-install health baseline --accept",
-            ) from error
+            with reading(path, "remove it and run pai-install health baseline --accept", code="baselines-damaged"):
+                raw = json.loads(path.read_text(encoding="utf-8"))
+                return {name: parse_baseline(entry) for name, entry in raw["machines"].items()}
+        except FileNotFoundError:
+            return {}
 
     def accept(self, baselines: Mapping[str, Baseline]) -> None:
         """Replaces the baselines of these machines and keeps the others."""
@@ -86,16 +89,13 @@ class HealthStore:
     def acknowledgements(self) -> list[Acknowledgement]:
         """Returns all acknowledgements, including expired ones. Raises PaiError if the file is damaged."""
         path = self._folder / "acknowledged.json"
-        if not path.is_file():
-            return []
+        remedy = "remove it, and acknowledge again what is still known"
         try:
-            return [parse_acknowledgement(entry) for entry in json.loads(path.read_text())["acknowledged"]]
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise PaiError(
-                f"{path} is damaged: {error}",
-                code="acknowledgements-damaged",
-                remedy="remove it, and acknowledge again what is still known",
-            ) from error
+            with reading(path, remedy, code="acknowledgements-damaged"):
+                raw = json.loads(path.read_text(encoding="utf-8"))
+                return [parse_acknowledgement(entry) for entry in raw["acknowledged"]]
+        except FileNotFoundError:
+            return []
 
     def keep_acknowledgements(self, kept: Iterable[Acknowledgement]) -> None:
         """Replaces them all."""
