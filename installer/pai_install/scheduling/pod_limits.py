@@ -29,3 +29,7 @@ CAPABILITIES = (
     "SETUID",
     "SYS_CHROOT",
 )
+# seconds from the deletion of a pod to its end
+MAX_GRACE_S = 120
+# bytes of the commands and environments of a pod, and of the annotations of a job or of its pods
+MAX_COMMAND, MAX_NOTES = 64 * 1024, 32 * 1024

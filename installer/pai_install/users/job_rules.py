@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pai_install.scheduling.admission import Rule, literal
 from pai_install.scheduling.job_kinds import ENTRY, ITEM, JOB, KINDS, POD, JobKind
 from pai_install.scheduling.job_queue import CLUSTER_LABEL, HIVED_SCHEDULER, QUEUE_LABEL
+from pai_install.scheduling.pod_limits import MAX_COMMAND, MAX_GRACE_S, MAX_NOTES
 from pai_install.site.services.virtual_clusters import SchedulerType
 
 # Kubernetes' own classes begin above this number: their pods preempt everything
@@ -30,7 +31,11 @@ def job_rules(kind: JobKind, scheduler: SchedulerType | None) -> Iterator[Rule]:
     yield from _priority(kind)
     yield from _ownership(kind)
     yield _deletion(kind)
+    yield from _end()
+    yield from _size()
     yield from _placement()
+    if kind is POD:
+        yield from _pod_deletion()
     if kind is not POD:
         yield _frozen(kind)
     if scheduler in ("kueue", "volcano", "hived"):
@@ -58,11 +63,7 @@ def _ownership(kind: JobKind) -> Iterator[Rule]:
         f"object == null || !has({now}) || {same} || {now}.all(o, !has(o.controller) || !o.controller)",
         "'no controller owns a job of a user: remove the owner reference'",
     )
-    finalizers = "object.metadata.finalizers"
-    yield Rule(
-        f"object == null || !has({finalizers}) || !('orphan' in {finalizers})",
-        "'pods end with their job: remove the finalizer orphan'",
-    )
+    yield from _finalizers()
     labels = "object.metadata.labels"
     if kind is POD:
         known = (*_ADOPTION, *(it.marks.job for it in KINDS if it.marks is not None))
@@ -76,6 +77,64 @@ def _ownership(kind: JobKind) -> Iterator[Rule]:
             f"object == null || !has({selector}) || !{selector}",
             "'jobs of users have no manualSelector: it would adopt the pods of others'",
         )
+
+
+def no_finalizer() -> Rule:
+    """Only controllers add finalizers. An object with one of a user would never end, and nor would its pods."""
+    now, before = "object.metadata.finalizers", "oldObject.metadata.finalizers"
+    kept = f"oldObject != null && has({before}) && {now}.all(f, f in {before})"
+    return Rule(
+        f"object == null || !has({now}) || size({now}) == 0 || ({kept})",
+        "'users add no finalizers, or nobody could stop this: remove metadata.finalizers'",
+    )
+
+
+def _finalizers() -> Iterator[Rule]:
+    yield no_finalizer()
+    yield Rule(
+        "variables.templates.all(t, !has(t.metadata) || !has(t.metadata.finalizers) || "
+        "size(t.metadata.finalizers) == 0)",
+        "'pods of users have no finalizers: remove them from the template'",
+    )
+
+
+def _end() -> Iterator[Rule]:
+    """Between its deletion and its end a pod holds devices that no queue counts."""
+    name = "terminationGracePeriodSeconds"
+    yield Rule(
+        f"variables.specs.all(s, !has(s.{name}) || s.{name} <= {MAX_GRACE_S})",
+        f"'pods of users end within {MAX_GRACE_S} seconds: lower {name}'",
+    )
+
+
+def _pod_deletion() -> Iterator[Rule]:
+    """A job replaces a deleted pod at once, while the deleted one still holds its devices."""
+    owners, asked = "oldObject.metadata.ownerReferences", "request.options.gracePeriodSeconds"
+    yield Rule(
+        f"request.operation != 'DELETE' || !has({owners}) || {owners}.all(o, !has(o.controller) || !o.controller)",
+        "'this pod is a part of a job: delete the job'",
+    )
+    yield Rule(
+        f"request.operation != 'DELETE' || !has({asked}) || {asked} <= {MAX_GRACE_S}",
+        f"'pods of users end within {MAX_GRACE_S} seconds: lower --grace-period'",
+    )
+
+
+def _size() -> Iterator[Rule]:
+    """What jobs say is in etcd, which all groups share."""
+    words = " + ".join(f"(has(c.{name}) ? c.{name}.map(w, size(w)).sum() : 0)" for name in ("command", "args"))
+    environment = "(has(c.env) ? c.env.map(e, size(e.name) + (has(e.value) ? size(e.value) : 0)).sum() : 0)"
+    yield Rule(
+        f"variables.containers.all(cs, cs.map(c, {words} + {environment}).sum() <= {MAX_COMMAND})",
+        f"'commands and environment of a pod have at most {MAX_COMMAND // 1024} KiB: use a ConfigMap or a storage'",
+    )
+    notes = "{0}.metadata.annotations.map(k, size(k) + size({0}.metadata.annotations[k])).sum() <= {1}"
+    yield Rule(
+        f"(object == null || !has(object.metadata.annotations) || {notes.format('object', MAX_NOTES)}) && "
+        "variables.templates.all(t, !has(t.metadata) || !has(t.metadata.annotations) || "
+        f"{notes.format('t', MAX_NOTES)})",
+        f"'annotations of a job have at most {MAX_NOTES // 1024} KiB: use a ConfigMap'",
+    )
 
 
 def _deletion(kind: JobKind) -> Rule:

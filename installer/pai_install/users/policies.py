@@ -17,7 +17,7 @@ from pai_install.site.groups import RECORD_LABEL, STOPPED_BY
 from pai_install.site.services.virtual_clusters import SchedulerType
 from pai_install.site.use_limits import WARNED
 from pai_install.users.directory import PREFIX, label
-from pai_install.users.job_rules import job_rules
+from pai_install.users.job_rules import job_rules, no_finalizer
 from pai_install.users.kinds import kinds_at, requests
 from pai_install.users.model import ACCOUNT_PREFIX, OWNER
 from pai_install.users.quotas import MAX_DATA
@@ -187,7 +187,11 @@ def _config_maps() -> Object:
         f"'the label {RECORD_LABEL} is for what pai-install records of jobs'",
     )
     return policy(
-        "pai-users-configmaps", kind, (*_OWN, genuine, _small("data", "binaryData")), user_variables(), OF_USERS
+        "pai-users-configmaps",
+        kind,
+        (*_OWN, genuine, no_finalizer(), _small("data", "binaryData")),
+        user_variables(),
+        OF_USERS,
     )
 
 
@@ -218,4 +222,4 @@ def _secrets() -> Object:
             "'tokens of service accounts are for administrators to make'",
         ),
     )
-    return policy("pai-users-secrets", kind, (*rules, _small("data")), user_variables(), OF_USERS)
+    return policy("pai-users-secrets", kind, (*rules, no_finalizer(), _small("data")), user_variables(), OF_USERS)

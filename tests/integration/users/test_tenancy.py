@@ -60,6 +60,11 @@ PODS: dict[str, Json] = {
             }
         ],
     },
+    "endless-grace": {**POD, "terminationGracePeriodSeconds": 10**9},
+    "large-command": container(command=["sh", "-c", "a" * 70_000]),
+    "large-arguments": container(args=["a" * 700] * 100),
+    "large-environment": container(env=[{"name": f"E{number}", "value": "a" * 700} for number in range(100)]),
+    "raw-packets": container(securityContext={"capabilities": {"add": ["NET_RAW"]}}),
 }
 
 
@@ -83,7 +88,30 @@ def with_finalizer(it: Json) -> None:
     it["metadata"]["finalizers"] = ["orphan"]
 
 
-CREATIONS: dict[str, Callable[[Json], None]] = {"fake-owner": with_owner, "orphan-finalizer": with_finalizer}
+def with_endless_finalizer(it: Json) -> None:
+    it["metadata"]["finalizers"] = ["example.com/keep"]
+
+
+def with_large_notes(it: Json) -> None:
+    it["metadata"]["annotations"] = {"example.com/a": "b" * 40_000}
+
+
+def in_templates(value: Any, change: Callable[[Json], None]) -> None:
+    """Changes each pod template of a job."""
+    for item in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        if isinstance(item, dict) and "containers" in item.get("spec", {}):
+            change(item)
+        else:
+            in_templates(item, change)
+
+
+CREATIONS: dict[str, Callable[[Json], None]] = {
+    "fake-owner": with_owner,
+    "orphan-finalizer": with_finalizer,
+    "endless-finalizer": with_endless_finalizer,
+    "large-annotations": with_large_notes,
+}
+OF_TEMPLATES = ("endless-finalizer", "large-annotations")
 
 
 @pytest.mark.parametrize("attack", CREATIONS)
@@ -92,6 +120,47 @@ def test_a_job_that_hides(users: Users, kind: str, attack: str) -> None:
     made = pod("evil", "alice") if kind == "pods" else job(kind, "evil", "alice", template("alice"))
     CREATIONS[attack](made)
     assert refused(users.of["alice"].create(made))
+
+
+@pytest.mark.parametrize("attack", OF_TEMPLATES)
+@pytest.mark.parametrize("kind", NAMES)
+def test_a_job_whose_pods_never_end_or_fill_etcd(users: Users, kind: str, attack: str) -> None:
+    made = job(kind, "evil", "alice", template("alice"))
+    in_templates(made["spec"], CREATIONS[attack])
+    assert refused(users.of["alice"].create(made))
+
+
+@pytest.mark.parametrize("kind", ["ConfigMap", "Secret"])
+def test_an_object_that_nobody_could_delete(users: Users, kind: str) -> None:
+    metadata = {"name": "alice.x", "namespace": "vision", "labels": {OWNER: "alice"}}
+    made = {"apiVersion": "v1", "kind": kind, "metadata": {**metadata, "finalizers": ["example.com/keep"]}}
+    assert refused(users.of["alice"].create(made))
+
+
+@pytest.mark.parametrize("way", ["query", "body"])
+def test_a_pod_that_ends_later_than_its_queue_counts_it(users: Users, way: str) -> None:
+    alice, path = users.of["alice"], "/api/v1/namespaces/vision/pods/slow"
+    # one that waits for a node ends at once
+    assert users.admin.create(pod("slow", "alice", {**POD, "nodeName": "worker"})) == ""
+    try:
+        options: Json = {"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 1_000_000}
+        query = way == "query"
+        asks = ("DELETE", f"{path}?gracePeriodSeconds=1000000") if query else ("DELETE", path, options)
+        assert refused(asked(alice, *asks))
+    finally:
+        users.admin.ask("DELETE", f"{path}?gracePeriodSeconds=0")
+
+
+def test_a_pod_of_a_job_that_would_be_replaced_while_it_ends(users: Users) -> None:
+    """The Job makes another at once, and the deleted one holds its devices for as long as it likes to."""
+    path = "/api/v1/namespaces/vision/pods/part"
+    part = pod("part", "alice")
+    part["metadata"]["ownerReferences"] = [{**OWN, "controller": True}]
+    assert users.admin.create(part) == ""
+    try:
+        assert refused(asked(users.of["alice"], "DELETE", path))
+    finally:
+        users.admin.ask("DELETE", f"{path}?gracePeriodSeconds=0")
 
 
 @pytest.mark.parametrize(
@@ -140,6 +209,7 @@ CHANGES: dict[str, Callable[[Json], None]] = {
     "other-priority": lambda it: other_priority(it["spec"]),
     "adopt": with_owner,
     "orphan-finalizer": with_finalizer,
+    "endless-finalizer": with_endless_finalizer,
 }
 
 
