@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,6 +14,8 @@ CNI_PROGRAMS = "/opt/cni/bin"
 CNI_CONFIGURATION = "/etc/pai-install/cni"
 # what containerd reads last, where its configuration is made of several files
 LAST = "/etc/pai-install/containerd.toml"
+# what a container has unless its pod says otherwise
+CONTAINER_SPEC = "/etc/pai-install/container.json"
 TOOLKIT_CONFIGURATION = "/etc/nvidia-container-runtime/config.toml"
 
 
@@ -24,12 +27,11 @@ def containerd_patch(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> d
     facts: `ansible_facts.pai` of the machine.
     """
     systemd = facts["cgroup_driver"] == "systemd"
-    runtimes: dict[str, Any] = {
-        "runc": {"runtime_type": "io.containerd.runc.v2", "options": {"SystemdCgroup": systemd}}
-    }
+    runtime = {"runtime_type": "io.containerd.runc.v2", "base_runtime_spec": CONTAINER_SPEC}
+    runtimes: dict[str, Any] = {"runc": {**runtime, "options": {"SystemdCgroup": systemd}}}
     if settings["nvidia_path"]:
         options = {"BinaryName": settings["nvidia_path"], "SystemdCgroup": systemd}
-        runtimes["nvidia"] = {"runtime_type": "io.containerd.runc.v2", "options": options}
+        runtimes["nvidia"] = {**runtime, "options": options}
     root = {"root": settings["containerd_root"]} if settings["containerd_root"] else {}
     return {
         **root,
@@ -48,6 +50,21 @@ def containerd_patch(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> d
             },
         },
     }
+
+
+def container_spec(text: str) -> str:
+    """Returns containerd's specification of containers without NET_RAW, with which a pod writes any source address.
+
+    containerd leaves out the limits and profiles of its own specification, but not those of a file.
+    """
+    spec = json.loads(text)
+    process, linux = spec.get("process", {}), spec.get("linux", {})
+    for name, kept in process.get("capabilities", {}).items():
+        process["capabilities"][name] = [one for one in kept if one != "CAP_NET_RAW"]
+    for part, names in ((process, ("rlimits", "apparmorProfile")), (linux, ("seccomp",))):
+        for name in names:
+            part.pop(name, None)
+    return json.dumps(spec, indent=2, sort_keys=True) + "\n"
 
 
 def containerd_config(current: Mapping[str, Any], patch: Mapping[str, Any]) -> str:
@@ -126,6 +143,7 @@ class FilterModule:
     def filters(self) -> dict[str, Any]:
         """Filter name -> function."""
         return {
+            "container_spec": container_spec,
             "containerd_config": containerd_config,
             "containerd_last": containerd_last,
             "containerd_patch": containerd_patch,

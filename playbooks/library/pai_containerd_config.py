@@ -29,6 +29,7 @@ text: {description: TOML in the current version; empty without a file., type: st
 version: {description: Version of the configuration format., type: int, returned: always}
 toolkit: {description: TOML of the toolkit; empty without a file., type: str, returned: always}
 migrated: {description: Whether the file was of an older version., type: bool, returned: always}
+spec: {description: What containers have unless their pod says otherwise (OCI)., type: str, returned: always}
 root: {description: Where containerd keeps images and containers by this configuration., type: str, returned: always}
 """
 
@@ -75,12 +76,15 @@ def main() -> None:
     if not os.path.exists(containerd) and module.check_mode:
         # A plan for a machine that has no containerd yet: show the change as far as it can be known.
         known = max(format_version(text), 3)
-        module.exit_json(changed=False, text=text, version=known, toolkit=toolkit, migrated=False, root=root)
+        module.exit_json(changed=False, text=text, version=known, toolkit=toolkit, migrated=False, root=root, spec="{}")
     version = format_version(module.run_command([containerd, "config", "default"], check_rc=True)[1])
     migrated = bool(text.strip()) and format_version(text) < version
     if migrated:
         text = module.run_command([containerd, "--config", path, "config", "migrate"], check_rc=True)[1]
-    module.exit_json(changed=False, text=text, version=version, toolkit=toolkit, migrated=migrated, root=root)
+    spec = module.run_command([os.path.join(os.path.dirname(containerd), "ctr"), "oci", "spec"], check_rc=True)[1]
+    module.exit_json(
+        changed=False, text=text, version=version, toolkit=toolkit, migrated=migrated, root=root, spec=spec
+    )
 
 
 if __name__ == "__main__":

@@ -39,7 +39,14 @@ EMPTY = (
 )
 # lines of iptables-save that Docker made; it names the bridge of a network after the network's id
 DOCKERS = re.compile(r"^:DOCKER|(?:^|\s)-[AjgI] DOCKER|\s-[io] (?:docker0|br-[0-9a-f]{12})(?:\s|$)")
-OUR_TABLES = ("ip pai_install", "ip6 pai_install", "netdev pai_install", "inet pai_install")
+OUR_TABLES = (
+    "ip pai_install",
+    "ip pai_groups",
+    "ip6 pai_groups",
+    "ip6 pai_install",
+    "netdev pai_install",
+    "inet pai_install",
+)
 MOUNTS = "/proc/self/mountinfo"
 PODS_S = 300.0
 QUESTION_S = 20.0

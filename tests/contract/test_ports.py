@@ -26,6 +26,7 @@ STANDS_IN = {
         "addons/flannel/objects/flannel.yaml.j2",
         "inventories/example/group_vars/all/derived.yml",
         "roles/api_proxy/defaults/main.yml",
+        "roles/group_network/defaults/main.yml",
         "roles/job_recorder/defaults/main.yml",
     },
     ports.ETCD_CLIENT_PORT: {

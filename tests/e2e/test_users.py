@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from .conftest import Cluster, kubectl_of, pai_install
+from .conftest import EXISTING, LOST, SERVE, Cluster, kubectl_of, pai_install
 
 pytestmark = pytest.mark.lab
 
@@ -187,3 +187,94 @@ def test_who_was_removed_has_no_access_at_once(grouped: Cluster, files: dict[str
     while "must be logged in" not in (said := ask(grouped, files["bob"], "get", "pods").stderr):
         assert time.monotonic() < deadline, f"the old kubeconfig of a name that was given again: {said}"
         time.sleep(1)
+
+
+def serving(cluster: Cluster, owner: str, namespace: str, machine: str) -> dict[str, Any]:
+    """A job of one pod on a machine that serves over HTTP."""
+    made = job(cluster, owner, namespace, nodeSelector={"kubernetes.io/hostname": machine})
+    made["metadata"]["name"] = f"serves-{machine}"
+    made["spec"]["template"]["spec"]["containers"][0]["command"] = [*SERVE]
+    return made
+
+
+@pytest.fixture(scope="module")
+def servers(grouped: Cluster, files: dict[str, Path]) -> Iterator[dict[str, tuple[str, str]]]:
+    """Two pods of vision and one of speech: name -> pod, address."""
+    places = {"a1": ("alice", "vision", EXISTING), "a2": ("alice", "vision", LOST), "b": ("bob", "speech", EXISTING)}
+    found: dict[str, tuple[str, str]] = {}
+    for name, (owner, namespace, machine) in places.items():
+        made = ask(grouped, files[owner], "create", "-f", "-", entry=serving(grouped, owner, namespace, machine))
+        assert made.returncode == 0, made.stderr
+        of_job = (f"--namespace={namespace}", f"--selector=job-name=serves-{machine}")
+        grouped.kubectl("wait", "pod", *of_job, "--for=condition=Ready", "--timeout=90s")
+        says = "jsonpath={.items[0].metadata.name} {.items[0].status.podIP}"
+        pod, address = grouped.kubectl("get", "pods", *of_job, "--output", says).split()
+        found[name] = f"--namespace={namespace} {pod}", address
+    yield found
+    for _, namespace, machine in places.values():
+        grouped.ask("delete", "job", f"serves-{machine}", f"--namespace={namespace}", "--wait=false")
+
+
+def reaches(cluster: Cluster, pod: str, address: str, port: int = 8080) -> bool:
+    """Whether a connection from a pod is answered, with anything."""
+    fetch = ("/bin/busybox", "sh", "-c", f"/bin/busybox nc -w 4 {address} {port} </dev/null >/dev/null")
+    done = cluster.ask("exec", *pod.split(), "--", *fetch)
+    assert "command terminated" in done.stderr or not done.returncode, done.stderr
+    return done.returncode == 0
+
+
+def test_a_pod_of_one_group_reaches_no_pod_of_another(grouped: Cluster, servers: dict[str, tuple[str, str]]) -> None:
+    (a1, a1_address), (a2, a2_address), (b, b_address) = (servers[name] for name in ("a1", "a2", "b"))
+    # both directions, on one machine and between two
+    assert reaches(grouped, a1, a2_address)
+    assert reaches(grouped, a2, a1_address)
+    assert not reaches(grouped, a1, b_address)
+    assert not reaches(grouped, a2, b_address)
+    assert not reaches(grouped, b, a1_address)
+    assert not reaches(grouped, b, a2_address)
+    dns = grouped.kubectl("get", "service", "kube-dns", "-n", "kube-system", "-o", "jsonpath={.spec.clusterIP}")
+    api = grouped.kubectl("get", "service", "kubernetes", "-o", "jsonpath={.spec.clusterIP}")
+    assert reaches(grouped, a1, dns, 53)
+    assert reaches(grouped, a1, api, 443)
+    master = grouped.on("lab-master", "hostname -I").split()[0]
+    assert reaches(grouped, a1, master, 22)
+    for port in (2379, 2380, 10250):
+        assert not reaches(grouped, a1, master, port), port
+        assert not reaches(grouped, b, grouped.on(EXISTING, "hostname -I").split()[0], port), port
+    seen = f"import socket; socket.create_connection(('{a1_address}', 8080), 4)"
+    grouped.on("lab-master", f'python3 -c "{seen}"')
+
+
+def test_containers_have_no_raw_packets(grouped: Cluster, servers: dict[str, tuple[str, str]]) -> None:
+    """With NET_RAW a pod sends with the address of any other pod of its node."""
+    said = grouped.kubectl("exec", *servers["a1"][0].split(), "--", "/bin/busybox", "grep", "CapBnd", "/proc/1/status")
+    assert int(said.split()[1], 16) & 1 << 13 == 0
+    assert int(said.split()[1], 16) & 1 << 5, "what containerd gives otherwise stays"
+
+
+def test_rules_are_back_after_another_program_removed_them(
+    grouped: Cluster, servers: dict[str, tuple[str, str]]
+) -> None:
+    grouped.on(EXISTING, "nft delete table ip pai_groups")
+    deadline = time.monotonic() + 30
+    while reaches(grouped, servers["a1"][0], servers["b"][1]):
+        assert time.monotonic() < deadline
+
+
+def test_a_site_may_let_groups_reach_each_other(grouped: Cluster, servers: dict[str, tuple[str, str]]) -> None:
+    config = grouped.site / "config.yaml"
+    before = config.read_text()
+    config.write_text(f"{before}\ngroup_isolation: false\n")
+    try:
+        report = grouped.converge()
+        assert report["ok"], report["stderr"]
+        assert reaches(grouped, servers["a1"][0], servers["b"][1])
+        assert "pai_groups" not in grouped.on(EXISTING, "nft list tables")
+        assert grouped.to_change() == []
+    finally:
+        config.write_text(before)
+        report = grouped.converge()
+    assert report["ok"], report["stderr"]
+    deadline = time.monotonic() + 30
+    while reaches(grouped, servers["a1"][0], servers["b"][1]):
+        assert time.monotonic() < deadline

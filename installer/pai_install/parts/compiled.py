@@ -11,6 +11,7 @@ from pai_install.parts.context import Context
 from pai_install.parts.csi_drivers import driver_values, has_drivers
 from pai_install.parts.docker_cache import cache_values
 from pai_install.parts.dynamic_volumes import dynamic_volume_values, has_dynamic_volumes
+from pai_install.parts.group_network import group_network_values, has_group_network
 from pai_install.parts.groups import group_values, has_grants, has_groups, storage_values
 from pai_install.parts.hived import has_hived, hived_values
 from pai_install.parts.job_recorder import has_recorder, recorder_values
@@ -64,6 +65,7 @@ COMPILED: Mapping[str, Compiled] = {
         frozenset({"leader", "node_ports", "front_port", "folder", "registries", "digest"}),
     ),
     "dynamic_volumes": Compiled(has_dynamic_volumes, dynamic_volume_values, frozenset({"path", "reclaim_policy"})),
+    "group_network": Compiled(has_group_network, group_network_values, frozenset()),
     "groups": Compiled(
         has_groups, group_values, frozenset({"namespaces", "credentials", "accounts", "rights", "quotas"})
     ),

@@ -40,8 +40,8 @@ class Artifact(BaseModel):
 class Context:
     """A site with its derived data and its state folder on the controller host.
 
-    kernel_modules, namespaces, images (of a machine's pods): of all parts. identity: of store and cache, None if no
-    variables are needed. registry.make_context creates a context.
+    kernel_modules, namespaces, images (of a machine's pods), machine_ports (protocol -> ports that no pod needs): of
+    all parts. identity: of store and cache, None if no variables are needed. registry.make_context creates a context.
     """
 
     site: Site
@@ -50,6 +50,7 @@ class Context:
     kernel_modules: tuple[str, ...]
     namespaces: tuple[str, ...]
     images: Callable[[Machine], tuple[str, ...]]
+    machine_ports: Mapping[str, tuple[int, ...]]
     identity: Identity | None = None
 
     @cached_property

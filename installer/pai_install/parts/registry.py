@@ -18,6 +18,7 @@ from pai_install.parts.control_plane import ControlPlane
 from pai_install.parts.docker_cache import CacheConfiguration
 from pai_install.parts.etcd_backup import EtcdBackup
 from pai_install.parts.gpu_use import GpuUse
+from pai_install.parts.group_network import GroupNetwork
 from pai_install.parts.job_recorder import JobRecorder
 from pai_install.parts.kubernetes_node import KubernetesNode
 from pai_install.parts.machine_reset import MachineResetVariables
@@ -32,6 +33,7 @@ from pai_install.parts.storage_server import StorageServer
 from pai_install.parts.system_images import SystemImages
 from pai_install.parts.time_sync import TimeSync
 from pai_install.parts.worker import Worker
+from pai_install.ports import API_SERVER_PORT
 from pai_install.registry.identity import Identity
 from pai_install.site import Machine, Site
 from pai_install.system.content import content_dir
@@ -72,6 +74,7 @@ PARTS: tuple[Part, ...] = (
     Worker(),
     NodeLabels(),
     GpuUse(),
+    GroupNetwork(),
     CacheConfiguration(),
     *(addon for addon in ADDONS if addon.phase == "addons"),
     JobRecorder(),
@@ -111,6 +114,14 @@ def ports(site: Site, machine: Machine) -> tuple[Port, ...]:
     return tuple(port for part in PARTS if part.listens(site, machine) for port in part.ports(site, machine))
 
 
+def machine_ports(site: Site) -> dict[str, tuple[int, ...]]:
+    """Protocol -> ports of machines that no pod needs."""
+    found = {port for machine in site.present_machines for port in ports(site, machine)}
+    closed = {port for port in found if port.clients != "pods" and port.port != API_SERVER_PORT}
+    protocols = sorted({port.protocol for port in closed})
+    return {name: tuple(sorted({port.port for port in closed if port.protocol == name})) for name in protocols}
+
+
 def space(site: Site, machine: Machine) -> dict[str, Space]:
     """Path -> disk space that an installation needs there."""
     return {path: space for part in parts_of(site, machine) for path, space in part.space(site, machine).items()}
@@ -134,7 +145,8 @@ def system_namespaces() -> tuple[str, ...]:
 def make_context(site: Site, components: ComponentSet, state_dir: Path, identity: Identity | None = None) -> Context:
     """Returns the input of the parts' variables."""
     pods = partial(images, site)
-    return Context(site, components, state_dir, kernel_modules(site), system_namespaces(), pods, identity)
+    given = kernel_modules(site), system_namespaces(), pods, machine_ports(site)
+    return Context(site, components, state_dir, *given, identity)
 
 
 def watched_units() -> tuple[str, ...]:

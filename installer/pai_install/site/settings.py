@@ -169,6 +169,8 @@ class Settings(f.FileModel):
     """How much of pod_cidr one machine gets: /25 is room for about 110 pods."""
     flannel_backend: Annotated[FlannelBackend, _BACKEND] = "vxlan"
     """How pods reach other machines: vxlan (everywhere) or host-gw (all machines in one network, faster)."""
+    group_isolation: Annotated[f.Boolean, live()] = True
+    """Pods of different groups cannot reach each other, nor ports of machines that only machines need."""
     kubelet_config: Annotated[f.FreeMapping, _KUBELET_CONFIG] = Field(default_factory=dict)
     """Merged into every KubeletConfiguration."""
     kubelet_custom_flags: Annotated[dict[f.FlagName, f.FlagValue], restarts("kubelet.service")] = Field(

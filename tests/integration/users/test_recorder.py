@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from pai_install.agents.common.api import Access, ApiError, Client, with_token
-from pai_install.agents.common.lease import Lease
+from pai_install.agents.common.lease import Lease, stand_by
 from pai_install.agents.common.records import RECORD
-from pai_install.agents.job_recorder.__main__ import Recorder, record, stand_by
+from pai_install.agents.job_recorder.__main__ import Recorder, record
 from pai_install.agents.job_recorder.settings import Settings
 from pai_install.agents.job_recorder.store import Rules
 from pai_install.jobs.history import kept_jobs
@@ -297,7 +297,7 @@ def test_one_that_is_killed_is_followed_by_another_that_knows_all(
     assert not other.hold(100)
     assert not other.hold(140)
     assert other.hold(146)
-    monkeypatch.setattr("pai_install.agents.job_recorder.__main__.RENEW_S", 0.5)
+    monkeypatch.setattr("pai_install.agents.common.lease.RENEW_S", 0.5)
     given = running.recorder.settings
     said: list[str] = []
     record(Recorder(recorder_api, given, said.append), other, time.time() + 15)

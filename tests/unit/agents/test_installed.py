@@ -14,7 +14,7 @@ from tests.addons import ROOT
 from tests.unit.agents.installed import install_agent
 
 
-@pytest.mark.parametrize("agent", ["job_recorder", "gpu_use", "hived_bridge"])
+@pytest.mark.parametrize("agent", ["job_recorder", "gpu_use", "hived_bridge", "group_network"])
 def test_installed_files_are_complete(agent: str, tmp_path: Path) -> None:
     folder = install_agent(agent, tmp_path)
     command = [sys.executable, "-I", "-S", "-B", "-c"]

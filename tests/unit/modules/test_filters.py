@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -81,6 +82,27 @@ disabled_plugins = ["cri", "io.containerd.snapshotter.v1.zfs"]
     runtime = config["plugins"]["io.containerd.cri.v1.runtime"]
     assert runtime["max_container_log_line_size"] == 32768
     assert set(runtime["containerd"]["runtimes"]) == {"kata", "runc", "nvidia"}
+
+
+def test_containers_have_what_containerd_gives_them_without_raw_packets(filters: Any) -> None:
+    """With NET_RAW a pod sends with the address of any other pod. Limits would be those of the file."""
+    names = ["CAP_CHOWN", "CAP_NET_RAW", "CAP_KILL"]
+    process = {"cwd": "/", "capabilities": {"bounding": names, "permitted": names}, "rlimits": [{"hard": 1024}]}
+    linux = {"maskedPaths": ["/proc/kcore"], "seccomp": {}}
+    made = filters.container_spec(json.dumps({"process": {**process, "apparmorProfile": "x"}, "linux": linux}))
+    kept = ["CAP_CHOWN", "CAP_KILL"]
+    assert json.loads(made) == {
+        "process": {"cwd": "/", "capabilities": {"bounding": kept, "permitted": kept}},
+        "linux": {"maskedPaths": ["/proc/kcore"]},
+    }
+
+
+def test_all_runtimes_of_ours_use_it(filters: Any, facts: dict[str, Any]) -> None:
+    runtimes = filters.containerd_patch(RUNTIME, facts)["plugins"][filters.CRI_RUNTIME]["containerd"]["runtimes"]
+    assert {name: it["base_runtime_spec"] for name, it in runtimes.items()} == {
+        "runc": filters.CONTAINER_SPEC,
+        "nvidia": filters.CONTAINER_SPEC,
+    }
 
 
 def test_merging_containerd_twice_changes_nothing(filters: Any, facts: dict[str, Any]) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import http
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timezone
 
@@ -74,3 +76,33 @@ class Lease:
             "metadata": {"name": self.name, "namespace": NAMESPACE, **version},
             "spec": spec,
         }
+
+
+def stand_by(lease: Lease, until: float, warn: Callable[[str], None]) -> bool:
+    """Waits for the Lease. Returns False if another holder had it until then."""
+    while time.time() < until:
+        try:
+            if lease.hold(time.time()):
+                return True
+        except ApiError as error:
+            warn(str(error))
+        time.sleep(RENEW_S)
+    return False
+
+
+def while_held(lease: Lease, until: float, step: Callable[[], None], warn: Callable[[str], None]) -> None:
+    """Repeats a step until then, or until the Lease is lost. Raises ApiError when it cannot renew the Lease."""
+    renewed = time.time()
+    while time.time() < until:
+        step()
+        if time.time() - renewed < RENEW_S:
+            continue
+        try:
+            if not lease.hold(time.time()):
+                warn("another holder has the Lease")
+                return
+            renewed = time.time()
+        except ApiError as error:
+            if time.time() - renewed > DURATION_S - RENEW_S:
+                raise
+            warn(str(error))

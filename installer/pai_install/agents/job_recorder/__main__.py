@@ -17,7 +17,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from pai_install.agents.common.api import MERGE, ApiError, Client, object_path, with_token
-from pai_install.agents.common.lease import DURATION_S, RENEW_S, Lease
+from pai_install.agents.common.lease import Lease, stand_by, while_held
 from pai_install.agents.common.log import Log, guarded
 from pai_install.agents.common.records import LOGS, RECORD, STATE, logs_map, name_of, read_record, state_map
 from pai_install.agents.common.values import Json, child, meta, rows, text
@@ -201,36 +201,11 @@ def _maps_path(namespace: str) -> str:
     return object_path("v1", "configmaps", namespace)
 
 
-def stand_by(lease: Lease, until: float, warn: Callable[[str], None]) -> bool:
-    """Waits for the Lease. Returns False if another recorder held it until then."""
-    while time.time() < until:
-        try:
-            if lease.hold(time.time()):
-                return True
-        except ApiError as error:
-            warn(str(error))
-        time.sleep(RENEW_S)
-    return False
-
-
 def record(recorder: Recorder, lease: Lease, until: float) -> None:
     """Records until then, or until the Lease is lost. Raises ApiError when it cannot renew the Lease."""
     recorder.recall(time.time())
     recorder.watch()
-    renewed = time.time()
-    while time.time() < until:
-        recorder.step(1.0)
-        if time.time() - renewed < RENEW_S:
-            continue
-        try:
-            if not lease.hold(time.time()):
-                recorder.warn("another recorder holds the Lease")
-                return
-            renewed = time.time()
-        except ApiError as error:
-            if time.time() - renewed > DURATION_S - RENEW_S:
-                raise
-            recorder.warn(str(error))
+    while_held(lease, until, lambda: recorder.step(1.0), recorder.warn)
 
 
 def main() -> int:

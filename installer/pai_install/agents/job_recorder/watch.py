@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import Union
 
 from pai_install.agents.common.api import ApiError, Client
-from pai_install.agents.common.values import Json, child, meta, number, rows, text
+from pai_install.agents.common.values import Json, child, text
+from pai_install.agents.common.watch import follow
 from pai_install.agents.job_recorder.objects import USER
 from pai_install.agents.job_recorder.store import PODS
 
-_DURATION_S = 300
 _RETRY_S, _MAX_RETRY_S, _MISSING_KIND_S = 1.0, 30.0, 60.0
 
 
@@ -72,23 +72,13 @@ class Watcher:
 
     def once(self) -> None:
         """Lists once, then reports changes until the watch is lost. Raises ApiError."""
-        path, query = self._path(), {"labelSelector": self.selector}
-        items: list[Json] = []
-        version = ""
-        for page in self.client.pages(path, query):
-            # items of a list do not have their kind
-            kind = {"kind": text(page.get("kind"))[: -len("List")], "apiVersion": text(page.get("apiVersion"))}
-            items += [{**kind, **item} for item in rows(page.get("items"))]
-            version = meta(page, "resourceVersion")
-        self.notify(Listed(self.resource, tuple(items)))
-        while True:
-            for event in self.client.watch(path, {**query, "resourceVersion": version}, _DURATION_S):
-                item, change = child(event, "object"), event.get("type")
-                if change == "ERROR":
-                    raise ApiError(f"{self.resource}: {text(item.get('message'))}", number(item.get("code")) or 0)
-                version = meta(item, "resourceVersion") or version
-                if change in ("ADDED", "MODIFIED", "DELETED"):
-                    self.notify(Changed(self.resource, change == "DELETED", item))
+        follow(
+            self.client,
+            self._path(),
+            {"labelSelector": self.selector},
+            lambda items: self.notify(Listed(self.resource, items)),
+            lambda deleted, item: self.notify(Changed(self.resource, deleted, item)),
+        )
 
     def _path(self) -> str:
         if self.resource == PODS:

@@ -1,0 +1,92 @@
+"""Which addresses belong to which group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from pai_install.agents.group_network.addresses import MACHINES, OTHERS, Directory, read_addresses
+
+from .objects import Object, node, pod
+
+# flannel and the bridge of a node
+OVERLAY = "10.200.1.0 10.200.1.1"
+
+
+def published(*pods: Object, nodes: tuple[Object, ...] = (node(),)) -> dict[str, str]:
+    directory = Directory(("vision", "speech"))
+    for item in pods:
+        directory.see_pod(item)
+    for item in nodes:
+        directory.see_machine(item)
+    return dict(directory.published())
+
+
+def test_every_pod_is_in_the_set_of_its_group_or_of_the_others() -> None:
+    assert published(
+        pod("a", "vision", "10.200.1.5"), pod("b", "speech", "10.200.1.6"), pod("c", "kube-system", "10.200.1.7")
+    ) == {
+        "group.vision": "10.200.1.5",
+        "group.speech": "10.200.1.6",
+        OTHERS: f"{OVERLAY} 10.200.1.7",
+        MACHINES: "172.30.0.1",
+    }
+
+
+def ended(it: Object) -> None:
+    it["status"]["phase"] = "Succeeded"
+
+
+def on_host(it: Object) -> None:
+    it["spec"]["hostNetwork"] = True
+
+
+def foreign(it: Object) -> None:
+    it["status"]["podIP"] = "10.200.9.5"
+
+
+def of_the_bridge(it: Object) -> None:
+    it["status"]["podIP"] = "10.200.1.1"
+
+
+def outside(it: Object) -> None:
+    it["status"]["podIP"] = "8.8.8.8"
+
+
+def no_address(it: Object) -> None:
+    it["status"]["podIP"] = {"a": []}
+
+
+def no_node(it: Object) -> None:
+    it["spec"]["nodeName"] = ["n1"]
+
+
+def no_status(it: Object) -> None:
+    it["status"] = "Running"
+
+
+@pytest.mark.parametrize("damage", [ended, on_host, foreign, of_the_bridge, outside, no_address, no_node, no_status])
+def test_an_address_that_is_not_the_pods_counts_nowhere(damage: Callable[[Object], None]) -> None:
+    """Root of a worker writes the status of its pods: it does not open another group with it."""
+    bad = pod("a", "vision", "10.200.1.5")
+    damage(bad)
+    assert published(bad) == {"group.vision": "", "group.speech": "", OTHERS: OVERLAY, MACHINES: "172.30.0.1"}
+
+
+def test_the_newest_pod_has_the_address() -> None:
+    old, new = pod("old", "vision", "10.200.1.5"), pod("new", "speech", "10.200.1.5", since="2026-01-02T00:00:00Z")
+    for order in ((old, new), (new, old)):
+        found = published(*order)
+        assert (found["group.vision"], found["group.speech"]) == ("", "10.200.1.5")
+
+
+@pytest.mark.parametrize("network", ["", "10.200.1.0/32", "fd00::/64", "x", None, 7])
+def test_a_node_without_a_network_has_no_pods(network: object) -> None:
+    strange = node()
+    strange["spec"]["podCIDR"] = network
+    assert published(pod("a", "vision", "10.200.1.5"), nodes=(strange,))["group.vision"] == ""
+
+
+def test_words_that_are_no_address_are_left_out() -> None:
+    assert [str(one) for one in read_addresses("10.0.0.1 x 10.0.0.2; 10.0.0.3")] == ["10.0.0.1", "10.0.0.3"]
