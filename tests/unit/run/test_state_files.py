@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from pai_install.app.health import HealthStore
 from pai_install.errors import PaiError
+from pai_install.health.memory.store import HealthStore
 from pai_install.registry.identity import read_identity
 from pai_install.run.journal import interrupted_run
 from pai_install.run.lock import holder

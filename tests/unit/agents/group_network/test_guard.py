@@ -85,7 +85,11 @@ def test_rules_that_were_refused_are_tried_again() -> None:
 def test_strange_maps_change_nothing() -> None:
     guard, nft, said = guarding()
     step(guard, *ALL)
-    strange = (published("kube-root-ca.crt", "x"), published("group.a", "10.200.1.5 ; flush ruleset"), {"data": []})
+    strange: tuple[Object, ...] = (
+        published("kube-root-ca.crt", "x"),
+        published("group.a", "10.200.1.5 ; flush ruleset"),
+        {"data": []},
+    )
     step(guard, *ALL, *strange)
     assert nft.loaded == nft.loaded[:1]
     assert said == []
