@@ -85,7 +85,7 @@ def no_finalizer() -> Rule:
     kept = f"oldObject != null && has({before}) && {now}.all(f, f in {before})"
     return Rule(
         f"object == null || !has({now}) || size({now}) == 0 || ({kept})",
-        "'users add no finalizers, or nobody could stop this: remove metadata.finalizers'",
+        "'users add no finalizers: remove metadata.finalizers'",
     )
 
 
