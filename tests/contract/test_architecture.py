@@ -59,6 +59,7 @@ ALLOWED = {
         "engine",
         "cluster",
         "checks",
+        "monitoring",
     },
     "preflight": {
         "documents",
@@ -139,6 +140,7 @@ ALLOWED = {
         "health",
         "preflight",
         "checks",
+        "monitoring",
     },
     "console": {
         "documents",

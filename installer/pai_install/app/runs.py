@@ -10,6 +10,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from pai_install.app.alerts import firing_alerts
 from pai_install.app.console import console_access
 from pai_install.app.context import App, RunOptions
 from pai_install.app.frontend import PreflightReady
@@ -90,6 +91,7 @@ def status_of(app: App, *, offline: bool) -> Standing:
         versions=versions(site, prepared.observation.machines),
         compared=compared,
         look=prepared.exit_code,
+        alerts=firing_alerts(app),
     )
 
 

@@ -34,6 +34,7 @@ SECTIONS: dict[str, dict[str, str]] = {
     "Nodes": {
         "node": "Add, remove, replace, reboot, cordon, and drain nodes.",
         "health": "Find unhealthy nodes and GPUs, with cause and remedy.",
+        "alerts": "List firing alerts, silence a node, and test notifications.",
     },
     "Tenants": {
         "user": "Manage users, their groups, and their access.",

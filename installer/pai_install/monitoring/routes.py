@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pai_install.site import Site
+from pai_install.site.services.monitoring import EmailConfigs
+from pai_install.site.services.own_monitoring import WebHook
 
 SECRETS = "/etc/alertmanager-secrets"
 _NOBODY, _EVERYBODY = "nobody", "everybody"
 _REPEAT = "24h"
+_SUBMISSION, _PLAIN = 587, 25
+_SUBJECT = "[{{ .Status | toUpper }}] {{ .GroupLabels.alertname }} ({{ .Alerts | len }})"
+_TEXT = (
+    "{{ range .Alerts }}{{ .Status }}: {{ .Annotations.summary }}\n"
+    "action: {{ .Annotations.action }}\nsince: {{ .StartsAt }}\n\n{{ end }}"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +32,15 @@ class Routing:
 def routing_of(site: Site) -> Routing:
     """Returns the routing of a site. Raises PaiError where a secret is unavailable here."""
     wanted = site.services.monitoring
-    hooks = wanted.web_hooks if wanted else ()
+    hooks, mail = _hooks(wanted.web_hooks if wanted else ()), _mail(site)
+    everybody = {"webhook_configs": hooks.configuration["hooks"], "email_configs": mail.configuration["mails"]}
+    return Routing(_configuration(site, everybody), {**hooks.secrets, **mail.secrets})
+
+
+def _hooks(wanted: Sequence[WebHook]) -> Routing:
     secrets: dict[str, str] = {}
     configs = []
-    for number, hook in enumerate(hooks):
+    for number, hook in enumerate(wanted):
         secrets[f"hook-{number}"] = hook.url.get_secret_value()
         config: dict[str, Any] = {"url_file": f"{SECRETS}/hook-{number}", "send_resolved": True}
         if hook.token is not None:
@@ -35,10 +48,40 @@ def routing_of(site: Site) -> Routing:
             credentials = {"type": "Bearer", "credentials_file": f"{SECRETS}/hook-{number}-token"}
             config["http_config"] = {"authorization": credentials}
         configs.append(config)
-    return Routing(_configuration({"webhook_configs": configs}), secrets)
+    return Routing({"hooks": configs}, secrets)
 
 
-def _configuration(everybody: Mapping[str, Any]) -> dict[str, Any]:
+def mail_of(site: Site) -> EmailConfigs | None:
+    """Returns how mails are sent to the administrator, or None for a site that names no server, sender, or receiver."""
+    section = site.services.alert_manager
+    mail = section.alert_handler.email_configs if section and section.alert_handler else None
+    return mail if mail and mail.smtp_host and mail.smtp_from and mail.admin_receiver else None
+
+
+def _mail(site: Site) -> Routing:
+    mail = mail_of(site)
+    if mail is None:
+        return Routing({"mails": []}, {})
+    config: dict[str, Any] = {
+        "to": mail.admin_receiver,
+        "from": mail.smtp_from,
+        "smarthost": f"{mail.smtp_host}:{mail.smtp_port or _SUBMISSION}",
+        "send_resolved": True,
+        "headers": {"Subject": _SUBJECT},
+        "text": _TEXT,
+        # a server at the port of old without TLS, as in many sites of OpenPAI
+        "require_tls": (mail.smtp_port or _SUBMISSION) != _PLAIN,
+    }
+    if mail.smtp_auth_username is None or mail.smtp_auth_password is None:
+        return Routing({"mails": [config]}, {})
+    config["auth_username"] = mail.smtp_auth_username
+    config["auth_password_file"] = f"{SECRETS}/mail-password"
+    return Routing({"mails": [config]}, {"mail-password": mail.smtp_auth_password.get_secret_value()})
+
+
+def _configuration(site: Site, everybody: Mapping[str, Any]) -> dict[str, Any]:
+    section = site.services.alert_manager
+    repeat = section.repeat_interval if section and section.repeat_interval else _REPEAT
     return {
         "route": {
             "receiver": _EVERYBODY,
@@ -46,7 +89,7 @@ def _configuration(everybody: Mapping[str, Any]) -> dict[str, Any]:
             "group_by": ["alertname"],
             "group_wait": "10s",
             "group_interval": "1m",
-            "repeat_interval": _REPEAT,
+            "repeat_interval": repeat,
             "routes": [
                 {"receiver": _NOBODY, "matchers": ['severity=~"none|info"']},
                 {"receiver": _EVERYBODY, "matchers": ['severity="warn"'], "group_wait": "1m", "group_interval": "5m"},

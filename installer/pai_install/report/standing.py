@@ -9,9 +9,11 @@ from typing import Any
 from pai_install.checks.finding import Finding, worst
 from pai_install.checks.verdict import Verdict
 from pai_install.errors import ExitCode
+from pai_install.monitoring.alertmanager import FiringAlert
 from pai_install.plan.model import Plan
 from pai_install.plan.partial_upgrade import CHECK as UPGRADE_LEFT
 from pai_install.plan.planner import STORE
+from pai_install.report.alerts import alert_data, summary_line
 from pai_install.site.model import Machine, Site
 from pai_install.site.summary import roles
 
@@ -51,7 +53,7 @@ class Standing:
     versions: host -> program -> version. compared: the machines were compared with the site, which needs its components
     on the controller host. look: result of the observation.
     unproven: machine -> why it is not verified. proof_failed: the last verification of a machine failed. console: None
-    for a site without one.
+    for a site without one. alerts: that fire, None without monitoring or an answer.
     """
 
     site: Site
@@ -67,6 +69,7 @@ class Standing:
     unproven: Mapping[str, str] = field(default_factory=dict)
     proof_failed: bool = False
     console: ConsoleAccess | None = None
+    alerts: tuple[FiringAlert, ...] | None = None
 
     @property
     def upgrading(self) -> bool:
@@ -140,6 +143,7 @@ def status_data(standing: Standing) -> dict[str, Any]:
         "findings": [finding.as_json() for finding in standing.findings or ()],
         "unproven": dict(standing.unproven),
         "console": asdict(standing.console) if standing.console else None,
+        "alerts": None if standing.alerts is None else [alert_data(alert) for alert in standing.alerts],
         "last_run": asdict(standing.last_run) if standing.last_run else None,
         "running": standing.running,
         "interrupted": standing.interrupted,
@@ -211,6 +215,8 @@ def _notes(standing: Standing) -> Iterator[str]:
     yield from _compared(standing)
     for host, why in standing.unproven.items():
         yield f"{host} is not proven: {why}; run pai-install verify"
+    if standing.alerts is not None:
+        yield summary_line(standing.alerts)
     if standing.console:
         yield from standing.console.lines
     if standing.running:

@@ -19,6 +19,7 @@ from tests.unit.site.sites import write_site
 EFFECTIVE = {
     *("docker_cache", "registry", "storages", "storage_manager", "dynamic_volumes"),
     *("scheduler", "virtual_clusters", "hivedscheduler", "jobs", "authentication", "monitoring"),
+    *("prometheus", "alert_manager", "node_exporter"),
     *("console", "rest_server", "webportal", "pylon"),
 }
 OPENPAI = Path(__file__).parents[2] / "golden" / "site" / "openpai"

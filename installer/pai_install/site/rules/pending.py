@@ -21,6 +21,7 @@ def _pending(site: Site) -> Iterator[str]:
         yield f"no device plugin for {', '.join(others)} is set up by this version: Kubernetes does not offer them"
     yield from _file_server(site)
     yield from _console(site)
+    yield from _monitoring(site)
     for why, sections in site.services.idle():
         yield f"{why} ({', '.join(sections)})"
 
@@ -50,6 +51,14 @@ def _console(site: Site) -> Iterator[str]:
     yield from (f"{why} ({', '.join(keys)})" for why, keys in reasons.items())
     for section in (*given.values(), *((services.pylon.ssl,) if services.pylon and services.pylon.ssl else ())):
         yield from not_yet(section)
+
+
+def _monitoring(site: Site) -> Iterator[str]:
+    """Yields the sections of OpenPAI that need monitoring, where the site has none."""
+    services = site.services
+    named = [name for name in ("prometheus", "alert-manager", "node-exporter") if name in services.given]
+    if services.monitoring is None and named:
+        yield f"nothing is monitored without `monitoring: true` ({', '.join(named)})"
 
 
 def _devices(site: Site) -> tuple[str, ...]:

@@ -46,7 +46,8 @@ from pai_install.site.services.virtual_clusters import Scheduler, VirtualCluster
 
 _THEIRS = WithoutEffect("OpenPAI's own services are not deployed")
 _DEVICES = WithoutEffect("the types of devices of the machines in layout.yaml count")
-_MONITORING = NotYet("monitoring is not set up by this version")
+_GRAFANA = WithoutEffect("Grafana is not part of pai-install; import the dashboards of monitoring export into yours")
+_EXPORTER = WithoutEffect("the node exporter and the GPU meter provide its metrics")
 _HEALTH = NotYet("health takes its limits from health.yml")
 
 
@@ -74,15 +75,15 @@ class Services(KebabSection):
     """The disk of OpenPAI's own services."""
     device_plugin: Annotated[DevicePlugin | None, _DEVICES] = None
     """Which devices Kubernetes offers."""
-    prometheus: Annotated[Prometheus | None, _MONITORING] = None
+    prometheus: Prometheus | None = None
     """Collects metrics."""
-    grafana: Annotated[Grafana | None, _MONITORING] = None
+    grafana: Annotated[Grafana | None, _GRAFANA] = None
     """Shows metrics."""
-    alert_manager: Annotated[AlertManager | None, _MONITORING] = None
+    alert_manager: AlertManager | None = None
     """Alerts, and what is done about them."""
-    node_exporter: Annotated[NodeExporter | None, _MONITORING] = None
+    node_exporter: NodeExporter | None = None
     """Metrics of each machine."""
-    job_exporter: Annotated[JobExporter | None, _MONITORING] = None
+    job_exporter: Annotated[JobExporter | None, _EXPORTER] = None
     """Metrics of GPUs and jobs."""
     prometheus_pushgateway: Annotated[Pushgateway | None, _THEIRS] = None
     """Metrics that jobs push."""

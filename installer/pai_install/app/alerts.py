@@ -1,0 +1,129 @@
+"""Use cases of alerts: firing alerts, silences, and a test of the notifications."""
+
+from __future__ import annotations
+
+import getpass
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from pai_install.app.context import App
+from pai_install.cluster.client import ApiError, NoClusterError, Select
+from pai_install.errors import ExitCode, PaiError
+from pai_install.kube.model import Node, Ref
+from pai_install.kube.objects import conditions, state_of
+from pai_install.monitoring.alertmanager import (
+    CONTAINER,
+    LABELS,
+    NAMESPACE,
+    FiringAlert,
+    alerts_in,
+    list_command,
+    silence_command,
+    silence_of,
+    test_command,
+)
+from pai_install.system.parameters import Parameter
+from pai_install.system.plain import one_line
+
+_MOST_HOURS = 168
+
+
+class SilenceNode(BaseModel):
+    """Silences the alerts of a node."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    node: Annotated[str, Parameter(positional=True, metavar="NODE")] = Field(description="Name of the node.")
+    hours: float = Field(default=2, gt=0, le=_MOST_HOURS, description="Hours until the alerts are sent again.")
+    comment: str = Field(default="work on the node", description="Reason, shown to others.")
+
+
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """A new silence."""
+
+    id: str
+    node: str
+    hours: float
+
+
+def list_alerts(app: App) -> tuple[FiringAlert, ...]:
+    """Returns the firing alerts that are not silenced. Raises PaiError without monitoring."""
+    text = _run(app, list_command())
+    try:
+        return alerts_in(text)
+    except (ValueError, RecursionError) as error:
+        raise PaiError(
+            "cannot read the alerts: Alertmanager gave an unknown answer",
+            code="alerts-unreadable",
+            details=one_line(str(error))[:500],
+            remedy="check the pod of monitoring: kubectl --namespace pai-monitoring get pods",
+            exit_code=ExitCode.VERIFICATION_FAILED,
+        ) from None
+
+
+def firing_alerts(app: App) -> tuple[FiringAlert, ...] | None:
+    """Returns the firing alerts for `status`, or None without monitoring or an answer."""
+    if app.site.services.monitoring is None:
+        return None
+    try:
+        return list_alerts(app)
+    except (PaiError, ApiError, NoClusterError) as error:
+        app.say(f"the firing alerts are not known: {error.message}")
+        return None
+
+
+def silence_node(app: App, request: SilenceNode) -> Silence:
+    """Creates a silence of a node that exists. Raises PaiError for another one."""
+    _require_monitoring(app)
+    (found,) = app.cluster.list(Select(("nodes",)))
+    known = sorted(Node.parse(node).name for node in found)
+    if request.node not in known:
+        raise PaiError(
+            f"cannot silence {request.node}: the cluster has no such node",
+            code="unknown-node",
+            remedy=f"choose one of {', '.join(known[:20])}",
+            exit_code=ExitCode.USAGE,
+        )
+    text = _run(app, silence_command(request.node, request.hours, getpass.getuser(), request.comment))
+    return Silence(silence_of(text), request.node, request.hours)
+
+
+def send_test_alert(app: App) -> None:
+    """Raises an alert that all receivers get."""
+    _run(app, test_command())
+
+
+def _require_monitoring(app: App) -> None:
+    if app.site.services.monitoring is None:
+        raise PaiError(
+            "cannot ask for alerts: the site has no monitoring",
+            code="monitoring-off",
+            remedy="write `monitoring: true` in services-configuration.yaml, and run pai-install apply",
+            exit_code=ExitCode.USAGE,
+        )
+
+
+def _run(app: App, command: tuple[str, ...]) -> str:
+    _require_monitoring(app)
+    (pods,) = app.cluster.list(Select(("pods",), NAMESPACE, LABELS))
+    ready = [pod for pod in pods if state_of(conditions(pod.get("status", {}).get("conditions")), "Ready")]
+    if not ready:
+        raise PaiError(
+            "cannot ask Alertmanager: no pod of monitoring is ready",
+            code="monitoring-not-ready",
+            remedy="run kubectl --namespace pai-monitoring get pods",
+            exit_code=ExitCode.VERIFICATION_FAILED,
+        )
+    pod = Ref("pod", ready[0]["metadata"]["name"], NAMESPACE)
+    done = app.cluster.exec(pod, command, container=CONTAINER)
+    if done.returncode:
+        raise PaiError(
+            "cannot ask Alertmanager: its command failed",
+            code="alertmanager-failed",
+            details=one_line(done.stderr)[:500],
+            remedy="read its log: kubectl --namespace pai-monitoring logs deployment/monitoring alertmanager",
+            exit_code=ExitCode.VERIFICATION_FAILED,
+        )
+    return done.stdout

@@ -1,0 +1,54 @@
+"""Firing alerts as data and as text. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from pai_install.monitoring.alertmanager import FiringAlert
+from pai_install.report.storages import table
+
+ALERTS_SCHEMA_VERSION = 1
+_HEAD = ("SEVERITY", "ALERT", "SUBJECT", "SINCE", "SUMMARY")
+
+
+def alerts_data(alerts: Sequence[FiringAlert]) -> dict[str, Any]:
+    """Returns the published form."""
+    return {"schema_version": ALERTS_SCHEMA_VERSION, "alerts": [alert_data(alert) for alert in alerts]}
+
+
+def alert_data(alert: FiringAlert) -> dict[str, Any]:
+    """Returns one alert."""
+    return {
+        "name": alert.name,
+        "severity": alert.severity,
+        "subject": alert.subject,
+        "summary": alert.summary,
+        "action": alert.action,
+        "since": alert.since,
+        "labels": dict(alert.labels),
+    }
+
+
+def alerts_text(alerts: Sequence[FiringAlert]) -> str:
+    """The same for people."""
+    if not alerts:
+        return "no alert fires\n"
+    rows = [(it.severity, it.name, it.subject, it.since[:19], it.summary) for it in alerts]
+    return table([_HEAD, *rows]) + "".join(f"{line}\n" for line in _actions(alerts))
+
+
+def _actions(alerts: Sequence[FiringAlert]) -> Iterator[str]:
+    for name, action in {alert.name: alert.action for alert in alerts if alert.action}.items():
+        yield f"{name}: {action}"
+
+
+def summary_line(alerts: Sequence[FiringAlert]) -> str:
+    """Returns one line for `status`, such as "alerts: 1 fatal, 2 warn (MachineDown lab-worker2)"."""
+    if not alerts:
+        return "alerts: none"
+    counts = Counter(alert.severity or "other" for alert in alerts)
+    named = ", ".join(f"{count} {severity}" for severity, count in counts.items())
+    first = ", ".join(f"{alert.name} {alert.subject}".strip() for alert in alerts[:3])
+    return f"alerts: {named} ({first}{', ...' if len(alerts) > 3 else ''}); pai-install alerts list"

@@ -1,0 +1,125 @@
+"""`pai-install alerts` and the alerts of `status`, with a cluster in memory that answers as Alertmanager's amtool."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from syrupy.assertion import SnapshotAssertion
+
+from pai_install.cluster.client import CommandOutput
+from pai_install.errors import ExitCode
+from tests.unit.cli.stub_environment import World, run, write_site
+from tests.unit.cluster.fake import FakeCluster
+from tests.unit.operations.test_nodes import node
+
+POD = {
+    "kind": "Pod",
+    "metadata": {
+        "name": "monitoring-1",
+        "namespace": "pai-monitoring",
+        "labels": {"app.kubernetes.io/name": "monitoring"},
+    },
+    "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+}
+
+
+def alert(name: str, severity: str, **labels: str) -> dict[str, Any]:
+    notes = {"summary": f"{name} of\x1b[31m it", "action": "look at it"}
+    return {
+        "labels": {"alertname": name, "severity": severity, **labels},
+        "annotations": notes,
+        "startsAt": "2026-11-26T10:00:00.000Z",
+    }
+
+
+ANSWER = [
+    alert("GpuTooHot", "warn", node="one", gpu="3"),
+    alert("Watchdog", "none"),
+    alert("MachineDown", "error", node="two"),
+    alert("CrashLoop", "error", namespace="pai-kueue", pod="kueue-1"),
+]
+
+
+@pytest.fixture
+def world(in_world: Any) -> World:
+    made: World = in_world(World(api=FakeCluster.of(node("one"), node("two"), node("master"), POD)))
+    made.api.output = CommandOutput(0, json.dumps(ANSWER), "")
+    return made
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    folder = write_site(tmp_path / "cluster")
+    (folder / "services-configuration.yaml").write_text("monitoring: true\n")
+    return folder
+
+
+def test_the_gravest_alert_is_the_first(site: Path, world: World, capsys: Any, snapshot: SnapshotAssertion) -> None:
+    assert run(["alerts", "list", "--site", str(site)]) == ExitCode.OK
+    out = capsys.readouterr().out
+    assert out == snapshot
+    assert "\x1b" not in out
+    assert run(["alerts", "list", "--site", str(site), "--format", "json"]) == ExitCode.OK
+    names = [entry["name"] for entry in json.loads(capsys.readouterr().out)["alerts"]]
+    assert names == ["CrashLoop", "MachineDown", "GpuTooHot"]
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[1, null]", "[[", '[{"labels": 3}]', "[" * 100_000])
+def test_an_answer_that_is_none_stops_nothing(site: Path, world: World, capsys: Any, text: str) -> None:
+    world.api.output = CommandOutput(0, text, "")
+    assert run(["alerts", "list", "--site", str(site)]) in (ExitCode.OK, ExitCode.VERIFICATION_FAILED)
+    assert "internal" not in capsys.readouterr().err
+
+
+def test_a_silence_is_of_one_node_and_ends(site: Path, world: World, capsys: Any) -> None:
+    world.api.output = CommandOutput(0, '"5e1f"\n', "")
+    assert run(["alerts", "silence", "two", "--hours", "0.5", "--site", str(site)]) == ExitCode.OK
+    (asked,) = [subject[1] for method, subject in world.api.calls if method == "exec"]
+    assert {"node=two", "--duration=1800s"} <= set(asked)
+    assert "5e1f" in capsys.readouterr().out
+
+
+def test_an_unknown_node_is_not_silenced(site: Path, world: World, capsys: Any) -> None:
+    assert run(["alerts", "silence", "tow", "--site", str(site)]) == ExitCode.USAGE
+    assert not [method for method, _ in world.api.calls if method == "exec"]
+
+
+def test_a_test_alert(site: Path, world: World, capsys: Any) -> None:
+    assert run(["alerts", "test", "--site", str(site)]) == ExitCode.OK
+    (asked,) = [subject[1] for method, subject in world.api.calls if method == "exec"]
+    assert "PaiTestAlert" in asked
+
+
+@pytest.mark.parametrize("words", [["list"], ["test"], ["silence", "one"]])
+def test_without_monitoring_no_cluster_is_asked(site: Path, world: World, capsys: Any, words: list[str]) -> None:
+    (site / "services-configuration.yaml").write_text("monitoring: false\n")
+    assert run(["alerts", *words, "--site", str(site), "--format", "json"]) == ExitCode.USAGE
+    assert world.api.calls == []
+
+
+def test_without_a_ready_pod_there_is_a_remedy(site: Path, world: World, capsys: Any) -> None:
+    world.api.objects = {ref: item for ref, item in world.api.objects.items() if ref.kind != "pod"}
+    assert run(["alerts", "list", "--site", str(site)]) == ExitCode.VERIFICATION_FAILED
+    assert "kubectl --namespace pai-monitoring get pods" in capsys.readouterr().err
+
+
+def test_status_names_what_fires(site: Path, world: World, capsys: Any) -> None:
+    run(["status", "--site", str(site), "--format", "json"])
+    found = json.loads(capsys.readouterr().out)["alerts"]
+    assert [entry["name"] for entry in found] == ["CrashLoop", "MachineDown", "GpuTooHot"]
+
+
+def test_status_without_monitoring_asks_for_none(site: Path, world: World, capsys: Any) -> None:
+    (site / "services-configuration.yaml").write_text("monitoring: false\n")
+    run(["status", "--site", str(site), "--format", "json"])
+    assert json.loads(capsys.readouterr().out)["alerts"] is None
+    assert not [method for method, _ in world.api.calls if method == "exec"]
+
+
+def test_status_survives_a_monitoring_that_is_away(site: Path, world: World, capsys: Any) -> None:
+    world.api.output = CommandOutput(1, "", "connection refused")
+    run(["status", "--site", str(site), "--format", "json"])
+    assert json.loads(capsys.readouterr().out)["alerts"] is None
