@@ -9,26 +9,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pai_install.components.catalogue import load_catalogue, resolve
-from pai_install.components.fetch import fetch, open_source
-from pai_install.components.store import Store, default_cache
 from pai_install.monitoring.rules import alerts, rule_groups
 from pai_install.site.services.own_monitoring import Monitoring
 from tests.integration.alerts.scenarios import scenarios
 
 ALL = {name: alert for group in alerts().values() for name, alert in group.items()}
-
-
-@pytest.fixture(scope="session")
-def promtool() -> Path:
-    """The program of the component cache, built where it is not there yet."""
-    catalogue = load_catalogue()
-    selection, source = resolve(catalogue, needed=["prometheus"]), open_source(catalogue, "modules")
-    fetch(selection, source)
-    (pick,) = selection.picks
-    entry = Store(default_cache()).lookup(source.programs_key(pick), print)  # type: ignore[attr-defined]
-    assert entry is not None
-    return entry.path("promtool")
 
 
 def test_every_alert_has_a_scenario() -> None:

@@ -1,0 +1,242 @@
+"""Prometheus, Alertmanager, and node exporters on loopback with the files of a site: from a dead node to a web hook.
+
+The nodes are static targets, because there is no Kubernetes here. Intervals and `for` are shorter.
+"""
+
+from __future__ import annotations
+
+import json
+import ssl
+import subprocess
+import threading
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from jinja2 import Environment, FileSystemLoader
+
+from pai_install.monitoring.alertmanager import alerts_in, list_command, silence_command
+from pai_install.monitoring.routes import SECRETS, routing_of
+from pai_install.monitoring.rules import rule_groups
+from pai_install.monitoring.scrape import TLS, Scraping, configuration
+from pai_install.ports import ALERTMANAGER_PORT
+from pai_install.registry.compile import SCRAPER_NAME, served_names
+from pai_install.registry.identity import Identity, make_identity
+from pai_install.site import Site, load_site
+from pai_install.site.services.own_monitoring import Monitoring
+from tests.integration.control_plane import free_port, running
+from tests.unit.site.sites import write_site
+
+ROOT = Path(__file__).parents[3]
+NODES = ("n1", "n2")
+
+
+@dataclass
+class Hook:
+    """A receiver on loopback. got: bodies of its requests, with their headers."""
+
+    port: int = 0
+    got: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+
+    def alerts(self, status: str) -> list[tuple[str, str]]:
+        """Name and node of each alert of that status."""
+        found = [alert for _, body in self.got for alert in body["alerts"] if alert["status"] == status]
+        return [(alert["labels"]["alertname"], alert["labels"].get("node", "")) for alert in found]
+
+
+@contextmanager
+def hook() -> Iterator[Hook]:
+    made = Hook()
+
+    class Handler(BaseHTTPRequestHandler):
+        def log_message(self, *_: object) -> None:
+            pass
+
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            made.got.append((self.headers.get("Authorization", ""), body))
+            self.send_response(200)
+            self.end_headers()
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    made.port = server.server_address[1]
+    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+    yield made
+    server.shutdown()
+    server.server_close()
+
+
+@dataclass
+class Machinery:
+    """What runs. stop: ends the exporter of a node; start: starts it."""
+
+    hook: Hook
+    identity: Identity
+    ports: dict[str, int]
+    manager: str
+    server: str
+    start: Callable[[str], None]
+    stop: Callable[[str], None]
+    amtool: Path
+
+    def ask(self, *words: str) -> str:
+        """Runs a command that the verbs run in the container."""
+        place = f"--alertmanager.url={self.manager}"
+        shown = [place if word.startswith("--alertmanager.url") else word for word in words]
+        return subprocess.run([self.amtool, *shown[1:]], capture_output=True, text=True, check=True).stdout
+
+
+def web_config(folder: Path, identity: Identity) -> Path:
+    """The files that the role node_exporter writes."""
+    assert identity.exporter is not None
+    (folder / "server.pem").write_text(identity.exporter.chain)
+    (folder / "clients.pem").write_text(identity.bundle)
+    templates = Environment(loader=FileSystemLoader(ROOT / "roles/node_exporter/templates"), autoescape=False)  # noqa: S701 - no HTML
+    text = templates.get_template("web.yml.j2").render(node_exporter_client=SCRAPER_NAME)
+    text = text.replace("/run/credentials/pai-node-exporter.service/", f"{folder}/")
+    text = text.replace("/etc/pai-install/node-exporter/", f"{folder}/")
+    (folder / "web.yml").write_text(text)
+    return folder / "web.yml"
+
+
+def store_files(folder: Path, site: Site, identity: Identity, ports: dict[str, int], manager: int) -> None:
+    """Configuration and rules of Prometheus, with static nodes."""
+    scraper = identity.scraper
+    assert scraper is not None
+    for name, text in (("tls.crt", scraper.certificate), ("tls.key", scraper.key.get_secret_value())):
+        (folder / name).write_text(text)
+    (folder / "ca.crt").write_text(identity.bundle)
+    made = configuration(site, Scraping(1, 9100, evaluate_s=1), "")
+    job = next(job for job in made["scrape_configs"] if job["job_name"] == "node")
+    job.pop("kubernetes_sd_configs")
+    job["relabel_configs"] = [{"target_label": "job", "replacement": "node"}]
+    job["static_configs"] = [
+        {"targets": [f"127.0.0.1:{port}"], "labels": {"node": node, "instance": node}} for node, port in ports.items()
+    ]
+    job["scrape_timeout"] = "1s"
+    text = json.dumps({**made, "scrape_configs": [job]}).replace(TLS, str(folder))
+    text = text.replace("/etc/prometheus/rules.yml", str(folder / "rules.yml"))
+    (folder / "prometheus.yml").write_text(text.replace(f"127.0.0.1:{ALERTMANAGER_PORT}", f"127.0.0.1:{manager}"))
+    groups = rule_groups(Monitoring())
+    for group in groups["groups"]:
+        group["interval"] = "1s"
+        for rule in group["rules"]:
+            rule.pop("for", None)
+    (folder / "rules.yml").write_text(json.dumps(groups))
+
+
+def manager_files(folder: Path, site: Site) -> None:
+    """Configuration and secrets of Alertmanager."""
+    routing = routing_of(site)
+    text = json.dumps(routing.configuration).replace(SECRETS, str(folder))
+    for before, after in (('"10s"', '"1s"'), ('"5m"', '"2s"'), ('"1m"', '"2s"')):
+        text = text.replace(before, after)
+    (folder / "alertmanager.yml").write_text(text)
+    for name, content in routing.secrets.items():
+        (folder / name).write_text(content)
+
+
+@pytest.fixture
+def machinery(prometheus: Path, alertmanager: Path, node_exporter: Path, tmp_path: Path) -> Iterator[Machinery]:
+    with ExitStack() as stack, hook() as receiver:
+        services = (
+            f"monitoring: {{web-hooks: [{{name: t, url: 'http://127.0.0.1:{receiver.port}/', token: s3cret}}]}}\n"
+        )
+        config = "user: pai\npassword: example\n"
+        site = load_site(write_site(tmp_path / "site", config=config, services=services)).site
+        identity = make_identity(served_names(site), datetime.now(UTC))
+        ports, web = {node: free_port() for node in NODES}, web_config(tmp_path, identity)
+        started: dict[str, ExitStack] = {}
+        (tmp_path / "text").mkdir()
+        (tmp_path / "text/gpu.prom").write_text('DCGM_FI_DEV_GPU_TEMP{gpu="0",UUID="GPU-1"} 96\n')
+
+        def start(node: str) -> None:
+            words: list[str | Path] = [node_exporter, f"--web.listen-address=127.0.0.1:{ports[node]}"]
+            words += [f"--web.config.file={web}", "--collector.disable-defaults"]
+            words += ["--collector.textfile", f"--collector.textfile.directory={tmp_path}/text"]
+            started[node] = ExitStack()
+            started[node].enter_context(running(words, tmp_path / f"{node}.log"))
+            stack.callback(started[node].close)
+
+        for node in NODES:
+            start(node)
+        manager, server = free_port(), free_port()
+        store_files(tmp_path, site, identity, ports, manager)
+        manager_files(tmp_path, site)
+        words: list[str | Path] = [alertmanager, f"--config.file={tmp_path}/alertmanager.yml"]
+        words += [f"--storage.path={tmp_path}/am", f"--web.listen-address=127.0.0.1:{manager}"]
+        stack.enter_context(running([*words, "--cluster.listen-address="], tmp_path / "am.log"))
+        words = [prometheus, f"--config.file={tmp_path}/prometheus.yml", f"--storage.tsdb.path={tmp_path}/tsdb"]
+        stack.enter_context(running([*words, f"--web.listen-address=127.0.0.1:{server}"], tmp_path / "p.log"))
+        urls = f"http://127.0.0.1:{manager}", f"http://127.0.0.1:{server}"
+        amtool = alertmanager.with_name("amtool")
+        yield Machinery(receiver, identity, ports, *urls, start, lambda node: started[node].close(), amtool)
+
+
+def until(holds: Callable[[], object], seconds: float = 90) -> None:
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, "it did not come true in time"
+        time.sleep(0.2)
+
+
+def series(machinery: Machinery, query: str) -> list[dict[str, Any]]:
+    url = f"{machinery.server}/api/v1/query?query={query}"
+    try:
+        with urllib.request.urlopen(url, timeout=10) as answer:  # noqa: S310 - on loopback
+            found: list[dict[str, Any]] = json.load(answer)["data"]["result"]
+    except OSError:  # it still starts
+        return []
+    return found
+
+
+def hot(machinery: Machinery) -> list[tuple[str, str]]:
+    return [entry for entry in machinery.hook.alerts("firing") if entry[0] == "GpuTooHot"]
+
+
+def test_a_dead_node_is_one_alert_and_resolves(machinery: Machinery) -> None:
+    until(lambda: {node for _, node in hot(machinery)} == set(NODES))
+    assert {authorization for authorization, _ in machinery.hook.got} == {"Bearer s3cret"}
+    machinery.hook.got.clear()
+    machinery.stop("n2")
+    until(lambda: ("MachineDown", "n2") in machinery.hook.alerts("firing"))
+    listed = alerts_in(machinery.ask(*list_command()))
+    assert [(alert.name, alert.subject) for alert in listed] == [("MachineDown", "n2"), ("GpuTooHot", "n1")]
+    machinery.start("n2")
+    until(lambda: ("MachineDown", "n2") in machinery.hook.alerts("resolved"))
+    named = {name for name, _ in machinery.hook.alerts("firing")}
+    assert named <= {"MachineDown", "GpuTooHot"}, "Watchdog and others are no message"
+
+
+def test_a_silence_keeps_a_node_quiet(machinery: Machinery) -> None:
+    until(lambda: hot(machinery))
+    machinery.ask(*silence_command("n1", 1, "me", "work"))
+    until(lambda: [it.subject for it in alerts_in(machinery.ask(*list_command()))] == ["n2"])
+
+
+def test_only_prometheus_reads_an_exporter(machinery: Machinery, tmp_path: Path) -> None:
+    until(lambda: series(machinery, "up==1"))
+    url = f"https://127.0.0.1:{machinery.ports['n1']}/metrics"
+    exporter = machinery.identity.exporter
+    assert exporter is not None
+    (tmp_path / "other.pem").write_text(exporter.chain)
+    for chain in ("", str(tmp_path / "other.pem")):
+        context = ssl.create_default_context(cadata=machinery.identity.bundle)
+        context.check_hostname = False
+        if chain:
+            context.load_cert_chain(chain)
+        with pytest.raises((OSError, ssl.SSLError)):
+            urllib.request.urlopen(url, timeout=5, context=context).read()
+
+
+def test_the_files_are_yaml(machinery: Machinery, tmp_path: Path) -> None:
+    for name in ("prometheus.yml", "rules.yml", "alertmanager.yml", "web.yml"):
+        assert yaml.safe_load((tmp_path / name).read_text())

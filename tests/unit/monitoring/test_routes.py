@@ -1,0 +1,62 @@
+"""Whom Alertmanager tells: web hooks, and the administrator by OpenPAI's section."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pai_install.monitoring.routes import SECRETS, routing_of
+from pai_install.site import Site, load_site
+from pai_install.site.rules.pending import pending
+from tests.unit.site.sites import write_site
+
+MAIL = """
+monitoring: true
+alert-manager:
+  repeat-interval: 12h
+  alert-handler:
+    email-configs:
+      admin-receiver: admin@example.com
+      smtp-host: smtp.example.com
+      smtp-port: {port}
+      smtp-from: pai@example.com
+      smtp-auth-username: pai
+      smtp-auth-password: planted-mail
+"""
+
+
+def site(folder: Path, services: str) -> Site:
+    return load_site(write_site(folder, config="user: pai\npassword: example\n", services=services)).site
+
+
+@pytest.mark.parametrize(("port", "tls"), [(587, True), (25, False)])
+def test_mail_by_the_section_of_openpai(tmp_path: Path, port: int, tls: bool) -> None:
+    routing = routing_of(site(tmp_path, MAIL.format(port=port)))
+    (config,) = routing.configuration["receivers"][1]["email_configs"]
+    assert (config["to"], config["smarthost"]) == ("admin@example.com", f"smtp.example.com:{port}")
+    assert config["require_tls"] == tls
+    assert config["auth_password_file"] == f"{SECRETS}/mail-password"
+    assert routing.secrets == {"mail-password": "planted-mail"}
+    assert "planted-mail" not in json.dumps(routing.configuration)
+    assert routing.configuration["route"]["repeat_interval"] == "12h"
+
+
+def test_without_a_receiver_nothing_is_sent(tmp_path: Path) -> None:
+    routing = routing_of(site(tmp_path, "monitoring: true\n"))
+    assert routing.configuration["receivers"][1] == {"name": "everybody", "webhook_configs": [], "email_configs": []}
+    assert routing.secrets == {}
+
+
+def test_a_dead_node_and_maintenance_silence_the_rest(tmp_path: Path) -> None:
+    dead, kept = routing_of(site(tmp_path, "monitoring: true\n")).configuration["inhibit_rules"]
+    assert dead["equal"] == kept["equal"] == ["node"]
+    assert 'hardware!="true"' in kept["target_matchers"]
+
+
+@pytest.mark.parametrize(
+    ("services", "told"), [("prometheus: {port: 1}\n", True), ("monitoring: true\nprometheus: {}\n", False)]
+)
+def test_openpais_sections_need_monitoring(tmp_path: Path, services: str, told: bool) -> None:
+    assert any("monitoring: true" in line for line in pending(site(tmp_path, services))) == told
