@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -11,18 +12,16 @@ from pydantic import BaseModel, ConfigDict, Field
 from pai_install.app.context import App
 from pai_install.cluster.client import ApiError, NoClusterError, Select
 from pai_install.errors import ExitCode, PaiError
-from pai_install.kube.model import Node, Ref
-from pai_install.kube.objects import conditions, state_of
+from pai_install.kube.model import Node, Pod
 from pai_install.monitoring.alertmanager import (
-    CONTAINER,
     LABELS,
     NAMESPACE,
     FiringAlert,
     alerts_in,
-    list_command,
-    silence_command,
+    list_program,
     silence_of,
-    test_command,
+    silence_program,
+    trial_program,
 )
 from pai_install.system.parameters import Parameter
 from pai_install.system.plain import one_line
@@ -50,7 +49,7 @@ class Silence:
 
 def list_alerts(app: App) -> tuple[FiringAlert, ...]:
     """Returns the firing alerts that are not silenced. Raises PaiError without monitoring."""
-    text = _run(app, list_command())
+    text = _run(app, list_program())
     try:
         return alerts_in(text)
     except (ValueError, RecursionError) as error:
@@ -86,13 +85,14 @@ def silence_node(app: App, request: SilenceNode) -> Silence:
             remedy=f"choose one of {', '.join(known[:20])}",
             exit_code=ExitCode.USAGE,
         )
-    text = _run(app, silence_command(request.node, request.hours, getpass.getuser(), request.comment))
+    now = datetime.now(UTC)
+    text = _run(app, silence_program(request.node, now, request.hours, getpass.getuser(), request.comment))
     return Silence(silence_of(text), request.node, request.hours)
 
 
 def send_test_alert(app: App) -> None:
     """Raises an alert that all receivers get."""
-    _run(app, test_command())
+    _run(app, trial_program())
 
 
 def _require_monitoring(app: App) -> None:
@@ -105,10 +105,11 @@ def _require_monitoring(app: App) -> None:
         )
 
 
-def _run(app: App, command: tuple[str, ...]) -> str:
+def _run(app: App, program: tuple[str, ...]) -> str:
     _require_monitoring(app)
     (pods,) = app.cluster.list(Select(("pods",), NAMESPACE, LABELS))
-    ready = [pod for pod in pods if state_of(conditions(pod.get("status", {}).get("conditions")), "Ready")]
+    known = {machine.hostname for machine in app.site.control_planes}
+    ready = [pod for pod in map(Pod.parse, pods) if pod.ready and pod.node in known]
     if not ready:
         raise PaiError(
             "cannot ask Alertmanager: no pod of monitoring is ready",
@@ -116,14 +117,4 @@ def _run(app: App, command: tuple[str, ...]) -> str:
             remedy="run kubectl --namespace pai-monitoring get pods",
             exit_code=ExitCode.VERIFICATION_FAILED,
         )
-    pod = Ref("pod", ready[0]["metadata"]["name"], NAMESPACE)
-    done = app.cluster.exec(pod, command, container=CONTAINER)
-    if done.returncode:
-        raise PaiError(
-            "cannot ask Alertmanager: its command failed",
-            code="alertmanager-failed",
-            details=one_line(done.stderr)[:500],
-            remedy="read its log: kubectl --namespace pai-monitoring logs deployment/monitoring alertmanager",
-            exit_code=ExitCode.VERIFICATION_FAILED,
-        )
-    return done.stdout
+    return "\n".join(app.machines.lines(ready[0].node, program))

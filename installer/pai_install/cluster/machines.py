@@ -41,7 +41,7 @@ class Machines(Protocol):
     def lines(self, host: str, program: Sequence[str]) -> Generator[str]:
         """Yields the output of a program that runs as root, line by line. Closing the generator ends the program.
 
-        program: must only read. Raises MachineError.
+        program: must change nothing on the machine. Raises MachineError.
         """
         ...
 

@@ -1,20 +1,28 @@
-"""Alertmanager's own program in its container: command lines, and alerts in its answer. Pure."""
+"""Requests to Alertmanager as programs on its machine, and alerts in its answer. Pure."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
+from pai_install.agents.common.values import parse, parse_object, rows
 from pai_install.kube.objects import words
 from pai_install.ports import ALERTMANAGER_PORT
 from pai_install.system.plain import one_line
 
 NAMESPACE = "pai-monitoring"
 LABELS = "app.kubernetes.io/name=monitoring"
-CONTAINER = "alertmanager"
 TEST = "PaiTestAlert"
-_TOOL = ("/bin/amtool", f"--alertmanager.url=http://127.0.0.1:{ALERTMANAGER_PORT}", "--output=json")
+# Alertmanager answers on the loopback of its machine alone; every machine has Python
+_SCRIPT = """
+import sys, urllib.request as u
+method, url, body = sys.argv[1:]
+headers = {"Content-Type": "application/json"}
+request = u.Request(url, body.encode() or None, headers, method=method)
+print(u.build_opener(u.ProxyHandler({})).open(request, timeout=20).read().decode())
+"""
 _MOST = 1000
 _GRAVITY = ("fatal", "error", "warn", "info")
 _CONTROLS = "none"
@@ -33,29 +41,40 @@ class FiringAlert:
     labels: Mapping[str, str]
 
 
-def list_command() -> tuple[str, ...]:
-    """Returns the command for alerts that are neither silenced nor inhibited."""
-    return (*_TOOL, "alert", "query")
+def list_program() -> tuple[str, ...]:
+    """Returns the program for alerts that are neither silenced nor inhibited."""
+    return _request("GET", "alerts?active=true&silenced=false&inhibited=false&unprocessed=false", None)
 
 
-def silence_command(node: str, hours: float, author: str, comment: str) -> tuple[str, ...]:
-    """Returns the command that silences a node."""
-    seconds = f"--duration={round(hours * 3600)}s"
-    return (*_TOOL, "silence", "add", f"node={node}", seconds, f"--author={author}", f"--comment={comment}")
+def silence_program(node: str, start: datetime, hours: float, author: str, comment: str) -> tuple[str, ...]:
+    """Returns the program that silences a node."""
+    body = {
+        "matchers": [{"name": "node", "value": node, "isRegex": False, "isEqual": True}],
+        "startsAt": start.isoformat(),
+        "endsAt": (start + timedelta(hours=hours)).isoformat(),
+        "createdBy": author,
+        "comment": comment,
+    }
+    return _request("POST", "silences", body)
 
 
-def test_command() -> tuple[str, ...]:
-    """Returns the command that raises an alert for all receivers. It resolves after five minutes."""
-    summary = "--annotation=summary=A test of the notifications, there is nothing to do"
-    return (*_TOOL, "alert", "add", TEST, "severity=error", summary)
+def trial_program() -> tuple[str, ...]:
+    """Returns the program that raises an alert for all receivers. It resolves after five minutes."""
+    notes = {"summary": "A test of the notifications", "action": "nothing to do"}
+    return _request("POST", "alerts", [{"labels": {"alertname": TEST, "severity": "error"}, "annotations": notes}])
+
+
+def _request(method: str, path: str, body: object) -> tuple[str, ...]:
+    url = f"http://127.0.0.1:{ALERTMANAGER_PORT}/api/v2/{path}"
+    return ("python3", "-I", "-c", _SCRIPT, method, url, "" if body is None else json.dumps(body))
 
 
 def alerts_in(text: str) -> tuple[FiringAlert, ...]:
     """Returns the alerts of an answer, the gravest first. Raises ValueError for other data."""
-    found = json.loads(text)
+    found = parse(text)
     if not isinstance(found, list):
         raise ValueError("the answer of Alertmanager is no list")  # noqa: TRY004 - as for text that is no JSON
-    alerts = (_alert(entry) for entry in found[:_MOST] if isinstance(entry, Mapping))
+    alerts = (_alert(entry) for entry in rows(found)[:_MOST])
     shown = [alert for alert in alerts if alert.severity != _CONTROLS]
     return tuple(sorted(shown, key=lambda alert: (_rank(alert.severity), alert.name, alert.subject)))
 
@@ -85,5 +104,6 @@ def _rank(severity: str) -> int:
 
 
 def silence_of(text: str) -> str:
-    """Returns the ID of a new silence."""
-    return one_line(text).strip('" ')
+    """Returns the ID of a new silence. Raises ValueError for other data."""
+    found = parse_object(text).get("silenceID")
+    return one_line(found) if isinstance(found, str) else ""

@@ -11,7 +11,7 @@ import subprocess
 import threading
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -23,7 +23,7 @@ import pytest
 import yaml
 from jinja2 import Environment, FileSystemLoader
 
-from pai_install.monitoring.alertmanager import alerts_in, list_command, silence_command
+from pai_install.monitoring.alertmanager import TEST, alerts_in, list_program, silence_program, trial_program
 from pai_install.monitoring.routes import SECRETS, routing_of
 from pai_install.monitoring.rules import rule_groups
 from pai_install.monitoring.scrape import TLS, Scraping, configuration
@@ -85,13 +85,11 @@ class Machinery:
     server: str
     start: Callable[[str], None]
     stop: Callable[[str], None]
-    amtool: Path
 
-    def ask(self, *words: str) -> str:
-        """Runs a command that the verbs run in the container."""
-        place = f"--alertmanager.url={self.manager}"
-        shown = [place if word.startswith("--alertmanager.url") else word for word in words]
-        return subprocess.run([self.amtool, *shown[1:]], capture_output=True, text=True, check=True).stdout
+    def ask(self, program: Sequence[str]) -> str:
+        """Runs a program that the verbs run on the machine."""
+        shown = [word.replace(f"http://127.0.0.1:{ALERTMANAGER_PORT}", self.manager) for word in program]
+        return subprocess.run(shown, capture_output=True, text=True, check=True).stdout
 
 
 def web_config(folder: Path, identity: Identity) -> Path:
@@ -177,8 +175,7 @@ def machinery(prometheus: Path, alertmanager: Path, node_exporter: Path, tmp_pat
         words = [prometheus, f"--config.file={tmp_path}/prometheus.yml", f"--storage.tsdb.path={tmp_path}/tsdb"]
         stack.enter_context(running([*words, f"--web.listen-address=127.0.0.1:{server}"], tmp_path / "p.log"))
         urls = f"http://127.0.0.1:{manager}", f"http://127.0.0.1:{server}"
-        amtool = alertmanager.with_name("amtool")
-        yield Machinery(receiver, identity, ports, *urls, start, lambda node: started[node].close(), amtool)
+        yield Machinery(receiver, identity, ports, *urls, start, lambda node: started[node].close())
 
 
 def until(holds: Callable[[], object], seconds: float = 90) -> None:
@@ -208,7 +205,7 @@ def test_a_dead_node_is_one_alert_and_resolves(machinery: Machinery) -> None:
     machinery.hook.got.clear()
     machinery.stop("n2")
     until(lambda: ("MachineDown", "n2") in machinery.hook.alerts("firing"))
-    listed = alerts_in(machinery.ask(*list_command()))
+    listed = alerts_in(machinery.ask(list_program()))
     assert [(alert.name, alert.subject) for alert in listed] == [("MachineDown", "n2"), ("GpuTooHot", "n1")]
     machinery.start("n2")
     until(lambda: ("MachineDown", "n2") in machinery.hook.alerts("resolved"))
@@ -218,8 +215,14 @@ def test_a_dead_node_is_one_alert_and_resolves(machinery: Machinery) -> None:
 
 def test_a_silence_keeps_a_node_quiet(machinery: Machinery) -> None:
     until(lambda: hot(machinery))
-    machinery.ask(*silence_command("n1", 1, "me", "work"))
-    until(lambda: [it.subject for it in alerts_in(machinery.ask(*list_command()))] == ["n2"])
+    machinery.ask(silence_program("n1", datetime.now(UTC), 1, "me", "work"))
+    until(lambda: [it.subject for it in alerts_in(machinery.ask(list_program()))] == ["n2"])
+
+
+def test_a_test_alert_reaches_the_hook(machinery: Machinery) -> None:
+    until(lambda: hot(machinery))
+    machinery.ask(trial_program())
+    until(lambda: (TEST, "") in machinery.hook.alerts("firing"))
 
 
 def test_only_prometheus_reads_an_exporter(machinery: Machinery, tmp_path: Path) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from pai_install.cluster.client import CommandOutput
 from pai_install.errors import ExitCode
 from tests.unit.cli.stub_environment import World, run, write_site
 from tests.unit.cluster.fake import FakeCluster
@@ -22,6 +22,7 @@ POD = {
         "namespace": "pai-monitoring",
         "labels": {"app.kubernetes.io/name": "monitoring"},
     },
+    "spec": {"nodeName": "master"},
     "status": {"conditions": [{"type": "Ready", "status": "True"}]},
 }
 
@@ -46,8 +47,18 @@ ANSWER = [
 @pytest.fixture
 def world(in_world: Any) -> World:
     made: World = in_world(World(api=FakeCluster.of(node("one"), node("two"), node("master"), POD)))
-    made.api.output = CommandOutput(0, json.dumps(ANSWER), "")
+    answering(made, json.dumps(ANSWER))
     return made
+
+
+def answering(world: World, text: str) -> None:
+    """Alertmanager says this from now on."""
+    world.outputs.answer = lambda _host, _program: text.splitlines()
+
+
+def asked(world: World) -> list[tuple[str, tuple[str, ...]]]:
+    """Machine and arguments of each request."""
+    return [(host, program[4:]) for host, program in world.outputs.asked]
 
 
 @pytest.fixture
@@ -69,28 +80,33 @@ def test_the_gravest_alert_is_the_first(site: Path, world: World, capsys: Any, s
 
 @pytest.mark.parametrize("text", ["", "{}", "[1, null]", "[[", '[{"labels": 3}]', "[" * 100_000])
 def test_an_answer_that_is_none_stops_nothing(site: Path, world: World, capsys: Any, text: str) -> None:
-    world.api.output = CommandOutput(0, text, "")
+    answering(world, text)
     assert run(["alerts", "list", "--site", str(site)]) in (ExitCode.OK, ExitCode.VERIFICATION_FAILED)
     assert "internal" not in capsys.readouterr().err
 
 
 def test_a_silence_is_of_one_node_and_ends(site: Path, world: World, capsys: Any) -> None:
-    world.api.output = CommandOutput(0, '"5e1f"\n', "")
+    answering(world, '{"silenceID": "5e1f"}')
     assert run(["alerts", "silence", "two", "--hours", "0.5", "--site", str(site)]) == ExitCode.OK
-    (asked,) = [subject[1] for method, subject in world.api.calls if method == "exec"]
-    assert {"node=two", "--duration=1800s"} <= set(asked)
+    ((host, (method, _, body)),) = asked(world)
+    assert (host, method) == ("master", "POST")
+    sent = json.loads(body)
+    assert [(it["name"], it["value"]) for it in sent["matchers"]] == [("node", "two")]
+    lasting = datetime.fromisoformat(sent["endsAt"]) - datetime.fromisoformat(sent["startsAt"])
+    assert lasting == timedelta(minutes=30)
     assert "5e1f" in capsys.readouterr().out
 
 
 def test_an_unknown_node_is_not_silenced(site: Path, world: World, capsys: Any) -> None:
     assert run(["alerts", "silence", "tow", "--site", str(site)]) == ExitCode.USAGE
-    assert not [method for method, _ in world.api.calls if method == "exec"]
+    assert asked(world) == []
 
 
 def test_a_test_alert(site: Path, world: World, capsys: Any) -> None:
     assert run(["alerts", "test", "--site", str(site)]) == ExitCode.OK
-    (asked,) = [subject[1] for method, subject in world.api.calls if method == "exec"]
-    assert "PaiTestAlert" in asked
+    ((_, (_, url, body)),) = asked(world)
+    assert url.endswith("/api/v2/alerts")
+    assert json.loads(body)[0]["labels"]["alertname"] == "PaiTestAlert"
 
 
 @pytest.mark.parametrize("words", [["list"], ["test"], ["silence", "one"]])
@@ -116,10 +132,10 @@ def test_status_without_monitoring_asks_for_none(site: Path, world: World, capsy
     (site / "services-configuration.yaml").write_text("monitoring: false\n")
     run(["status", "--site", str(site), "--format", "json"])
     assert json.loads(capsys.readouterr().out)["alerts"] is None
-    assert not [method for method, _ in world.api.calls if method == "exec"]
+    assert asked(world) == []
 
 
 def test_status_survives_a_monitoring_that_is_away(site: Path, world: World, capsys: Any) -> None:
-    world.api.output = CommandOutput(1, "", "connection refused")
+    world.outputs.off = frozenset({"master"})
     run(["status", "--site", str(site), "--format", "json"])
     assert json.loads(capsys.readouterr().out)["alerts"] is None
