@@ -15,7 +15,7 @@ from tests.docs.markdown import table, with_generated
 def with_preflight(text: str, root: Path) -> str:
     """The page with its tables made anew. Raises ValueError where it has no marks."""
     checks = table(("Check", "What must be so"), ((f"`{name}`", CATALOGUE[name].title) for name in sorted(CATALOGUE)))
-    return with_generated(text, checks, _ports(root / "layouts" / "three-node"))
+    return with_generated(text, checks, _ports(root / "layouts" / "team"))
 
 
 def _ports(example: Path) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Iterator
@@ -11,10 +12,27 @@ from subprocess import CompletedProcess
 import pytest
 
 from .conftest import ROOT, equip, pai_install, traces
+from .console_client import ENDED, ConsoleClient, client_of, fingerprint_of
 
 pytestmark = pytest.mark.lab
 
 SUBNET = "172.30.74"
+MASTER = f"{SUBNET}.11"
+USER, PASSWORD = "boss", "the password of boss"
+REST_SERVER = f"rest-server: {{default-pai-admin-username: {USER}, default-pai-admin-password: {PASSWORD}}}\n"
+JOB = """\
+protocolVersion: 2
+name: {name}
+type: job
+prerequisites: [{{type: dockerimage, name: busybox, uri: "registry.pai.internal/busybox:stable"}}]
+taskRoles:
+  main:
+    instances: 1
+    dockerImage: busybox
+    resourcePerInstance: {{cpu: 1, memoryMB: 128, gpu: 0}}
+    commands: ["{command}"]
+defaults: {{virtualCluster: default}}
+"""
 
 
 @pytest.fixture(scope="module")
@@ -26,6 +44,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     shutil.copytree(ROOT / "layouts" / "quickstart", folder, ignore=shutil.ignore_patterns(".pai"))
     layout = folder / "layout.yaml"
     layout.write_text(layout.read_text().replace("172.30.75.", f"{SUBNET}."))
+    services = folder / "services-configuration.yaml"
+    services.write_text(services.read_text() + REST_SERVER)
     equip(folder)
     try:
         yield folder
@@ -53,3 +73,39 @@ def test_it_shows_no_finding_of_the_lab_itself(done: CompletedProcess[str]) -> N
     found = [line for line in done.stdout.splitlines() if line.startswith(("WARN ", "UNKNOWN ", "FAIL "))]
     # what a busy box does to its disk is true
     assert [line for line in found if "etcd-disk" not in line] == []
+
+
+@pytest.fixture(scope="module")
+def console(site: Path, done: CompletedProcess[str]) -> ConsoleClient:
+    """OpenPAI's API on the control plane, as the administrator of OpenPAI's keys."""
+    assert done.returncode == 0, done.stderr
+    client = client_of(site, MASTER)
+    client.sign_in(USER, PASSWORD)
+    return client
+
+
+def test_the_console_has_the_certificate_that_is_printed(done: CompletedProcess[str], console: ConsoleClient) -> None:
+    status, found = console.ask("GET", "/api/v2/info")
+    assert (status, found["launcherType"]) == (200, "k8s")
+    assert f"console: https://{MASTER}/" in done.stdout
+    assert fingerprint_of(MASTER) in done.stdout
+
+
+def test_a_job_of_the_console_succeeds_and_its_log_is_read(console: ConsoleClient) -> None:
+    console.submit(JOB.format(name="short", command="echo hello from the console"))
+    assert console.until(f"{USER}~short", *ENDED)["jobStatus"]["state"] == "SUCCEEDED"
+    assert "hello from the console" in console.log(f"{USER}~short", "main")
+
+
+def test_the_console_stops_a_job(console: ConsoleClient) -> None:
+    console.submit(JOB.format(name="long", command="sleep 3600"))
+    console.until(f"{USER}~long", "RUNNING")
+    assert console.ask("PUT", f"/api/v2/jobs/{USER}~long/executionType", {"value": "STOP"})[0] == 202
+    console.until(f"{USER}~long", "STOPPED")
+
+
+def test_a_second_apply_changes_nothing(site: Path, console: ConsoleClient) -> None:
+    del console
+    again = pai_install("apply", "--site", str(site), "--yes", "--format", "json", timeout_s=900)
+    assert again.returncode == 0, again.stderr
+    assert {counts["changed"] for counts in json.loads(again.stdout)["hosts"].values()} == {0}
