@@ -44,6 +44,21 @@ def test_an_administrator_makes_a_user_who_signs_in_at_once(console: Console, do
     assert {one["username"] for one in console.ask("GET", USERS, dora)["list"]} == {*PASSWORDS, "sdk-test-user"}
 
 
+def test_members_of_a_group_are_for_administrators(console: Console, dora: str) -> None:
+    path = "/api/v2/groups/{}/userlist".format
+    assert [one["username"] for one in console.ask("GET", path("vision"), dora)["list"]] == ["alice", "bob"]
+    assert console.ask("GET", path("no-such-group"), dora)["list"] == []
+    assert code(console.ask("GET", path("vision"), console.token("alice"))) == (403, "ForbiddenUserError")
+
+
+def test_the_same_password_again_ends_no_session(console: Console, dora: str, user: str) -> None:
+    token = console.token(user, PASSWORD)
+    for new, status in ((PASSWORD, 200), ("another_password", 401)):
+        change = {"username": user, "oldPassword": PASSWORD, "newPassword": new}
+        assert console.ask("PUT", f"{USERS}/me", token, {"data": change})["status"] == 201
+        assert console.ask("GET", f"{USERS}/{user}", token)["status"] == status
+
+
 def test_groups_come_and_go(console: Console, dora: str, user: str) -> None:
     def groups() -> list[str]:
         found: list[str] = console.ask("GET", f"{USERS}/{user}", dora)["grouplist"]

@@ -113,7 +113,6 @@ def site_objects(site: Site, identity: Identity) -> Iterator[tuple[Json, Mapping
 
 @pytest.fixture(scope="module")
 def console(api: Api, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Console]:
-    pytest.importorskip("pai_install.console.model", reason="the console has no routes of jobs yet")
     folder = tmp_path_factory.mktemp("console")
     site = large_site(folder / "site")
     names = replace(served_names(site), console=("localhost", "127.0.0.1"))
@@ -127,7 +126,9 @@ def console(api: Api, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cons
     for name, groups in PEOPLE.items():
         join(api, name, groups)
     with served(api, folder, settings, identity) as url:
-        yield Console(url, folder / "ca.crt", api, folder)
+        made = Console(url, folder / "ca.crt", api, folder)
+        until_ready(made)
+        yield made
 
 
 def definitions() -> Iterator[Json]:
@@ -172,6 +173,14 @@ def until_applied(api: Api, entry: Json) -> None:
             time.sleep(0.3)
         else:
             return
+
+
+def until_ready(console: Console) -> None:
+    """Waits for the first reading of the cluster."""
+    token, end = console.token("alice"), time.monotonic() + 60
+    while (found := console.ask("GET", "/api/v2/jobs", token))[0] != 200:
+        assert time.monotonic() < end, (found, (console.folder / "console.log").read_text()[-3000:])
+        time.sleep(0.5)
 
 
 def join(api: Api, name: str, groups: tuple[str, ...]) -> None:

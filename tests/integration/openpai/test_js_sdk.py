@@ -72,7 +72,9 @@ def test_it_submits_lists_and_stops_a_job(answers: Answers) -> None:
     (listed,) = value(answers, "list")
     assert (listed["username"], listed["name"], listed["virtualCluster"]) == ("alice", JOB, "default")
     assert (listed["state"], listed["totalGpuNumber"], listed["totalTaskNumber"]) == ("WAITING", 2, 2)
-    assert set(value(answers, "job")["taskRoles"]) == {"ps", "worker"}
+    roles = value(answers, "job")["taskRoles"]
+    assert set(roles) == {"ps", "worker"}
+    assert roles["worker"]["taskStatuses"][0]["containerLog"] == "", "the schema of OpenPAI wants a text"
     assert value(answers, "config")["taskRoles"]["worker"]["resourcePerInstance"]["gpu"] == 2
     assert value(answers, "events")["totalCount"] == 0
     assert value(answers, "stop")["status"] == 202

@@ -180,7 +180,7 @@ def task(job: JobState, role: RoleState, index: int, one: Instance | None) -> Ob
         "containerNodeName": one.machine or None,
         "containerPorts": {},
         "containerGpus": None,
-        "containerLog": f"{log}/attempts/{one.restarts}/logs" if one.pod else None,
+        "containerLog": f"{log}/attempts/{one.restarts}/logs" if one.pod else "",
         "containerExitCode": one.exit_code,
         "containerExitSpec": _exit_spec(one.exit_code, one.why),
         "containerExitDiagnostics": one.why or None,

@@ -33,6 +33,12 @@ class UserRoutes:
         """All users."""
         return JSONResponse(self._users(call).all())
 
+    def members(self, call: ApiCall) -> Response:
+        """Users of a group: none of an unknown one, as in OpenPAI."""
+        group = call.path["group"]
+        found = (one for one in self._users(call).all() if group in one["grouplist"])
+        return JSONResponse([{name: one[name] for name in ("username", "email", "admin")} for one in found])
+
     def one(self, call: ApiCall) -> Response:
         """One user: oneself, or for administrators any."""
         name, caller = call.path["user"], call.caller
@@ -139,7 +145,10 @@ class UserRoutes:
     def routes(self) -> tuple[Route, ...]:
         """All routes. Clients of OpenPAI write some of them with a closing slash."""
         admin, people = _ADMINISTRATOR, PEOPLE
-        found = [Route("/api/v2/users/me", endpoint(self.update_own, people), methods=["PUT"])]
+        found = [
+            Route("/api/v2/users/me", endpoint(self.update_own, people), methods=["PUT"]),
+            Route("/api/v2/groups/{group}/userlist", endpoint(self.members, admin), methods=["GET"]),
+        ]
         for base in ("/api/v2/users", "/api/v2/users/"):
             found += [
                 Route(base, endpoint(self.all, admin), methods=["GET"]),
@@ -187,6 +196,8 @@ class UserRoutes:
         if not caller.name.startswith(ACCOUNT_PREFIX):
             raise forbidden("your identity provider keeps your password")
         self.sign_in.passwords.sign_in(caller.label, old, call.address)
+        if new == old:
+            return  # nothing changes, so the token of the sender stays
         self.sign_in.passwords.write(caller.label, caller.uid, new)
         self.sign_in.sessions.close_all(caller.label, caller.uid)
 

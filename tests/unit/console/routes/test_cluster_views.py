@@ -10,7 +10,6 @@ from starlette.testclient import TestClient
 
 from pai_install.console.services import ConsoleServices
 from pai_install.schedulers.kueue.compile import flavor_name
-from pai_install.users.objects import account, membership
 from tests.unit.console.conftest import eventually, signed_in
 from tests.unit.console.live import LiveCluster
 
@@ -135,13 +134,6 @@ def test_groups_are_changed_in_the_files_of_the_site(web: TestClient, method: st
         assert (answer.status_code, answer.json()["code"]) == (HTTPStatus.FORBIDDEN, "ForbiddenUserError")
 
 
-def test_members_of_a_group_are_for_administrators(web: TestClient, kubernetes: LiveCluster) -> None:
-    for name, space in (("alice", "Vision_1"), ("bob", "nlp")):
-        kubernetes.put(account(name), membership(name, space, space.lower().replace("_", "-")))
-    assert [one["username"] for one in read(web, "/groups/Vision_1/userlist", "root")] == ["alice"]
-    assert read(web, "/groups/Vision_1/userlist", "alice")["code"] == "ForbiddenUserError"
-
-
 @pytest.mark.parametrize(
     ("path", "asked"),
     [
@@ -182,7 +174,7 @@ def test_alerts_without_monitoring(web: TestClient) -> None:
             "/storages",
             "/storages/team",
         ),
-        *("/groups", "/groups/nlp", "/groups/nlp/userlist", "/kubernetes/nodes", "/kubernetes/pods", "/alerts"),
+        *("/groups", "/groups/nlp", "/kubernetes/nodes", "/kubernetes/pods", "/alerts"),
     ],
 )
 def test_every_route_needs_a_caller(web: TestClient, path: str) -> None:

@@ -204,7 +204,8 @@ def test_attempts(train: TestClient) -> None:
     (only,) = train.get(f"{ONE}/job-attempts", headers=headers).json()
     assert (only["attemptIndex"], only["isLatest"]) == (0, True)
     assert train.get(f"{ONE}/job-attempts/0", headers=headers).json() == only
-    assert train.get(f"{ONE}/job-attempts/healthz", headers=headers).status_code == HTTPStatus.OK
+    for job in (ONE, f"{PREFIX}/alice~no-such-job"):  # clients ask whether there is a history at all
+        assert train.get(f"{job}/job-attempts/healthz", headers=headers).status_code == HTTPStatus.OK
     tasks = f"{ONE}/attempts/0/taskRoles/worker/taskIndex"
     assert len(train.get(f"{tasks}/1/attempts", headers=headers).json()["attempts"]) == 1
     assert train.get(f"{tasks}/9/attempts", headers=headers).json()["code"] == "NoTaskError"
@@ -412,7 +413,6 @@ ROUTES: list[tuple[str, str, Any]] = [
     ("GET", "/attempts/0", None),
     ("GET", "/job-attempts", None),
     ("GET", "/job-attempts/0", None),
-    ("GET", "/job-attempts/healthz", None),
     ("GET", "/events", None),
     ("GET", "/ssh", None),
     ("GET", "/attempts/0/taskRoles/worker/taskIndex/0/attempts", None),
