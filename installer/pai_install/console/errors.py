@@ -57,17 +57,26 @@ _REASONS: Mapping[str, tuple[HTTPStatus, str]] = {
 }
 # details of these errors are for the sender: problems of a file, words of a policy
 _WITH_DETAILS = frozenset({"job-file-invalid", "job-not-permitted"})
+# of the API server, before the words of a policy
+_DENIED = " denied request: "
 _OTHER = (HTTPStatus.BAD_REQUEST, "UnknownError")
 
 
 def rest_error(error: PaiError) -> RestError:
-    """The counterpart of an error in OpenPAI's API."""
+    """The counterpart of an error in OpenPAI's API. A refusal by a policy has the words of the policy."""
+    if isinstance(error, ApiError) and (words := denial(error)):
+        return forbidden(words)
     found = _CODES.get(error.code)
     if found is None and isinstance(error, ApiError):
         found = _REASONS.get(error.reason, _BUSY)
     status, code = found or _OTHER
     details = f"\n{error.details}" if error.details and error.code in _WITH_DETAILS else ""
     return RestError(status, code, f"{error.message}{details}")
+
+
+def denial(error: ApiError) -> str:
+    """The words of the admission policy that refuses a request, or ""."""
+    return f"{error.message} {error.details}".partition(_DENIED)[2].strip().partition("\n")[0]
 
 
 def unauthorized(message: str = "sign in first") -> RestError:

@@ -66,9 +66,10 @@ class Console:
 
 
 def settings_of(folder: Path, api: Api) -> ConsoleSettings:
+    (folder / "signing.key").write_text("00" * 32)
     return ConsoleSettings(
         names=(HOST, "10.0.0.1"),
-        signing_key=folder / "unused",
+        signing_key=folder / "signing.key",
         api_server=f"https://127.0.0.1:{api.port}",
         api_authority=api.authority,
         api_token=folder / "token",

@@ -16,7 +16,7 @@ from pai_install.agents.common.values import InvalidJsonError, parse_object
 from pai_install.cluster.client import ApiError, ClusterClient, Patch, Select
 from pai_install.console.caller import Caller
 from pai_install.console.endpoint import ADMINISTRATORS_ONLY
-from pai_install.console.errors import RestError, forbidden, invalid
+from pai_install.console.errors import RestError, denial, forbidden, invalid, rest_error
 from pai_install.console.sign_in.service import SignInService
 from pai_install.kube.objects import JsonObject, child, text
 from pai_install.profile.model import ClusterProfile, ProfileGroup
@@ -265,11 +265,7 @@ def _exists(name: str) -> RestError:
     return RestError(HTTPStatus.CONFLICT, "ConflictUserError", f"User {name} already exists.")
 
 
-def _refused(error: ApiError) -> Exception:
+def _refused(error: ApiError) -> RestError:
     """The words of OpenPAI for a caller without the right, and those of a policy."""
-    _, policy, words = f"{error.message} {error.details}".partition("denied request: ")
-    if policy:
-        return forbidden(words.strip())
-    if error.reason == "Forbidden":
-        return forbidden(ADMINISTRATORS_ONLY)
-    return error
+    refused = error.reason == "Forbidden" and not denial(error)
+    return forbidden(ADMINISTRATORS_ONLY) if refused else rest_error(error)
