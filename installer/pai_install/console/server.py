@@ -61,6 +61,7 @@ def create_app(settings: ConsoleSettings, services: ConsoleServices) -> Starlett
             Mount(PREFIX, create_api(services)),
             *old_pages.ROUTES,
             *job_pages.ROUTES,
+            job_pages.stop_route(services),
             *services.page_routes,
         ],
         exception_handlers={HTTPException: _no_page, Exception: _failed},

@@ -48,4 +48,6 @@ def _to_sign_in(request: Request) -> Response:
 
 
 def _problem(error: RestError) -> Response:
-    return rendered("problem.html", error.status, title=error.status.phrase, caller=None, problem=error.message)
+    return rendered(
+        "problem.html", error.status, title=error.status.phrase, caller=None, form="", problem=error.message
+    )

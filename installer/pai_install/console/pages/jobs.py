@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
-from starlette.requests import Request
+from starlette.requests import Request, cookie_parser
 from starlette.responses import FileResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from pai_install.console.endpoint import ApiCall
+from pai_install.console.caller import Caller
+from pai_install.console.endpoint import ApiCall, call_of
 from pai_install.console.job_access import read_job_now
 from pai_install.console.openpai.job import full_name, gpus_of
 from pai_install.console.openpai.states import STATES
 from pai_install.console.pages.endpoint import page
 from pai_install.console.pages.rendering import FOLDER, rendered
+from pai_install.console.routes.job_changes import stop_job
 from pai_install.console.routes.job_events import events_of
 from pai_install.console.routes.jobs import kept_file, read_query
 from pai_install.console.routes.logs import TAIL, log_address
+from pai_install.console.services import ConsoleServices
+from pai_install.console.sign_in.forms import PageRequest, form_token, sent_to
+from pai_install.console.sign_in.forms import page as form_page
+from pai_install.console.sign_in.sessions import COOKIE
 from pai_install.jobs.state import JobState
 
 _PAGE = 100
@@ -36,6 +42,7 @@ def list_jobs(call: ApiCall) -> Response:
         "jobs.html",
         title="Jobs",
         caller=call.caller,
+        form=form_of(call),
         views=views,
         total=total,
         first=query.offset + 1 if views else 0,
@@ -68,6 +75,9 @@ def show_job(call: ApiCall) -> Response:
         "job.html",
         title=job.name,
         caller=call.caller,
+        form=form_of(call),
+        stops=not job.ended and job.state != "STOPPING" and (call.caller.admin or job.user == call.caller.label),
+        address=f"/jobs/{quote(full_name(job), safe='~')}",
         job=job,
         gpus=gpus_of(job),
         instances=shown,
@@ -93,6 +103,28 @@ async def _home(request: Request) -> Response:
 async def _style(request: Request) -> Response:
     del request
     return FileResponse(FOLDER / "console.css", media_type="text/css")
+
+
+def form_of(call: ApiCall) -> str:
+    """The token of forms in the browser of a caller."""
+    return form_token(cookie_parser(call.headers.get("cookie", "")).get(COOKIE, ""))
+
+
+def stop_route(services: ConsoleServices) -> Route:
+    """The form that stops a job. Forms of other sites are refused."""
+
+    def stop(given: PageRequest) -> Response:
+        if given.caller is None:
+            return sent_to("/login")
+        call = call_of(services, given.caller, given.request)
+        job = read_job_now(call)
+        stop_job(call, job)
+        return sent_to(f"/jobs/{quote(full_name(job), safe='~')}")
+
+    def caller_of(request: Request) -> Caller | None:
+        return next((it for one in services.page_authenticators if (it := one.authenticate(request))), None)
+
+    return Route("/jobs/{name}/stop", form_page(services.settings, caller_of, stop), methods=["POST"])
 
 
 ROUTES = (

@@ -153,11 +153,12 @@ def change_execution(call: ApiCall) -> Response:
     if value not in {"STOP", "START"}:
         raise invalid("value is STOP or START")
     job = read_job_now(call)
-    done = _stop(call, job) if value == "STOP" else _start(call, job)
+    done = stop_job(call, job) if value == "STOP" else _start(call, job)
     return JSONResponse({"status": 202, "message": done}, HTTPStatus.ACCEPTED)
 
 
-def _stop(call: ApiCall, job: JobState) -> str:
+def stop_job(call: ApiCall, job: JobState) -> str:
+    """Deletes a job as the caller. Returns what happened, in words. Raises ApiError."""
     if job.ended or job.state == "STOPPING":
         return f"{job.name} is not running"
     context = CallerContext(call)

@@ -12,6 +12,9 @@ from syrupy.assertion import SnapshotAssertion
 
 from pai_install.console.pages.rendering import FOLDER, duration
 from pai_install.console.services import ConsoleServices
+from pai_install.console.sign_in.forms import form_token
+from pai_install.console.sign_in.sessions import COOKIE
+from pai_install.kube.model import Ref
 from tests.unit.console.conftest import eventually, signed_in
 from tests.unit.console.live import LiveCluster
 from tests.unit.console.routes.test_jobs import FILE, job_of, named, pod, post, record, train
@@ -69,6 +72,32 @@ def test_a_job(train: TestClient, kubernetes: LiveCluster) -> None:
     assert address is not None
     kubernetes.logged["train-worker-0-0"] = "one\n"
     assert train.get(address[1].replace("&amp;", "&")).text == "one\n"
+
+
+def stopping(web: TestClient, who: str, form: str, origin: str = "https://testserver") -> int:
+    cookies = {"Cookie": f"{COOKIE}=a-session", "Origin": origin}
+    answer = web.post("/jobs/alice~train/stop", data={"form": form}, headers={**signed_in(who), **cookies})
+    return answer.status_code
+
+
+def test_a_job_is_stopped_by_its_page(train: TestClient, kubernetes: LiveCluster) -> None:
+    answer = train.get("/jobs/alice~train", headers={**signed_in("alice"), "Cookie": f"{COOKIE}=a-session"})
+    form = re.search(r'action="/jobs/alice~train/stop">\s*<input type="hidden" name="form" value="(\w+)"', answer.text)
+    assert form is not None
+    assert form[1] == form_token("a-session")
+    assert "/stop" not in shown(train, "/jobs/alice~train", "carol")
+    for who, token, origin, status in [
+        ("alice", "", "https://testserver", 403),
+        ("alice", form_token("another"), "https://testserver", 403),
+        ("alice", form[1], "https://evil.example.com", 403),
+        ("bob", form[1], "https://testserver", 404),
+        ("carol", form[1], "https://testserver", 403),
+        ("no-one", form[1], "https://testserver", 403),
+    ]:
+        assert stopping(train, who, token, origin) == status, (who, origin)
+    assert job_of(kubernetes)
+    assert stopping(train, "alice", form[1]) == HTTPStatus.SEE_OTHER
+    assert Ref("jobset", "train", "vision-1") not in kubernetes.objects
 
 
 def test_a_deleted_job(train: TestClient, kubernetes: LiveCluster) -> None:
