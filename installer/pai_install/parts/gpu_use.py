@@ -10,7 +10,7 @@ from pai_install.site.schedulers import scheduler_of
 
 # slices of GPUs (MIG) have other names, and no number that the driver shows
 _GPUS = "nvidia.com/gpu"
-METRICS = "/var/lib/pai-install/metrics/gpu.prom"
+METRICS = "/var/lib/pai-metrics/gpu.prom"
 
 
 class GpuUseVariables(RoleVariables):

@@ -60,3 +60,10 @@ def test_a_dead_node_and_maintenance_silence_the_rest(tmp_path: Path) -> None:
 )
 def test_openpais_sections_need_monitoring(tmp_path: Path, services: str, told: bool) -> None:
     assert any("monitoring: true" in line for line in pending(site(tmp_path, services))) == told
+
+
+def test_what_has_no_effect_yet_is_named(tmp_path: Path) -> None:
+    text = "monitoring: true\nprometheus: {customized-alerts: 'groups: []'}\n"
+    text += "alert-manager: {customized-receivers: [{name: a}], customized-routes: {routes: []}}\n"
+    told = [line for line in pending(site(tmp_path, text)) if "customized" in line]
+    assert len(told) == 2

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from pai_install.site.field_metadata import NotYet
 from pai_install.site.services.openpai import Service
 from pai_install.site.services.section import (
     Count,
@@ -22,6 +23,9 @@ from pai_install.site.services.section import (
     choice,
 )
 
+_RULES = NotYet("rules of one's own are not evaluated by this version (prometheus.customized-alerts)")
+_ROUTES = NotYet("every alert goes to all receivers in this version (alert-manager.customized-routes)")
+
 
 class Prometheus(Service):
     """prometheus: collects metrics."""
@@ -30,7 +34,7 @@ class Prometheus(Service):
     """Where it listens."""
     scrape_interval: Count = Field(default=30, alias="scrape_interval")
     """Seconds between two readings."""
-    customized_alerts: Prose | None = None
+    customized_alerts: Annotated[Prose | None, _RULES] = None
     """Rules of one's own: a block of text with Prometheus' `groups`."""
 
 
@@ -159,9 +163,9 @@ class AlertManager(Service):
     """Mails about a user's jobs."""
     cert_expiration_checker: CertExpiration | None = None
     """Warns before certificates end."""
-    customized_routes: Routes | None = None
+    customized_routes: Annotated[Routes | None, _ROUTES] = None
     """Which alert goes to which receiver."""
-    customized_receivers: Annotated[tuple[Receiver, ...], ListOf] = ()
+    customized_receivers: Annotated[tuple[Receiver, ...], ListOf, _ROUTES] = ()
     """Receivers of one's own."""
     repeat_interval: Word | None = None
     """How long before an alert is said again."""

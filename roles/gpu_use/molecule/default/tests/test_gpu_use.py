@@ -7,7 +7,7 @@ import json
 from testinfra.host import Host
 
 UNIT = "pai-gpu-use.service"
-METRICS = "/var/lib/pai-install/metrics/gpu.prom"
+METRICS = "/var/lib/pai-metrics/gpu.prom"
 
 
 def test_it_runs(host: Host) -> None:

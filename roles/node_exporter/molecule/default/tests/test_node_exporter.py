@@ -30,5 +30,7 @@ def test_nobody_reads_without_a_certificate(host: Host) -> None:
     assert "certificate required" in refused.stderr.lower().replace("_", " ")
 
 
-def test_there_is_a_folder_for_text_files(host: Host) -> None:
-    assert host.file("/var/lib/pai-install/metrics").is_directory
+def test_it_can_read_the_folder_of_text_files(host: Host) -> None:
+    folder = host.file("/var/lib/pai-metrics")
+    assert (folder.is_directory, folder.mode) == (True, 0o755)
+    assert "permission denied" not in host.check_output(f"journalctl --unit={UNIT} --output=cat")
