@@ -61,12 +61,13 @@ def test_the_empty_sign_in_of_clients_locks_nobody_out(console: Console, fresh_l
 def test_unknown_names_take_as_long_as_known_ones(console: Console, fresh_limits: SignInLimits) -> None:
     def seconds(name: str) -> float:
         begin = time.perf_counter()
-        for _ in range(4):
-            console.login(name, "wrong password")
+        console.login(name, "wrong password")
         return time.perf_counter() - begin
 
     console.login("warm-up", "wrong password")
-    known, unknown = seconds("bob"), seconds("nobody")
+    # in turn: other work on this machine slows down both
+    pairs = [(seconds("bob"), seconds("nobody")) for _ in range(4)]
+    known, unknown = (min(times) for times in zip(*pairs, strict=True))
     assert 0.4 < unknown / known < 2.5
 
 

@@ -24,10 +24,12 @@ def test_no_hash_matches_nothing_and_takes_as_long() -> None:
     found = hashed(PASSWORD)
 
     def seconds(hash_text: str) -> float:
-        begin = time.perf_counter()
-        for _ in range(4):
+        found = []
+        for _ in range(6):
+            begin = time.process_time()
             assert not matches("wrong", hash_text)
-        return time.perf_counter() - begin
+            found.append(time.process_time() - begin)
+        return min(found)
 
     with_hash, without = seconds(found), seconds("")
     assert 0.4 < without / with_hash < 2.5
