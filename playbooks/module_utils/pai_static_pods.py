@@ -11,6 +11,8 @@ from collections.abc import Callable
 from ansible.module_utils.pai_kubeadm_files import MANIFESTS
 from ansible.module_utils.pai_managed import STATE_DIR
 
+# whose files each static pod of kubeadm names in its command line
+KUBERNETES = "/etc/kubernetes/"
 PODS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
 
 
@@ -58,7 +60,10 @@ def restart_static_pod(name: str, timeout_s: float = 60) -> None:
 
 
 def youngest_start(program: str, proc: str = "/proc") -> float:
-    """Returns the start time of the youngest process of that name in seconds since the epoch, or 0."""
+    """Returns the start time of the youngest process of that static pod in seconds since the epoch, or 0.
+
+    A pod of an add-on may run the same program, as HiveD's runs a kube-scheduler. It has no file of KUBERNETES.
+    """
     with open(proc + "/uptime", encoding="utf-8") as handle:
         booted = time.time() - float(handle.read().split()[0])
     ticks = os.sysconf("SC_CLK_TCK")
@@ -67,9 +72,11 @@ def youngest_start(program: str, proc: str = "/proc") -> float:
         try:
             with open(path, encoding="utf-8", errors="replace") as handle:
                 text = handle.read()
+            with open(os.path.join(os.path.dirname(path), "cmdline"), encoding="utf-8", errors="replace") as handle:
+                words = handle.read()
         except OSError:
             continue  # it ended meanwhile
         name, _, rest = text.partition("(")[2].rpartition(")")
-        if name == program[:15]:
+        if name == program[:15] and KUBERNETES in words:
             starts.append(booted + int(rest.split()[19]) / ticks)
     return max(starts)

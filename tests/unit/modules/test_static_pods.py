@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 from typing import Any
@@ -49,12 +50,25 @@ def test_a_restart_that_was_killed_is_completed(
     assert not (tmp_path / "etcd.aside").exists()
 
 
-def test_the_youngest_process_of_a_name(static_pods: Any) -> None:
-    """This process started a moment ago, and after the box did."""
-    name = Path("/proc/self/comm").read_text().strip()
-    started = static_pods.youngest_start(name)
-    assert time.time() - 3600 < started <= time.time() + 1
-    assert static_pods.youngest_start("no-such-program") == 0
+def process(proc: Path, number: int, name: str, ticks: int, *words: str) -> None:
+    """A process as /proc has it. ticks: of its start."""
+    folder = proc / str(number)
+    folder.mkdir(parents=True)
+    (folder / "stat").write_text(f"{number} ({name[:15]}) S " + " ".join(["0"] * 18) + f" {ticks} 0 0\n")
+    (folder / "cmdline").write_text("\0".join((name, *words)))
+
+
+def test_the_youngest_process_of_a_static_pod(static_pods: Any, tmp_path: Path) -> None:
+    """HiveD's pod runs a kube-scheduler, too, which is no reason to wait for one."""
+    (tmp_path / "uptime").write_text("1000.0 0.0\n")
+    ticks = os.sysconf("SC_CLK_TCK")
+    scheduler = "kube-scheduler"
+    process(tmp_path, 3, scheduler, 900 * ticks, "--config=/etc/kube-scheduler/config.yaml")
+    assert static_pods.youngest_start(scheduler, str(tmp_path)) == 0
+    for number, second in ((4, 500), (5, 700)):
+        process(tmp_path, number, scheduler, second * ticks, "--kubeconfig=/etc/kubernetes/scheduler.conf")
+    assert abs(time.time() - 300 - static_pods.youngest_start(scheduler, str(tmp_path))) < 5
+    assert static_pods.youngest_start("no-such-program", str(tmp_path)) == 0
 
 
 def test_waiting_for_a_restart_ends_with_it_or_with_the_timeout(
