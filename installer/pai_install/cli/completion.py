@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
+from pai_install.cli.output import echo
 from pai_install.errors import ExitCode
 
 _PROGRAM, _VARIABLE = "pai-install", "_PAI_INSTALL_COMPLETE"
@@ -27,5 +28,5 @@ def command(*, shell: str) -> int:
     found = get_completion_class(shell)
     assert found is not None  # noqa: S101 - click has all three
     text = found(cli, {}, _PROGRAM, _VARIABLE).source()
-    click.echo(text)
+    echo(text)
     return ExitCode.OK

@@ -5,9 +5,8 @@ from __future__ import annotations
 import sys
 import time
 
-import click
-
 from pai_install.app.frontend import CopyProgress, Event
+from pai_install.cli.output import echo, echo_in_place
 
 _LINE_S = 30.0
 
@@ -24,7 +23,7 @@ class CopyLine:
         if isinstance(event, CopyProgress):
             self._show(event)
         elif self._open:
-            click.echo(err=True)
+            echo(err=True)
             self._open = False
 
     def _show(self, event: CopyProgress) -> None:
@@ -32,8 +31,8 @@ class CopyLine:
 
         line = f"copied so far: {size_text(event.size)}" + ("" if event.files is None else f", {event.files} files")
         if sys.stderr.isatty():
-            click.echo(f"\r\x1b[K{line}", nl=False, err=True)
+            echo_in_place(line)
             self._open = True
         elif time.monotonic() - self._last > _LINE_S:
-            click.echo(line, err=True)
+            echo(line, err=True)
             self._last = time.monotonic()

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from pai_install.cli.options import format_option, site_option
+from pai_install.cli.output import echo
 from pai_install.errors import ExitCode
 
 
@@ -21,5 +22,5 @@ def command(*, site_dir: Path, check: str | None, output_format: str) -> int:
     """
     from pai_install.app.explain import explained  # noqa: PLC0415 - the rules load only when needed
 
-    click.echo(explained(check, site_dir, as_json=output_format == "json"), nl=False)
+    echo(explained(check, site_dir, as_json=output_format == "json"), nl=False)
     return ExitCode.OK

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from pai_install.cli.output import echo
 from pai_install.errors import ExitCode, PaiError
 from pai_install.json_schema import closed_object, published
 
@@ -18,13 +19,13 @@ SCHEMA_VERSION = 1
 
 def show(error: PaiError, *, as_json: bool, debug: bool) -> None:
     """Prints the error. `debug` adds the traceback."""
-    click.echo(f"error: {error.message}", err=True)
+    echo(f"error: {error.message}", err=True)
     if error.details:
-        click.echo("\n".join(f"  {line}" for line in error.details.splitlines()), err=True)
+        echo("\n".join(f"  {line}" for line in error.details.splitlines()), err=True)
     if error.remedy:
-        click.echo(f"  what to do: {error.remedy}", err=True)
+        echo(f"  what to do: {error.remedy}", err=True)
     if error.code:
-        click.echo(f"  code: {error.code}", err=True)
+        echo(f"  code: {error.code}", err=True)
     if as_json:
         show_document(error)
     if debug:
@@ -33,7 +34,7 @@ def show(error: PaiError, *, as_json: bool, debug: bool) -> None:
 
 def show_document(error: PaiError) -> None:
     """Prints the document on stdout."""
-    click.echo(json.dumps(data(error), indent=2))
+    echo(json.dumps(data(error), indent=2))
 
 
 def data(error: PaiError) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from pai_install.app.health import (
 from pai_install.checks.report.junit import junit
 from pai_install.cli.command import reading
 from pai_install.cli.options import accept_new_option, formats_option
+from pai_install.cli.output import echo
 from pai_install.cli.terminal import Terminal
 from pai_install.errors import ExitCode, PaiError
 from pai_install.health.act.cordon import Cordoning
@@ -91,7 +92,7 @@ def _write(content: str, out: Path | None) -> None:
     if out is not None:
         write_atomic(out, content)
     else:
-        click.echo(content, nl=False)
+        echo(content, nl=False)
 
 
 def _render(
@@ -152,7 +153,7 @@ def watch(*, app: App, request: HealthRequest, every: int, runs: int) -> int:
     strict, code = parent is not None and parent.params["strict"], 0
     for report, lines in watch_health(app, request, every_s=every, runs=runs):
         for line in lines:
-            click.echo(f"{datetime.now(UTC):%H:%M:%S} {line}")
+            echo(f"{datetime.now(UTC):%H:%M:%S} {line}")
         code = report.exit_code(strict=strict)
     return code
 
@@ -165,7 +166,7 @@ def explain(*, app: App, terminal: Terminal, check: str | None) -> int:
 
     CHECK may also be an Xid (79 or xid-79), or an SXid of an NVSwitch (sxid-12020).
     """
-    click.echo(explained(check, app.site_dir, as_json=_as_json(terminal), health_only=True), nl=False)
+    echo(explained(check, app.site_dir, as_json=_as_json(terminal), health_only=True), nl=False)
     return ExitCode.OK
 
 
@@ -176,17 +177,17 @@ def history(*, app: App, terminal: Terminal, machine: str) -> int:
     """Show earlier results of MACHINE."""
     found = health_history(app, machine)
     if _as_json(terminal):
-        click.echo(json.dumps({"schema_version": 1, "machine": machine, "runs": [item.as_json() for item in found]}))
+        echo(json.dumps({"schema_version": 1, "machine": machine, "runs": [item.as_json() for item in found]}))
         return ExitCode.OK
     for snapshot in found:
         when = f"{datetime.fromtimestamp(snapshot.time, UTC):%Y-%m-%d %H:%M:%S}"
-        click.echo(
+        echo(
             f"{when}  boot {snapshot.boot_id[:8]}  {_words('FAIL', snapshot.failed)} {_words('WARN', snapshot.warned)}"
         )
         for incident in snapshot.incidents:
             boot = f" boot {incident.boot_id[:8]}" if incident.boot_id != snapshot.boot_id else ""
             at = datetime.fromtimestamp(incident.time, UTC)
-            click.echo(f"    Xid {incident.xid} {incident.uuid} {at:%Y-%m-%d %H:%M:%S}{boot}")
+            echo(f"    Xid {incident.xid} {incident.uuid} {at:%Y-%m-%d %H:%M:%S}{boot}")
     return ExitCode.OK
 
 
@@ -206,7 +207,7 @@ def baseline(*, app: App, terminal: Terminal, request: HealthRequest, accept: bo
         for bus_id, gpu in item.gpus.items():
             width = f"x{gpu.pcie_width:.0f}" if gpu.pcie_width is not None else "?"
             gen = f"gen {gpu.pcie_gen:.0f}" if gpu.pcie_gen is not None else "gen not judged"
-            click.echo(f"{machine} {bus_id}: PCIe {width} {gen}, {gpu.memory_mib or 0:.0f} MiB, NVLinks {gpu.nvlinks}")
+            echo(f"{machine} {bus_id}: PCIe {width} {gen}, {gpu.memory_mib or 0:.0f} MiB, NVLinks {gpu.nvlinks}")
     for machine, why in sorted(accepted.missed.items()):
         terminal.say(f"not accepted {machine}: {why}")
     return ExitCode.UNREACHABLE if accepted.missed else ExitCode.OK
@@ -223,13 +224,13 @@ def acknowledge_finding(*, app: App, terminal: Terminal, request: AcknowledgeFin
     _refuse("out", "raw", "everything", "act", "max_cordoned")
     rows = sorted(acknowledge(app, request), key=lambda item: item.key)
     if _as_json(terminal):
-        click.echo(json.dumps({"schema_version": 1, "acknowledged": [acknowledgement_json(item) for item in rows]}))
+        echo(json.dumps({"schema_version": 1, "acknowledged": [acknowledgement_json(item) for item in rows]}))
         return ExitCode.OK
     for item in rows:
         where = f"{item.machine} {item.device}".rstrip()
-        click.echo(f"{where} {item.check}: {item.words} ({item.said})")
+        echo(f"{where} {item.check}: {item.words} ({item.said})")
     if not rows:
-        click.echo("no finding is acknowledged")
+        echo("no finding is acknowledged")
     return ExitCode.OK
 
 

@@ -9,6 +9,7 @@ import click
 from pai_install.app.context import App
 from pai_install.cli.command import reading
 from pai_install.cli.options import text_only
+from pai_install.cli.output import echo
 from pai_install.cli.terminal import Terminal
 from pai_install.errors import ExitCode
 from pai_install.plan.literal import literal
@@ -32,5 +33,5 @@ def command(*, app: App, terminal: Terminal, show_secrets: bool) -> int:
     if not show_secrets and without_secrets(printed) != printed:
         printed = without_secrets(printed)
         terminal.say("passwords and logins are left out; --show-secrets prints them")
-    click.echo(json.dumps(printed, indent=2))
+    echo(json.dumps(printed, indent=2))
     return ExitCode.OK

@@ -22,6 +22,7 @@ from pai_install.app.jobs import (
 )
 from pai_install.cli.command import reading
 from pai_install.cli.options import group_site_option, text_only, yes_option
+from pai_install.cli.output import echo, echo_log
 from pai_install.cli.terminal import Terminal
 from pai_install.errors import ExitCode
 from pai_install.jobs.state import JobState
@@ -115,7 +116,7 @@ def logs(*, app: App, request: JobLogs) -> int:
     for one in found:
         prefix = f"{one.instance.role}-{one.instance.index}: " if len(found) > 1 else ""
         text = "".join(f"{prefix}{line}\n" for line in _lines(one.text)) if prefix else one.text
-        click.echo(text, nl=False, color=True)  # click would remove colours that --raw asks for
+        echo_log(text)
     return ExitCode.OK
 
 
@@ -132,7 +133,7 @@ def file(*, app: App, request: JobName) -> int:
     Secrets are printed as `******`. The file of a deleted job is printed if its record has it.
     """
     content = read_job_file(app, request)
-    click.echo(content, nl=not content.endswith("\n"))
+    echo(content, nl=not content.endswith("\n"))
     return ExitCode.OK
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from pai_install.cli.options import format_option, group_site_option, site_option, yes_option
+from pai_install.cli.output import confirm, echo
 from pai_install.errors import ExitCode
 from pai_install.lab import (
     SUITES,
@@ -49,7 +50,7 @@ def _spec(site_dir: Path) -> LabSpec:
 
 
 def _say(line: str) -> None:
-    click.echo(line, err=True)
+    echo(line, err=True)
 
 
 @command.command(name="up")
@@ -79,14 +80,14 @@ def up_command(
     """
     spec = _spec(site_dir)
     choice = chosen(spec, suites, mixed_in)
-    report = up(spec, choice, confirm=lambda question: yes or click.confirm(question, err=True), progress=_say)
+    report = up(spec, choice, confirm=lambda question: yes or confirm(question), progress=_say)
     if output_format == "json":
         document = {**status(spec).document(), "changed": list(report.changed), "duration_s": report.duration_s}
-        click.echo(json.dumps(document, indent=2))
+        echo(json.dumps(document, indent=2))
     elif report.changed:
-        click.echo(f"{len(spec.machines)} machines run after {report.duration_s:.0f} s")
+        echo(f"{len(spec.machines)} machines run after {report.duration_s:.0f} s")
     else:
-        click.echo("nothing to do: all machines run")
+        echo("nothing to do: all machines run")
     return ExitCode.OK
 
 
@@ -96,11 +97,11 @@ def mixins_command(*, output_format: str) -> int:
     """List the mix-ins of `lab up --with`."""
     if output_format == "json":
         rows = [{"name": name, "leaves": sentence} for name, sentence in mixins().items()]
-        click.echo(json.dumps({"schema_version": 1, "mixins": rows}, indent=2))
+        echo(json.dumps({"schema_version": 1, "mixins": rows}, indent=2))
         return ExitCode.OK
     width = max(len(name) for name in mixins())
     for name, sentence in mixins().items():
-        click.echo(f"{name.ljust(width)}  {sentence}")
+        echo(f"{name.ljust(width)}  {sentence}")
     return ExitCode.OK
 
 
@@ -119,12 +120,12 @@ def down_command(*, site_dir: Path, yes: bool, output_format: str) -> int:
         for _, record in labs_of(state_dir)
     ]
     if labs and not yes:
-        click.confirm(f"remove the lab {', '.join(labs)} and everything on its machines?", abort=True, err=True)
+        confirm(f"remove the lab {', '.join(labs)} and everything on its machines?", abort=True)
     removed = down_site(state_dir, progress=_say)
     if output_format == "json":
-        click.echo(json.dumps({"schema_version": 1, "ok": True, "removed": list(removed)}, indent=2))
+        echo(json.dumps({"schema_version": 1, "ok": True, "removed": list(removed)}, indent=2))
     elif not removed:
-        click.echo("nothing to remove")
+        echo("nothing to remove")
     return ExitCode.OK
 
 
@@ -134,7 +135,7 @@ def down_command(*, site_dir: Path, yes: bool, output_format: str) -> int:
 def status_command(*, site_dir: Path, output_format: str) -> int:
     """Show the state of the lab machines. Exit code 5 if a machine does not run."""
     found = status(_spec(site_dir))
-    click.echo(json.dumps(found.document(), indent=2) if output_format == "json" else _table(found))
+    echo(json.dumps(found.document(), indent=2) if output_format == "json" else _table(found))
     return ExitCode.OK if found.all_running else ExitCode.UNREACHABLE
 
 
@@ -171,9 +172,9 @@ def fault_command(*, site_dir: Path, name: str, fault: str) -> int:
     spec = _spec(site_dir)
     machine = spec.machine(name)
     if fault == "heal":
-        click.echo(f"{name} is healed: {', '.join(heal(spec, machine)) or 'nothing was wrong'}")
+        echo(f"{name} is healed: {', '.join(heal(spec, machine)) or 'nothing was wrong'}")
     else:
-        click.echo(inject(spec, machine, Fault(fault)))
+        echo(inject(spec, machine, Fault(fault)))
     return ExitCode.OK
 
 
@@ -190,9 +191,9 @@ def reinstall_command(*, site_dir: Path, name: str, yes: bool) -> int:
     spec = _spec(site_dir)
     machine = spec.machine(name)
     if not yes:
-        click.confirm(f"throw away everything on {name}?", abort=True, err=True)
+        confirm(f"throw away everything on {name}?", abort=True)
     reinstall(spec, machine)
-    click.echo(f"{name} is reinstalled: its host key and machine id are others now")
+    echo(f"{name} is reinstalled: its host key and machine id are others now")
     return ExitCode.OK
 
 
@@ -206,7 +207,7 @@ def gpu_command(*, site_dir: Path, name: str, state: str) -> int:
     Machines with nvidia.com/gpu in their SKU have stand-ins for nvidia-smi and the GPU interfaces of the kernel.
     """
     spec = _spec(site_dir)
-    click.echo(show(spec, spec.machine(name), GpuState(state)))
+    echo(show(spec, spec.machine(name), GpuState(state)))
     return ExitCode.OK
 
 
@@ -220,5 +221,5 @@ def busy_command(*, site_dir: Path, name: str, percent: tuple[int, ...]) -> int:
     The last value applies to all further GPUs. Nothing computes.
     """
     spec = _spec(site_dir)
-    click.echo(work(spec, spec.machine(name), percent))
+    echo(work(spec, spec.machine(name), percent))
     return ExitCode.OK

@@ -19,6 +19,7 @@ from pai_install import __version__
 from pai_install.cli import failure
 from pai_install.cli.box import refused_by_box
 from pai_install.cli.options import group_site_option
+from pai_install.cli.output import echo
 from pai_install.cli.verbs import VERBS, Verbs
 from pai_install.errors import ExitCode, PaiError
 from pai_install.run.signals import ended
@@ -63,7 +64,7 @@ def _tell(error: BaseException, words: Sequence[str], *, debug: bool) -> int:  #
     """Says how a verb ended and gives the exit code."""
     match error:
         case click.Abort() if not isinstance(error.__cause__ or error.__context__, KeyboardInterrupt):
-            click.echo("aborted: not confirmed", err=True)
+            echo("aborted: not confirmed", err=True)
             return ExitCode.INTERRUPTED
         case click.ClickException():
             error.show()
@@ -71,7 +72,7 @@ def _tell(error: BaseException, words: Sequence[str], *, debug: bool) -> int:  #
                 failure.show_document(PaiError(error.format_message(), code="usage", exit_code=ExitCode.USAGE))
             return ExitCode.USAGE
         case click.Abort() | KeyboardInterrupt():  # click makes the one of the other
-            click.echo("\ninterrupted; run the same command again to continue", err=True)
+            echo("\ninterrupted; run the same command again to continue", err=True)
             return ExitCode.INTERRUPTED
         case PaiError():
             failure.show(error, as_json=_as_json(words), debug=debug)
@@ -119,7 +120,7 @@ def _show_bug(error: BaseException, words: Sequence[str], *, debug: bool) -> Non
     with contextlib.suppress(OSError):
         _drop_old_logs(Path(name))
     message = f"internal error: {type(error).__name__}: {error}; details in {Path(name)}"
-    click.echo(message, err=True)
+    echo(message, err=True)
     if _as_json(words):
         failure.show_document(PaiError(message, code="internal-error", exit_code=ExitCode.INTERNAL))
     if debug:

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from pai_install.cli.options import format_option, site_option
+from pai_install.cli.output import echo
 from pai_install.documents.problem import printable, text_lines
 from pai_install.errors import ExitCode
 from pai_install.migrate import Migration, migrate
@@ -30,7 +31,7 @@ def command(*, source: Path, site_dir: Path, output_format: str, whole: bool) ->
     """
     done = migrate(source, site_dir)
     if output_format == "json":
-        click.echo(json.dumps(_report(done), indent=2))
+        echo(json.dumps(_report(done), indent=2))
     else:
         _print(done, whole=whole)
     return ExitCode.OK if done.reading.site is not None else ExitCode.SITE_INVALID
@@ -50,17 +51,17 @@ def _report(done: Migration) -> dict[str, object]:
 
 
 def _print(done: Migration, *, whole: bool) -> None:
-    click.echo(f"migrated from {done.origin}: {', '.join(str(path) for path in done.files)}")
+    echo(f"migrated from {done.origin}: {', '.join(str(path) for path in done.files)}")
     counts = ", ".join(f"{count} {outcome.value}" for outcome, count in done.counts.items())
-    click.echo(f"{plural(sum(done.counts.values()), 'value')} of the old site: {counts}")
+    echo(f"{plural(sum(done.counts.values()), 'value')} of the old site: {counts}")
     lines = [f"{note.what}: {note.why}" for note in done.notes]
     if whole:
         lines = [str(entry) for entry in done.account]
     elif lines:
-        click.echo("dropped or changed:")
+        echo("dropped or changed:")
     for line in lines:
-        click.echo(printable(f"  {line}"))
+        echo(printable(f"  {line}"))
     for line in text_lines(done.reading.problems):
-        click.echo(line)
+        echo(line)
     state = "valid" if done.reading.site is not None else "not valid yet: correct the lines above"
-    click.echo(f"the new site is {state}")
+    echo(f"the new site is {state}")

@@ -7,6 +7,7 @@ import json
 import click
 
 from pai_install.cli.options import format_option
+from pai_install.cli.output import echo
 from pai_install.errors import ExitCode
 from pai_install.operations.listing import operations_data, operations_text
 
@@ -19,5 +20,5 @@ def command(*, output_format: str) -> int:
     Operations that change the cluster show a plan first, accept --yes, --check, and --plan, and write a journal and a
     report.
     """
-    click.echo(json.dumps(operations_data(), indent=2) if output_format == "json" else operations_text())
+    echo(json.dumps(operations_data(), indent=2) if output_format == "json" else operations_text())
     return ExitCode.OK

@@ -14,6 +14,7 @@ from pai_install.checks.explain import list_checks
 from pai_install.checks.report.junit import junit
 from pai_install.cli.command import reading
 from pai_install.cli.options import accept_new_option, formats_option
+from pai_install.cli.output import echo
 from pai_install.errors import ExitCode
 from pai_install.preflight import forms
 from pai_install.preflight.catalogue import CATALOGUE
@@ -42,7 +43,7 @@ def command(*, app: App, request: RunPreflight, everything: bool, list_checks: b
     if out is not None:
         write_atomic(out, content)
     else:
-        click.echo(content, nl=False)
+        echo(content, nl=False)
     return report.exit_code
 
 
@@ -64,6 +65,6 @@ def _list_checks(*, as_json: bool) -> None:
     found = [CATALOGUE[name] for name in sorted(CATALOGUE)]
     if as_json:
         checks = [{"id": check.id, "title": check.title} for check in found]
-        click.echo(json.dumps({"schema_version": 1, "checks": checks}, indent=2))
+        echo(json.dumps({"schema_version": 1, "checks": checks}, indent=2))
     else:
-        click.echo(list_checks(found), nl=False)
+        echo(list_checks(found), nl=False)

@@ -14,6 +14,7 @@ from pai_install.app.context import App
 from pai_install.app.jobs import open_job_directory
 from pai_install.cli.command import environment_of
 from pai_install.cli.options import site_option_with, yes_option
+from pai_install.cli.output import confirm, echo
 from pai_install.cli.terminal import Terminal
 from pai_install.errors import ExitCode, PaiError
 from pai_install.operations.install import Install
@@ -47,7 +48,7 @@ def command(context: click.Context, *, site_dir: Path | None, yes: bool) -> int:
     _step(1, "packages on this host")
     _install_packages(site, yes=yes)
     _step(2, "machines of the lab")
-    lab.up(lab.spec_of(site), confirm=lambda question: yes or click.confirm(question, err=True), progress=_say)
+    lab.up(lab.spec_of(site), confirm=lambda question: yes or confirm(question), progress=_say)
     _step(3, "components (the first run builds them: about a quarter of an hour on 2 cores)")
     site_components(site, _say)
     _step(4, "the cluster")
@@ -60,7 +61,7 @@ def command(context: click.Context, *, site_dir: Path | None, yes: bool) -> int:
         _step(5, "a job: a parameter server and a worker with GPUs")
         code = _run_job(folder, environment, again=again)
     if code == ExitCode.OK:
-        click.echo(_summary(site, folder, time.monotonic() - began, access))
+        echo(_summary(site, folder, time.monotonic() - began, access))
     return code
 
 
@@ -103,7 +104,7 @@ def _install_packages(site: Site, *, yes: bool) -> None:
     if not lacking:
         return
     _say(f"this host lacks the Debian packages {', '.join(lacking)}")
-    if not yes and not click.confirm("install them now?", err=True):
+    if not yes and not confirm("install them now?"):
         raise PaiError(
             "cannot build the components: packages are missing",
             code="quickstart-packages-missing",
@@ -118,7 +119,7 @@ def _step(number: int, title: str) -> None:
 
 
 def _say(line: str) -> None:
-    click.echo(line, err=True)
+    echo(line, err=True)
 
 
 def _summary(site: Site, folder: Path, seconds: float, access: ConsoleAccess | None) -> str:

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from pai_install.app.frontend import ChangesReady, ClustersChangeReady, PlanReady, PreflightReady, RunEnded
+from pai_install.cli.output import echo
 from pai_install.preflight.report import PreflightReport, last_line
 from pai_install.preflight.report import text as preflight_text
 from pai_install.report.console import progress, show_outcome
@@ -42,7 +43,7 @@ def show_result(event: RunEnded) -> None:
     """Prints the result of a run."""
     show_outcome(event.outcome, sys.stdout)
     if event.report is not None:
-        sys.stdout.write(f"report: {event.report}\n")
+        echo(f"report: {event.report}")
 
 
 def document(outcomes: Sequence[Outcome], code: int, *, several: bool) -> dict[str, Any] | None:

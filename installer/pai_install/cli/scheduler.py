@@ -8,6 +8,7 @@ from pai_install.app.context import App, RunOptions
 from pai_install.app.scheduler import SwitchScheduler, run_self_test, switch_scheduler
 from pai_install.cli.command import acting, checking
 from pai_install.cli.options import group_site_option
+from pai_install.cli.output import echo
 from pai_install.cli.terminal import Terminal
 from pai_install.operations.scheduler_test import SchedulerTest
 from pai_install.report.promises import promises_text
@@ -42,5 +43,5 @@ def test(*, app: App, terminal: Terminal, request: SchedulerTest) -> int:
     """
     findings, code = run_self_test(app, request)
     if not terminal.as_json:
-        click.echo(promises_text(findings), nl=False)
+        echo(promises_text(findings), nl=False)
     return code

@@ -10,6 +10,7 @@ import click
 
 from pai_install.app import explain
 from pai_install.cli import failure
+from pai_install.cli.output import echo
 from pai_install.operations.listing import schema as operations_schema
 from pai_install.parts.addon import schema as addon_schema
 from pai_install.preflight.schema import schema as preflight_schema
@@ -74,5 +75,5 @@ def command(*, name: str) -> int:
 
     `report` is the output of apply and verify.
     """
-    click.echo(json.dumps(SCHEMAS[name](), indent=2))
+    echo(json.dumps(SCHEMAS[name](), indent=2))
     return 0

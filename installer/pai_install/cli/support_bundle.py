@@ -8,6 +8,7 @@ from pai_install.app.context import App
 from pai_install.app.support import MB, WriteSupportBundle, write_support_bundle
 from pai_install.cli.command import reading
 from pai_install.cli.options import text_only
+from pai_install.cli.output import echo
 from pai_install.cli.terminal import Terminal
 from pai_install.errors import ExitCode
 
@@ -25,5 +26,5 @@ def command(*, app: App, terminal: Terminal, request: WriteSupportBundle) -> int
         terminal.say(f"without {name}: {why}")
     if bundle.dropped:
         terminal.say(f"left out, because the bundle would be too large: {', '.join(bundle.dropped)}")
-    click.echo(f"{bundle.path}: {bundle.files} files, {bundle.path.stat().st_size / MB:.1f} MB")
+    echo(f"{bundle.path}: {bundle.files} files, {bundle.path.stat().st_size / MB:.1f} MB")
     return ExitCode.OK

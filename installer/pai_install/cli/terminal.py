@@ -27,6 +27,7 @@ from pai_install.app.frontend import (
 )
 from pai_install.checks.verdict import Verdict
 from pai_install.cli.copy_progress import CopyLine
+from pai_install.cli.output import ask, confirm, echo, echo_log
 from pai_install.errors import ExitCode, PaiError
 from pai_install.run.workflow import MachinesMissing, RollbackStarted, StageFinished, StageStarted
 
@@ -62,15 +63,15 @@ class Terminal:
         self._copy.notify(event)
         match event:
             case Message(text=text):
-                click.echo(text, err=True)
+                echo(text, err=True)
             case LogLine():
                 self._show_line(event)
             case FileDifference(text=text):
-                click.echo(text, nl=False, err=self.as_json)
+                echo(text, nl=False, err=self.as_json)
             case PlanReady() | PreflightReady() | ChangesReady() | ClustersChangeReady() | RunEnded():
                 self._notify_of_run(event)
             case JobChanged(job=job):
-                click.echo(_job(job), err=True)
+                echo(_job(job), err=True)
             case CopyProgress() | StageFinished():
                 pass
             case StageStarted() | RollbackStarted() | MachinesMissing():
@@ -80,10 +81,10 @@ class Terminal:
 
     def _show_line(self, line: LogLine) -> None:
         if self.as_json:
-            click.echo(json.dumps({"source": line.source, "text": line.text}))
+            echo(json.dumps({"source": line.source, "text": line.text}))
         else:
             text = f"{line.source}: {line.text}" if line.mixed else line.text
-            click.echo(text, color=True)  # click would remove colours that --raw asks for
+            echo_log(f"{text}\n")
 
     def _notify_of_run(self, event: RunEvent) -> None:
         from pai_install.cli import run_output  # noqa: PLC0415 - see there
@@ -91,11 +92,11 @@ class Terminal:
         match event:
             case PlanReady():
                 if not self.as_json:
-                    click.echo(run_output.event_text(event), nl=False, err=True)
+                    echo(run_output.event_text(event), nl=False, err=True)
             case PreflightReady():
-                click.echo(run_output.event_text(event), nl=False, err=True)
+                echo(run_output.event_text(event), nl=False, err=True)
             case ChangesReady() | ClustersChangeReady():
-                click.echo(run_output.event_text(event), nl=False, err=self.as_json)
+                echo(run_output.event_text(event), nl=False, err=self.as_json)
             case RunEnded():
                 self._outcomes.append(event.outcome)
                 if not self.as_json:
@@ -115,8 +116,8 @@ class Terminal:
         try:
             if question.word:
                 text = f"{question.text}: type {question.word}"
-                return str(click.prompt(text, default="", show_default=False, err=True)) == question.word
-            return click.confirm(f"{question.text}?", err=True)
+                return ask(text) == question.word
+            return confirm(f"{question.text}?")
         except click.Abort as stop:  # click raises it for Ctrl-C and for the end of the input
             if isinstance(stop.__context__, EOFError):
                 return False
@@ -134,11 +135,11 @@ class Terminal:
 
     def say(self, text: str) -> None:
         """Prints a line beside the result."""
-        click.echo(text, err=True)
+        echo(text, err=True)
 
     def show(self, data: Mapping[str, Any], text: str) -> None:
         """Prints the result of a verb that reads. text: with its last line end."""
-        click.echo(f"{json.dumps(data, indent=2)}\n" if self.as_json else text, nl=False)
+        echo(f"{json.dumps(data, indent=2)}\n" if self.as_json else text, nl=False)
 
     def show_runs(self, code: int, *, several: bool) -> None:
         """Prints the document of the runs with --format json. several: whether the verb may make more than one."""
@@ -147,7 +148,7 @@ class Terminal:
         from pai_install.cli.run_output import document  # noqa: PLC0415 - see there
 
         if data := document(self._outcomes, code, several=several):
-            click.echo(json.dumps(data, indent=2))
+            echo(json.dumps(data, indent=2))
 
     def show_passed(self) -> None:
         """Prints the findings of passed runs, for commands with such a result."""
@@ -155,7 +156,7 @@ class Terminal:
             for finding in sorted(outcome.findings, key=lambda finding: (finding.subject, finding.message)):
                 if finding.verdict is Verdict.PASS:
                     value = f" ({finding.value})" if finding.value else ""
-                    click.echo(f"{finding.subject}: {finding.message}{value}")
+                    echo(f"{finding.subject}: {finding.message}{value}")
 
 
 def _job(job: JobState) -> str:
@@ -167,8 +168,8 @@ def _job(job: JobState) -> str:
 def _show_stage(event: StageStarted | RollbackStarted | MachinesMissing) -> None:
     match event:
         case StageStarted(title=title):
-            click.echo(f"\n{title}", err=True)
+            echo(f"\n{title}", err=True)
         case RollbackStarted(title=title):
-            click.echo(f"\nRolling back: {title}", err=True)
+            echo(f"\nRolling back: {title}", err=True)
         case MachinesMissing(machines=machines):
-            click.echo(f"waiting for {', '.join(machines)}", err=True)
+            echo(f"waiting for {', '.join(machines)}", err=True)

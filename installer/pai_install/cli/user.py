@@ -10,6 +10,7 @@ from pai_install.app.context import App, RunOptions
 from pai_install.app.users import MakeKubeconfig, MakePasswordLink, list_users, make_kubeconfig, make_password_link
 from pai_install.cli.command import acting, reading
 from pai_install.cli.options import group_site_option, text_only
+from pai_install.cli.output import echo
 from pai_install.cli.terminal import Terminal
 from pai_install.errors import ExitCode
 from pai_install.operations.user_add import UserAdd
@@ -67,9 +68,9 @@ def kubeconfig(*, app: App, request: MakeKubeconfig) -> int:
     revokes earlier ones, within ten seconds.
     """
     made = make_kubeconfig(app, request)
-    click.echo(f"{made.path}: {request.name}, until {time_text(made.until)}; contexts {', '.join(made.namespaces)}")
+    echo(f"{made.path}: {request.name}, until {time_text(made.until)}; contexts {', '.join(made.namespaces)}")
     if request.replace:
-        click.echo(f"{plural(made.revoked, 'earlier kubeconfig')} revoked")
+        echo(f"{plural(made.revoked, 'earlier kubeconfig')} revoked")
     return ExitCode.OK
 
 
@@ -82,5 +83,5 @@ def password(*, app: App, request: MakePasswordLink) -> int:
     channel. The old password counts until then.
     """
     made = make_password_link(app, request)
-    click.echo(f"{made.url}\n{made.user} sets a password with it once, until {time_text(made.until)}")
+    echo(f"{made.url}\n{made.user} sets a password with it once, until {time_text(made.until)}")
     return ExitCode.OK

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from pai_install.cli.options import format_option, site_option
+from pai_install.cli.output import echo
 from pai_install.documents.problem import printable, text_lines
 from pai_install.errors import ExitCode
 from pai_install.site.load import SiteReading, read_site
@@ -31,10 +32,10 @@ def command(*, site_dir: Path, output_format: str, annotated: bool) -> int:
         raise click.UsageError("--annotate prints text. In the output of --format json, each problem has its position")
     reading = read_site(site_dir)
     if output_format == "json":
-        click.echo(json.dumps(_report(reading), indent=2))
+        echo(json.dumps(_report(reading), indent=2))
     else:
         for line in _text(reading, annotated=annotated):
-            click.echo(line)
+            echo(line)
     return ExitCode.OK if reading.site is not None else ExitCode.SITE_INVALID
 
 

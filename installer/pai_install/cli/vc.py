@@ -25,6 +25,7 @@ from pai_install.app.virtual_clusters import (
 )
 from pai_install.cli.command import acting, reading
 from pai_install.cli.options import group_site_option, text_only
+from pai_install.cli.output import echo
 from pai_install.cli.terminal import Terminal
 from pai_install.errors import ExitCode
 from pai_install.report.virtual_cluster import virtual_cluster_data, virtual_cluster_text
@@ -129,5 +130,5 @@ def migrate(*, app: App, request: MigrateVirtualClusters) -> int:
     without effect, until you remove it. Values without a counterpart are listed. Reads the site only.
     """
     migration = migrate_virtual_clusters(app, request)
-    click.echo(migration.text, nl=False)
+    echo(migration.text, nl=False)
     return migration.exit_code

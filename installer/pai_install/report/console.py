@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderableType, RenderHook, RenderResult
 from rich.live import Live
 from rich.markup import escape
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
@@ -25,6 +26,7 @@ from pai_install.report.notices import (
     Waiting,
 )
 from pai_install.report.words import headline, host_word, phase_line, took
+from pai_install.system.plain import plain_text
 from pai_install.system.words import plural
 
 _STYLES = {
@@ -42,6 +44,28 @@ _NAMED = 3
 _ROWS = 50
 
 
+class _Plain:
+    """Something to print. Characters of its texts that steer a terminal appear as their numbers."""
+
+    def __init__(self, content: RenderableType) -> None:
+        self._content = content
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for segment in console.render(self._content, options):
+            yield segment if segment.control else Segment(plain_text(segment.text), segment.style)
+
+
+class _PlainTexts(RenderHook):
+    def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
+        return [_Plain(content) for content in renderables]
+
+
+def _plain_console(stream: TextIO, width: int | None = None) -> Console:
+    console = Console(file=stream, highlight=False, width=width)
+    console.push_render_hook(_PlainTexts())
+    return console
+
+
 @contextmanager
 def progress(stream: TextIO) -> Iterator[Observer]:
     """The observer that fits the stream: live on a terminal, plain lines elsewhere.
@@ -51,7 +75,7 @@ def progress(stream: TextIO) -> Iterator[Observer]:
     if not stream.isatty():
         yield LineProgress(stream)
         return
-    live = LiveProgress(Console(file=stream, highlight=False))
+    live = LiveProgress(_plain_console(stream))
     try:
         yield live
     finally:
@@ -105,7 +129,7 @@ class LineProgress:
                 return
 
     def _line(self, text: str) -> None:
-        self._stream.write(text + "\n")
+        self._stream.write(plain_text(text) + "\n")
         self._stream.flush()
 
 
@@ -170,20 +194,27 @@ class LiveProgress:
 
     def _status(self) -> Text:
         phase = self._phase
-        text = Text(f"  [{phase.number}/{phase.total}] {phase.title}", style="bold", overflow="ellipsis", no_wrap=True)
+        text = Text(
+            f"  [{phase.number}/{phase.total}] {plain_text(phase.title)}",
+            style="bold",
+            overflow="ellipsis",
+            no_wrap=True,
+        )
         text.append(f"  {took(self._clock() - self._began)}", style="dim")
         if self._task:
-            text.append(f"  {len(self._answered)}/{len(phase.hosts)} machines  {self._task}", style="not bold")
+            text.append(
+                f"  {len(self._answered)}/{len(phase.hosts)} machines  {plain_text(self._task)}", style="not bold"
+            )
             waiting = [host for host in phase.hosts if host not in self._answered]
             if len(phase.hosts) >= _MANY and 0 < len(waiting) <= _NAMED:
-                text.append(f"  waiting for {', '.join(waiting)}", style="not bold")
+                text.append(f"  waiting for {plain_text(', '.join(waiting))}", style="not bold")
         return text
 
 
 def show_outcome(outcome: Outcome, stream: TextIO) -> None:
     """Prints the result: a table of machines, failures with causes, remaining work, and one final sentence."""
     # a pipe has no width of its own; long paths must stay in one piece there
-    console = Console(file=stream, highlight=False, width=None if stream.isatty() else 200)
+    console = _plain_console(stream, width=None if stream.isatty() else 200)
     if outcome.phases:
         console.print(_table(outcome))
     for failure in outcome.failures:
