@@ -19,7 +19,7 @@ from pai_install.registry.certificates import expires, make_authority, make_serv
 from pai_install.registry.content import Content
 from pai_install.registry.model import ServedNames
 from pai_install.system.files import private_folder, write_secret
-from pai_install.system.state_file import reading
+from pai_install.system.state_file import MISSING, reading
 
 _RENEW_BEFORE = timedelta(days=60)
 _PASSWORD_BYTES = 24
@@ -151,7 +151,7 @@ def read_identity(path: Path) -> Identity | None:
     try:
         with reading(path, remedy, code="registry-identity-unusable"):
             return Identity.model_validate_json(path.read_bytes())
-    except FileNotFoundError:
+    except MISSING:
         return None
 
 

@@ -23,7 +23,7 @@ from pai_install.report.notices import (
     RunStarted,
 )
 from pai_install.system.files import append_secret, naming
-from pai_install.system.state_file import reading
+from pai_install.system.state_file import MISSING, reading
 
 _LONGEST_BYTES = 8 << 20
 # characters of one line
@@ -131,7 +131,7 @@ def interrupted_run(path: Path, say: Callable[[str], None]) -> Interrupted | Non
                     state = _advance(state, _parsed(text))
                 except (ValueError, TypeError, RecursionError):
                     damaged += text.endswith("\n")
-    except FileNotFoundError:
+    except MISSING:
         return None
     if damaged:
         say(f"ignored: {damaged} damaged line(s) of {path}. If they come back, remove the file")

@@ -13,7 +13,7 @@ from pai_install.checks.verdict import Verdict
 from pai_install.plan.model import Plan, Playbook, Step
 from pai_install.report.model import HostResult, HostStatus, Outcome
 from pai_install.system.files import write_atomic
-from pai_install.system.state_file import reading
+from pai_install.system.state_file import MISSING, reading
 
 
 class Unproven(BaseModel):
@@ -42,7 +42,7 @@ def read_proof(path: Path) -> Proof:
     try:
         with reading(path, "remove it, then run pai-install verify"):
             return Proof.model_validate_json(path.read_bytes())
-    except FileNotFoundError:
+    except MISSING:
         return Proof()
 
 

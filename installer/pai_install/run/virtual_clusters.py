@@ -16,7 +16,7 @@ from pai_install.schedulers.last_applied import kept_in_text, kept_of, kept_text
 from pai_install.schedulers.queue_status import ObjectStanding, findings, name_of, standings, unsure
 from pai_install.scheduling.model import Scheduling
 from pai_install.system.files import write_atomic
-from pai_install.system.state_file import reading
+from pai_install.system.state_file import MISSING, reading
 
 _POLL_S = 1.0
 
@@ -51,7 +51,7 @@ def read_good(path: Path) -> Scheduling | None:
             if found is None:
                 raise ValueError
             return found
-    except FileNotFoundError:
+    except MISSING:
         return None
 
 

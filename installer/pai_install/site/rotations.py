@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, RootModel, SecretStr
 
 from pai_install.site.services.storages import StorageEntry
 from pai_install.system.files import private_folder, write_secret
-from pai_install.system.state_file import reading
+from pai_install.system.state_file import MISSING, reading
 
 FILE = "storages.json"
 Value = str | tuple[str, ...] | Mapping[str, str]
@@ -123,7 +123,7 @@ def read_rotations(site_dir: Path) -> dict[str, StorageRotationState]:
     try:
         with reading(path, "restore it from a backup", code="rotations-file-invalid"):
             return parse_rotations(path.read_bytes())
-    except (FileNotFoundError, NotADirectoryError):
+    except MISSING:
         return {}
 
 

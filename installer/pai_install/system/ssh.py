@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from pai_install.system.state_file import reading
+from pai_install.system.state_file import MISSING, reading
 
 # host, type, key: no option
 _HOST_KEY = re.compile(r"[A-Za-z0-9.,:|=+/\[\]-]+ (ssh|ecdsa|sk)-[a-z0-9@.-]+ [A-Za-z0-9+/=]+( [^\n]*)?")
@@ -42,7 +42,7 @@ def require_host_keys(known_hosts: Path) -> None:
             number = strange_line(known_hosts.read_text(encoding="utf-8").splitlines(), markers=True)
             if number:
                 raise ValueError(f"line {number} is no host key")
-    except FileNotFoundError:
+    except MISSING:
         return
 
 

@@ -10,13 +10,16 @@ from pydantic import ValidationError
 
 from pai_install.errors import PaiError
 
+# the file is not there, or a file is where its folder belongs
+MISSING = (FileNotFoundError, NotADirectoryError)
+
 
 @contextmanager
 def reading(path: Path, remedy: str, *, code: str = "state-file-damaged") -> Iterator[None]:
-    """Raises PaiError for a file that cannot be read or used. FileNotFoundError passes."""
+    """Raises PaiError for a file that cannot be read or used. MISSING passes."""
     try:
         yield
-    except FileNotFoundError:
+    except MISSING:
         raise
     except OSError as error:
         raise _unusable(path, error.strerror or str(error), "give it back to your user, then try again", code) from None

@@ -10,7 +10,7 @@ from pathlib import Path
 from pai_install.health.memory.acknowledgement import Acknowledgement, parse_acknowledgement
 from pai_install.health.memory.snapshot import Baseline, Snapshot, parse_baseline, parse_snapshot
 from pai_install.system.files import write_atomic
-from pai_install.system.state_file import reading
+from pai_install.system.state_file import MISSING, reading
 
 KEPT = 60
 KEPT_INCIDENTS = 1000
@@ -34,7 +34,7 @@ class HealthStore:
         try:
             with reading(path, "remove it. The history of this machine starts again"):
                 lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-        except FileNotFoundError:
+        except MISSING:
             return []
         for line in lines:
             try:
@@ -65,7 +65,7 @@ class HealthStore:
             with reading(path, "remove it and run pai-install health baseline --accept", code="baselines-damaged"):
                 raw = json.loads(path.read_text(encoding="utf-8"))
                 return {name: parse_baseline(entry) for name, entry in raw["machines"].items()}
-        except FileNotFoundError:
+        except MISSING:
             return {}
 
     def accept(self, baselines: Mapping[str, Baseline]) -> None:
@@ -94,7 +94,7 @@ class HealthStore:
             with reading(path, remedy, code="acknowledgements-damaged"):
                 raw = json.loads(path.read_text(encoding="utf-8"))
                 return [parse_acknowledgement(entry) for entry in raw["acknowledged"]]
-        except FileNotFoundError:
+        except MISSING:
             return []
 
     def keep_acknowledgements(self, kept: Iterable[Acknowledgement]) -> None:
