@@ -35,6 +35,9 @@ FILES = [
 SWAPS = "Filename\tType\tSize\tUsed\tPriority\n/dev/sda2 partition 8 0 -2"
 CDI = "/var/run/cdi/nvidia.yaml"
 NARROW = change(h100(0), "pci/pci_gpu_link_info/link_widths/current_link_width", "8x")
+FLAPPING = TWICE.paths({"/sys/class/net/ib0/operstate": "down"}).log(
+    *["2026-09-21T14:10:00+0000 h kernel: mlx5_core 0000:01:00.0 ib0: Link down"] * 4
+)
 # machines on which one or another piece of evidence decides
 BASES: list[Box] = [
     TWICE,
@@ -45,6 +48,13 @@ BASES: list[Box] = [
     healthy(8),
     TWICE.paths({"/sys/class/infiniband/mlx5_0/ports/1/hw_counters/rnr_nak_retry_err": "1"}),
     TWICE.paths({"/sys/fs/cgroup/cgroup.controllers": None, "/run/systemd/container": "systemd-nspawn"}),
+    FLAPPING,
+    FLAPPING.paths({"/sys/class/net/ib0/master/ifindex": "7"}),
+    healthy(8).paths({
+        **{f"/sys/class/infiniband/mlx5_{port}/board_id": "MT_0000000838" for port in range(8)},
+        "/sys/class/infiniband/mlx5_0/ports/1/rate": "200 Gb/sec (4X HDR)",
+        "/sys/class/infiniband/mlx5_1/device/net/ib1/operstate": "down",
+    }),
 ]  # fmt: skip
 LOG = "[Nov 24 2026 09:00:00] [ERROR] [tid 1] detected NVSwitch fatal error 20034"
 OTHERS = [None, "", "banana", "0", "9", "999999", "DMA", "0000:15:00.0 0x1d", "8", "TOTAL_ERR_FATAL 4", LOG,
@@ -148,7 +158,9 @@ def test_a_row_of_the_kernel_s_table_has_a_reader(row: int) -> None:
     """The last rows are for Xids, and cards off the bus."""
     words, fits = collector.KERNEL_KINDS[row]
     lines = [*LINES.values(), "NVRM: Xid (PCI:0000:18:00): 79, x", "NVRM: GPU 0000:18:00.0: GPU has fallen off the bus",
-             "mlx5: event[error]: module 0", "XFS (sda1): Internal error", "I/O error, dev sda",
+             "mlx5: event[error]: module 0",
+             "mlx5_core 0000:01:00.0: mlx5_load_one failed with error code -22",
+             "XFS (sda1): Internal error", "I/O error, dev sda",
              "nvme nvme0: controller is down", "NVRM: nouveau, rivafb"]  # fmt: skip
     assert any(any(word in line.encode() for word in words) and fits.search(line) for line in lines)
 

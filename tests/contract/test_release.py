@@ -14,7 +14,7 @@ import pytest
 from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 
-from pai_install.components.catalogue import load_catalogue
+from pai_install.components.catalogue import LOCKS, load_catalogue
 from tests.release.release import VERSION_FILE, ReleaseError, release
 
 ROOT = Path(__file__).parents[2]
@@ -97,7 +97,10 @@ def test_bills_of_materials_have_every_checksum(dist: Path) -> None:
     releases = [release for it in load_catalogue().components.values() for release in it.versions.values()]
     files = {digest for it in releases for of_file in it.sha256.values() for digest in of_file.values()}
     images = {digest.removeprefix("sha256:") for it in releases for digest in it.digests.values()} - {"unknown"}
-    assert sums("components") == files | images
+    wheels = {
+        digest for lock in LOCKS.glob("*.lock") for digest in re.findall("sha256:([0-9a-f]{64})", lock.read_text())
+    }
+    assert sums("components") == files | images | wheels
 
 
 def test_bills_of_materials_name_every_package_and_program(dist: Path) -> None:
