@@ -34,3 +34,12 @@ def test_it_can_read_the_folder_of_text_files(host: Host) -> None:
     folder = host.file("/var/lib/pai-metrics")
     assert (folder.is_directory, folder.mode) == (True, 0o755)
     assert "permission denied" not in host.check_output(f"journalctl --unit={UNIT} --output=cat")
+
+
+def test_no_collector_ends_it(host: Host) -> None:
+    """A system call that the unit does not allow once ended the exporter at its first request."""
+    program = host.check_output(f"systemctl show --property=ExecStart --value {UNIT}")
+    assert "--collector.systemd" in program
+    unit = host.file("/etc/systemd/system/pai-node-exporter.service").content_string
+    assert "SystemCallFilter=adjtimex clock_adjtime" in unit
+    assert "SystemCallErrorNumber=EPERM" in unit
