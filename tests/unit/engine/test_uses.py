@@ -96,7 +96,11 @@ def test_every_plugin_is_used_by_a_role_or_a_playbook(tree: dict[str, str]) -> N
 @pytest.mark.parametrize(
     ("file", "roles", "parts"),
     [
-        ("common/api.py", {"job_recorder", "gpu_use"}, {"job_recorder", "gpu_use", "addon.hived"}),
+        (
+            "common/api.py",
+            {"job_recorder", "gpu_use", "group_network"},
+            {"job_recorder", "gpu_use", "group_network", "addon.hived"},
+        ),
         ("gpu_use/smi.py", {"gpu_use"}, {"gpu_use"}),
         ("hived_bridge/servers.py", set(), {"addon.hived"}),
     ],
@@ -151,6 +155,7 @@ def test_fix_in_a_module_changes_the_roles_that_use_it(copied: Path) -> None:
     assert changed(copied, "playbooks/library/pai_service.py") == {
         *("time_sync", "container_runtime", "kubernetes_node", "api_proxy", "pod_forwarding", "component_store"),
         *("docker_cache", "storage_server", "job_recorder", "gpu_use", "nvidia_driver", "etcd_backup"),
+        *("group_network", "node_exporter"),
     }
 
 

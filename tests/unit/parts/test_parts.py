@@ -235,6 +235,7 @@ def test_every_machine_has_the_roles_of_its_kind(make_site: Callable[..., Site],
         *("csi_azure_blob", "csi_azure_file", "csi_smb", "docker_cache", "dynamic_volumes"),
         *(
             "console",
+            "group_network",
             "groups",
             "hived",
             "job_recorder",

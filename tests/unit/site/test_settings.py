@@ -35,6 +35,7 @@ def test_defaults_are_openpais_where_it_had_some() -> None:
         "service_cidr": "10.192.0.0/13",
         "pod_cidr_node_prefix": 25,
         "flannel_backend": "vxlan",
+        "group_isolation": True,
         "kubelet_config": {},
         "kubelet_custom_flags": {},
         "hosts_entries": True,
