@@ -13,7 +13,8 @@ from ansible.module_utils.pai_managed import GOING, object_versions
 MANAGER = "pai-install"
 OURS = "app.kubernetes.io/managed-by=pai-install"
 # annotation of an object that others use too: where it is no longer wanted, it stays without what we set
-REMOVAL, RELEASE = "pai-install/removal", "release"
+# KEEP: it stays whole, and without our label
+REMOVAL, RELEASE, KEEP = "pai-install/removal", "release", "keep"
 # annotation of a definition: names of the objects that its controller makes by itself, and that go with it
 SELF_MADE = "pai-install/self-made"
 # annotation of an object that an admin made, and of which only what we set is ours
@@ -164,6 +165,9 @@ class Objects:
         if removal == [RELEASE]:
             self._release({"apiVersion": version, "kind": shown_kind}, namespace, plain)
             return False, f"{name} stays without what pai-install set: others use it, too"
+        if removal == [KEEP]:
+            self._keep(where, name)
+            return False, f"{name} stays, and pai-install no longer manages it"
         if why := self._in_use(kind, plain):
             return False, why
         status, _out, errors = self._kubectl.run("delete", *where, name, "--ignore-not-found", "--wait=false")
@@ -262,6 +266,15 @@ class Objects:
             answer = self._kubectl.run("apply", *_how(), data=_list([bare])) if answer.ok else answer
         if not answer.ok:
             raise ObjectError(f"cannot give back {name}: {answer.said}")
+
+    def _keep(self, where: list[str], name: str) -> None:
+        label, _, _ = OURS.partition("=")
+        ours = json.dumps({"metadata": {"labels": {label: None}, "annotations": {REMOVAL: None}}})
+        answer = self._kubectl.ask(
+            "patch", *where, name, "--type=merge", f"--field-manager={MANAGER}", f"--patch={ours}"
+        )
+        if not answer.ok:
+            raise ObjectError(f"cannot remove the label of {name}: {answer.said}")
 
     def _entries(self, bare: dict[str, Any]) -> dict[str, Any]:
         """A merge patch without our entries of mappings that others own, and of which only we have entries."""

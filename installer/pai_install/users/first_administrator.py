@@ -23,7 +23,7 @@ HASH = "hash"
 _SCHEME = "scrypt"
 _COST, _BLOCK, _PARALLEL, _LENGTH = 1 << 15, 8, 1, 32
 _MEMORY = 64 * 1024 * 1024
-_RELEASE = {"pai-install/removal": "release"}
+_KEEP = {"pai-install/removal": "keep"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +44,16 @@ def first_administrator(
     user, administrators = user_name(name), [group for group in groups if group.administrators][:1]
     if why_no_name(user) or not password or password.lower() in PUBLIC_PASSWORDS or not administrators:
         return None
-    objects = [_released(one.object) for one in joining(user, administrators, Found())]
+    objects = [_kept(one.object) for one in joining(user, administrators, Found())]
     secret = secret_of(Credential(CredentialKind.FIRST, user, user, ""))
     kept = {"metadata": secret["metadata"], "type": secret["type"]}
     return FirstAdministrator(objects, {**kept, "secret_data": {HASH: _hashed(user, password, salt)}})
 
 
-def _released(item: Object) -> Object:
+def _kept(item: Object) -> Object:
     """The object, which stays in the cluster when the site no longer names the user."""
     metadata = item["metadata"]
-    return {**item, "metadata": {**metadata, "annotations": {**metadata.get("annotations", {}), **_RELEASE}}}
+    return {**item, "metadata": {**metadata, "annotations": {**metadata.get("annotations", {}), **_KEEP}}}
 
 
 def is_first_password(password: str, hash_text: str) -> bool:

@@ -416,6 +416,19 @@ def test_what_others_use_too_stays_without_what_is_ours(machine: Machine, snapsh
     assert machine.recorded() == {}
 
 
+def test_an_object_to_keep_stays_whole_without_our_label(machine: Machine) -> None:
+    machine.record("addon.console", ("", "clusterrolebinding/pai-user-boss"))
+    machine.has("clusterrolebinding/pai-user-boss", removal="keep")
+    said = machine.run()
+    assert (said["removed"], len(said["kept"])) == ([], 1)
+    assert not machine.asked(" delete ")
+    assert not machine.asked(" apply ")
+    (patched,) = machine.asked(" patch ")
+    assert "clusterrolebinding/pai-user-boss" in patched
+    assert '"app.kubernetes.io/managed-by": null' in patched
+    assert machine.recorded() == {}
+
+
 def test_what_is_still_being_deleted_is_no_success(
     machine: Machine, managed: Any, monkeypatch: pytest.MonkeyPatch, snapshot: SnapshotAssertion
 ) -> None:

@@ -34,7 +34,7 @@ def test_it_is_an_administrator_with_a_password() -> None:
         ("ClusterRoleBinding", "pai-user-admin"),
     ]
     assert found.objects[1]["metadata"]["namespace"] == "ops"
-    assert all(one["metadata"]["annotations"]["pai-install/removal"] == "release" for one in found.objects)
+    assert all(one["metadata"]["annotations"]["pai-install/removal"] == "keep" for one in found.objects)
     assert found.secret["metadata"]["name"] == "first.admin"
     assert is_first_password(PASSWORD, hash_of(found))
     assert not is_first_password("another", hash_of(found))
