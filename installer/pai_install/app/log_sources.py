@@ -40,6 +40,7 @@ SERVICES: Mapping[str, LogService] = {
     "docker": LogService("all", ("docker",)),
     "api-proxy": LogService("all", ("pai-api-proxy",)),
     "pod-forwarding": LogService("all", ("pai-pod-forwarding",)),
+    "group-network": LogService("all", ("pai-group-network", "pai-group-addresses")),
     "time": LogService("all", ("chrony",)),
     "node-exporter": LogService("all", ("pai-node-exporter",)),
     "storage-server": LogService("all", ("nfs-server", "nfs-ganesha")),

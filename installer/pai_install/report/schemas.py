@@ -121,6 +121,9 @@ def _status() -> _Schema:
         name=_TEXT, address=_TEXT, roles=_list(_TEXT), absent=_YES, state=_TEXT, versions=_by_host(_TEXT),
         drift=_list(_TEXT),
     )  # fmt: skip
+    alert = closed_object(
+        name=_TEXT, severity=_TEXT, subject=_TEXT, summary=_TEXT, action=_TEXT, since=_TEXT, labels=_by_host(_TEXT)
+    )
     last = closed_object(name=_TEXT, exit_code=_EXIT, duration_s=_SECONDS, left=_by_host(_list(_TEXT)))
     return closed_object(
         schema_version={"const": STATUS_SCHEMA_VERSION},
@@ -132,6 +135,7 @@ def _status() -> _Schema:
         findings=_list(finding_schema()),
         unproven=_by_host(_TEXT),
         console=_or_null(closed_object(addresses=_list(_TEXT), fingerprint=_TEXT)),
+        alerts=_or_null(_list(alert)),
         last_run=_or_null(last),
         running=_TEXT,
         interrupted=_TEXT,

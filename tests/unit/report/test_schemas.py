@@ -10,6 +10,7 @@ from typing import Any
 import jsonschema  # type: ignore[import-untyped]
 import pytest
 
+from pai_install.monitoring.alertmanager import FiringAlert
 from pai_install.report.data import report_data
 from pai_install.report.diffs import FileChange
 from pai_install.report.planned import plan_data
@@ -41,6 +42,8 @@ def test_plan(kit: Any) -> None:
 def test_status(kit: Any, tmp_path: Path) -> None:
     site = load_site(write_site(tmp_path / "site")).site
     check("status", status_data(Standing(site)))
+    alert = FiringAlert("MachineDown", "critical", "one", "one is down", "power it on", "", {"node": "one"})
+    check("status", status_data(Standing(site, alerts=(alert,))))
     run = last_run_of("20260301T120000Z", report_data(TROUBLED))
     assert run.exit_code == 6
     assert run.left == TROUBLED.left

@@ -45,7 +45,7 @@ def test_what_cannot_be_read_says_so(tmp_path: Path) -> None:
     first, second = box_certificates(StateFolder(tmp_path), PLANES)
     assert (first.expires, first.problem) == (None, "it holds no certificate")
     assert second.expires is None
-    assert "cannot be used" in second.problem
+    assert "registry.json" in second.problem
 
 
 @pytest.mark.parametrize(

@@ -216,7 +216,8 @@ def _accounts_for_all(old: Path, files: Files, account: Iterable[AccountLine]) -
         assert told[name, ""] == 1
         own = Counter({path: count for (file, path), count in told.items() if file == name and path})
         if own and not name.endswith(".csv") and not read_document(old / name).problems:
-            node = yaml.compose(content.decode("utf-8-sig"), Loader=yaml.SafeLoader)
+            # the parser in C, as the product has it: the other one refuses tabs in names
+            node = yaml.compose(content.decode("utf-8-sig"), Loader=yaml.CSafeLoader)
             assert node is not None
             assert own == Counter(dotted(leaf) for leaf in _leaves(node))
 
