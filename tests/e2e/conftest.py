@@ -286,7 +286,7 @@ def cluster(founding: Founding) -> Cluster:
 @pytest.fixture(scope="module")
 def pods(cluster: Cluster) -> Iterator[dict[str, str]]:
     """A pod on each of two workers that answers on port 8080: worker -> the pod's address."""
-    image = cluster.on(LOST, "ctr -n k8s.io images ls -q | grep /busybox:").split()[0]
+    image = cluster.on(LOST, "ctr -n k8s.io images ls -q | grep ^registry.*/busybox:").split()[0]
     try:
         for worker in (EXISTING, LOST):
             place = json.dumps({"spec": {"nodeName": worker}})

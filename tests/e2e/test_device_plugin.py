@@ -78,7 +78,7 @@ def test_pod_that_asks_for_no_gpu_gets_none(cluster: Cluster) -> None:
 
 def seen_in_pod(cluster: Cluster, name: str, container: dict[str, Any]) -> str:
     """What a pod on a worker sees of GPUs, through RuntimeClass nvidia."""
-    image = cluster.on("lab-worker2", "ctr -n k8s.io images ls -q | grep /busybox: | head -n 1").strip()
+    image = cluster.on("lab-worker2", "ctr -n k8s.io images ls -q | grep ^registry.*/busybox: | head -n 1").strip()
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",

@@ -99,7 +99,7 @@ def pod(
     cluster: Cluster, namespace: str, name: str, script: str, claim: str, image: str = "", node: str = EXISTING
 ) -> dict[str, Any]:
     """Runs a pod until it ends or waits for good; its status. node: a worker, or "" for the scheduler's choice."""
-    image = image or cluster.on(EXISTING, "ctr -n k8s.io images ls -q | grep /busybox:").split()[0]
+    image = image or cluster.on(EXISTING, "ctr -n k8s.io images ls -q | grep ^registry.*/busybox:").split()[0]
     volumes = [{"name": claim, "persistentVolumeClaim": {"claimName": claim}}] if claim else []
     container = {
         "name": "main",
@@ -164,7 +164,7 @@ def test_two_groups_share_a_storage_and_a_third_does_not(grouped: Cluster) -> No
     assert pod(grouped, "speech", "reads", "cat /mnt/scratch/word", "scratch")["phase"] == "Succeeded"
     assert said(grouped, "speech", "reads") == "from vision\n"
     assert pod(grouped, "vision", "keeps", "echo kept > /mnt/disk/word", "disk")["phase"] == "Succeeded"
-    image = grouped.on(EXISTING, "ctr -n k8s.io images ls -q | grep /busybox:").split()[0]
+    image = grouped.on(EXISTING, "ctr -n k8s.io images ls -q | grep ^registry.*/busybox:").split()[0]
     volumes = [{"name": "it", "persistentVolumeClaim": {"claimName": "scratch"}}]
     spec = {"containers": [{"name": "main", "image": image}], "volumes": volumes}
     words = ("--namespace=third", "run", "refused", f"--image={image}", "--restart=Never")

@@ -219,7 +219,7 @@ def test_bandwidth_is_measured_by_a_job_on_each_machine(cluster: Cluster) -> Non
 
 
 def test_an_image_without_the_program_says_nothing_of_the_gpus(cluster: Cluster) -> None:
-    image = cluster.on(ONE, "ctr -n k8s.io images ls -q | grep /busybox: | head -n 1").strip()
+    image = cluster.on(ONE, "ctr -n k8s.io images ls -q | grep ^registry.*/busybox: | head -n 1").strip()
     report = health(cluster, "--bandwidth-image", image)
     found = [item for machine in report["machines"] for item in machine["findings"] if is_bandwidth(item)]
     assert [item["verdict"] for item in found] == ["UNKNOWN", "UNKNOWN"]

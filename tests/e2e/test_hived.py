@@ -94,7 +94,7 @@ def remove_pods(cluster: Cluster) -> None:
 
 def gang(cluster: Cluster, team: str, name: str, count: int, devices: int, priority: int = 10) -> None:
     """Pods that sleep and tell their devices."""
-    image = cluster.on(EXISTING, "ctr -n k8s.io images ls -q | grep /busybox:").split()[0]
+    image = cluster.on(EXISTING, "ctr -n k8s.io images ls -q | grep ^registry.*/busybox:").split()[0]
     script = 'echo "$NVIDIA_VISIBLE_DEVICES"; exec busybox sleep 3600'
     container = {
         "name": "main",

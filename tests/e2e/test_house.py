@@ -99,7 +99,7 @@ def pods_of(cluster: Cluster, machine: str) -> list[str]:
 
 
 def test_node_is_drained(cluster: Cluster) -> None:
-    image = cluster.on(WORKER, "ctr -n k8s.io images ls -q | grep /pause: | head -n 1").strip()
+    image = cluster.on(WORKER, "ctr -n k8s.io images ls -q | grep ^registry.*/pause: | head -n 1").strip()
     cluster.kubectl("create", "deployment", "drained", f"--image={image}", "--replicas=4")
     try:
         cluster.kubectl("rollout", "status", "deployment/drained", "--timeout=120s")

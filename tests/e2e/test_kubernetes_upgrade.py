@@ -60,7 +60,7 @@ def service(cluster: Cluster) -> str:
     A pod that ends goes on answering for some seconds, until every machine knows that it is going: what any program
     behind a Service has to do.
     """
-    image = cluster.on(MACHINES[1], "ctr -n k8s.io images ls -q | grep /busybox:").split()[0]
+    image = cluster.on(MACHINES[1], "ctr -n k8s.io images ls -q | grep ^registry.*/busybox:").split()[0]
     container = {
         "name": "answers",
         "image": image,

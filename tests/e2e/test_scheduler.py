@@ -92,7 +92,7 @@ def remove_queues(cluster: Cluster) -> None:
 
 def job(cluster: Cluster, name: str, cpu: str) -> dict[str, Any]:
     """One of the queue, suspended until it is admitted."""
-    image = cluster.on(EXISTING, "ctr -n k8s.io images ls -q | grep /busybox:").split()[0]
+    image = cluster.on(EXISTING, "ctr -n k8s.io images ls -q | grep ^registry.*/busybox:").split()[0]
     container = {"name": "main", "image": image, "command": ["/bin/true"], "resources": {"requests": {"cpu": cpu}}}
     return {
         "apiVersion": "batch/v1",

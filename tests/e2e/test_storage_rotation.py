@@ -120,7 +120,7 @@ def objects(cluster: Cluster) -> set[str]:
 
 def start(cluster: Cluster, name: str, claim: str, script: str) -> subprocess.CompletedProcess[str]:
     """Makes a pod on a worker that runs a script with the mount as $0; whether the API took it."""
-    image = cluster.on(EXISTING, "ctr -n k8s.io images ls -q | grep /busybox:").split()[0]
+    image = cluster.on(EXISTING, "ctr -n k8s.io images ls -q | grep ^registry.*/busybox:").split()[0]
     container = {
         "name": "main",
         "image": image,

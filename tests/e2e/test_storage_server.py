@@ -99,7 +99,7 @@ def put_stand_in(cluster: Cluster, worker: str) -> None:
 
 
 def image_of(cluster: Cluster) -> str:
-    return cluster.on(EXISTING, "ctr -n k8s.io images ls -q | grep /busybox:").split()[0]
+    return cluster.on(EXISTING, "ctr -n k8s.io images ls -q | grep ^registry.*/busybox:").split()[0]
 
 
 def run(cluster: Cluster, namespace: str, name: str, script: str) -> str:

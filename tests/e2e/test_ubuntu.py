@@ -34,7 +34,7 @@ def made(factory: pytest.TempPathFactory, *words: str) -> Iterator[Cluster]:
 
 def nameservers(cluster: Cluster, machine: str) -> list[str]:
     """The resolvers that a pod is given that asks those of its machine, as the cluster's own DNS does."""
-    image = cluster.on(machine, "/usr/local/bin/ctr -n k8s.io images ls -q | grep /busybox:").split()[0]
+    image = cluster.on(machine, "/usr/local/bin/ctr -n k8s.io images ls -q | grep ^registry.*/busybox:").split()[0]
     pod, place = f"asks-{machine}", json.dumps({"spec": {"nodeName": machine, "dnsPolicy": "Default"}})
     words = ("--restart=Never", f"--overrides={place}", "--command", "--", "/bin/busybox", "cat", "/etc/resolv.conf")
     cluster.kubectl("run", pod, f"--image={image}", *words)

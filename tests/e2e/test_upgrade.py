@@ -72,7 +72,7 @@ def old_cluster(tmp_path: Path, checkout: Path) -> Iterator[Cluster]:
 
 def start_work(cluster: Cluster) -> None:
     """Pods that are nobody's but their owner's."""
-    image = cluster.on(WORKERS[0], "ctr -n k8s.io images ls -q | grep /busybox:").split()[0]
+    image = cluster.on(WORKERS[0], "ctr -n k8s.io images ls -q | grep ^registry.*/busybox:").split()[0]
     for worker in WORKERS:
         place = json.dumps({"spec": {"nodeName": worker}})
         words = ("--restart=Never", f"--overrides={place}", "--command", "--", *SERVE)

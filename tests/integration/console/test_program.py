@@ -19,7 +19,11 @@ from pathlib import Path
 import pytest
 
 from pai_install.app.users import password_link
+from pai_install.profile.project import profile_of
+from pai_install.profile.publish import profile_object
+from pai_install.schedulers.last_applied import kept_object
 from pai_install.users.console_rights import NAME, NAMESPACE, console_objects
+from tests.examples import site_of
 from tests.integration.clients import http_client
 from tests.integration.control_plane import Json, free_port
 from tests.integration.users.conftest import NAMESPACES, Users
@@ -50,9 +54,11 @@ class Program:
 @pytest.fixture(scope="module")
 def program(users: Users, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
     folder, port = tmp_path_factory.mktemp("program"), free_port()
-    for entry in console_objects(
-        "kueue", NAMESPACES, "1.36.3", ("pai-install-profile", "pai-install-virtual-clusters")
-    ):
+    profile = profile_of(site_of("default"))
+    spaces = (*NAMESPACES, *(group.namespace for group in profile.groups))
+    rights = console_objects("kueue", spaces, "1.36.3", ("pai-install-profile", "pai-install-virtual-clusters"))
+    namespaces = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": space}} for space in spaces]
+    for entry in (*namespaces, *rights, profile_object(profile), kept_object(profile.require_scheduling())):
         users.admin.apply(entry)
     body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}}
     token = users.admin.ask("POST", f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/{NAME}/token", body)

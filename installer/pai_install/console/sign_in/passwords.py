@@ -65,7 +65,7 @@ class Passwords:
     def _write(self, user: str, uid: str, password: str) -> None:
         with self.slots.slot():
             hash_text = hashed(password)
-        now = datetime.now(UTC).isoformat(timespec="seconds")
+        now = datetime.now(UTC).isoformat(timespec="microseconds")
         self.store.put(Credential(CredentialKind.PASSWORD, user, user, uid, data={HASH: hash_text, SINCE: now}))
 
     def by_link(self, secret: str, password: str) -> str:

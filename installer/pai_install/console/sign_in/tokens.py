@@ -66,7 +66,8 @@ def signed(claims: TokenClaims, key: SigningKey) -> str:
         "application": claims.kind is TokenKind.APPLICATION,
         "admin": claims.admin,
         "jti": claims.id,
-        "iat": int(claims.issued.timestamp()),
+        # exact, so that a new password ends tokens of the same second
+        "iat": claims.issued.timestamp(),
         "exp": int(claims.until.timestamp()),
     }
     if claims.session:
@@ -148,11 +149,11 @@ def _claims(content: Mapping[str, Any], now: datetime) -> TokenClaims | None:
     times = [content.get(name) for name in ("iat", "exp")]
     if content.get("iss") != _ISSUER or not all(isinstance(one, str) for one in texts):
         return None
-    if not all(isinstance(one, int) and not isinstance(one, bool) for one in times):
+    if not all(isinstance(one, int | float) and not isinstance(one, bool) for one in times):
         return None
     kind, user, uid, mark = map(str, texts)
     try:
-        issued, until = (datetime.fromtimestamp(int(str(one)), UTC) for one in times)
+        issued, until = (datetime.fromtimestamp(float(str(one)), UTC) for one in times)
     except (OverflowError, OSError, ValueError):
         return None
     if kind not in set(TokenKind) or until <= now:
