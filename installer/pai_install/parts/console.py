@@ -9,9 +9,7 @@ from typing import Any
 from pai_install.parts.context import Context
 from pai_install.parts.part import Port
 from pai_install.ports import API_PROXY_PORT
-from pai_install.profile.publish import PROFILE
 from pai_install.registry.identity import Identity, Serving
-from pai_install.schedulers.last_applied import KEPT
 from pai_install.site import Site
 from pai_install.site.console import SiteConsole, console_of
 from pai_install.site.directory import Directory, directory_of
@@ -29,9 +27,8 @@ _PROGRAM = "python3"
 def console_values(context: Context) -> dict[str, Any]:
     """Returns the values of the add-on's templates.
 
-    published: ConfigMaps of kube-system that it reads. settings: of the program. secrets: files, certificate and key
-    among them. version: what pods replace themselves for. objects: namespace, account, and rights. passwords: of the
-    first administrator.
+    settings: of the program. secrets: files, certificate and key among them. version: what pods replace themselves for.
+    objects: namespace, account, and rights. passwords: of the first administrator.
     """
     site, console = context.site, console_of(context.site)
     if console is None:
@@ -40,12 +37,10 @@ def console_values(context: Context) -> dict[str, Any]:
     secrets = _secrets(console, context.identity, directory)
     spaces = [group.namespace for group in groups_of(site.services)]
     first = _first_administrator(site, context.identity)
-    version, published = context.components.kubernetes_version, (PROFILE, KEPT)
-    own = console_objects(scheduler_of(site), spaces, version, published)
+    own = console_objects(scheduler_of(site), spaces, context.components.kubernetes_version)
     return {
         "objects": [*own, *(first.objects if first else ())],
         "passwords": [first.secret] if first else [],
-        "published": [PROFILE, KEPT],
         "settings": _settings(console, directory),
         "authority": directory.authority if directory else "",
         "secrets": {"secret_data": secrets},

@@ -32,11 +32,11 @@ _REVIEWS = (
 
 
 def console_objects(
-    scheduler: SchedulerType | None, namespaces: Iterable[str], kubernetes_version: str, published: Iterable[str] = ()
+    scheduler: SchedulerType | None, namespaces: Iterable[str], kubernetes_version: str
 ) -> Iterator[Object]:
     """Yields namespace, account, roles and bindings.
 
-    namespaces: of groups. kubernetes_version: such as 1.36.3. published: ConfigMaps of kube-system with the profile.
+    namespaces: of groups. kubernetes_version: such as 1.36.3.
     """
     spaces = tuple(dict.fromkeys(namespaces))
     # its pods are in the network of their node
@@ -49,8 +49,6 @@ def console_objects(
         "automountServiceAccountToken": False,
     }
     yield from _granted("Role", NAME, [rule_on("", ("secrets",), (*_LOOK, "create", "patch", "delete"))], (NAMESPACE,))
-    profile = {**rule_on("", ("configmaps",), ("get",)), "resourceNames": list(published)}
-    yield from _granted("Role", f"{NAME}-profile", [profile], ("kube-system",))
     yield from _granted("ClusterRole", f"{NAME}-lists", _lists(scheduler), ())
     profile = {**rule_on("", ("configmaps",), ("get",)), "resourceNames": list(PROFILE)}
     yield from _granted("Role", f"{NAME}-profile", [profile], (PROFILE_IN,))

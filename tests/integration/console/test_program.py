@@ -56,7 +56,7 @@ def program(users: Users, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     folder, port = tmp_path_factory.mktemp("program"), free_port()
     profile = profile_of(site_of("default"))
     spaces = (*NAMESPACES, *(group.namespace for group in profile.groups))
-    rights = console_objects("kueue", spaces, "1.36.3", ("pai-install-profile", "pai-install-virtual-clusters"))
+    rights = console_objects("kueue", spaces, "1.36.3")
     namespaces = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": space}} for space in spaces]
     for entry in (*namespaces, *rights, profile_object(profile), kept_object(profile.require_scheduling())):
         users.admin.apply(entry)

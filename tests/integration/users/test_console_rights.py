@@ -46,6 +46,14 @@ def alice(console: Api) -> Api:
     return found
 
 
+def test_no_object_is_named_twice(version: str) -> None:
+    named = [
+        (it["kind"], it["metadata"].get("namespace"), it["metadata"]["name"])
+        for it in console_objects("kueue", NAMESPACES, version)
+    ]
+    assert len(named) == len(set(named))
+
+
 def test_it_is_the_user(alice: Api) -> None:
     info = alice.ask("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", REVIEW)["status"]["userInfo"]
     assert info["username"] == USER.format("alice")
