@@ -8,12 +8,13 @@ import os
 import subprocess
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from .conftest import EXISTING, LOST, SERVE, Cluster, kubectl_of, pai_install
+from .conftest import EXISTING, LOST, SERVE, Cluster, kubectl_of, pai_install, until
 
 pytestmark = pytest.mark.lab
 
@@ -84,7 +85,7 @@ def ask(cluster: Cluster, kubeconfig: Path, *words: str, entry: Any = None) -> s
 def job(cluster: Cluster, owner: str, namespace: str, **more: Any) -> dict[str, Any]:
     """A job of one pod that sleeps."""
     image = cluster.kubectl("get", "nodes", "-o", "jsonpath={.items[0].status.images[*].names[*]}")
-    busybox = next(name for name in image.split() if "/busybox" in name)
+    busybox = next(name for name in image.split() if name.startswith("registry.") and "/busybox" in name)
     container = {"name": "main", "image": busybox, "command": ["/bin/busybox", "sleep", "600"]}
     labels = {"labels": {"pai-install/user": owner}}
     spec = {"containers": [container], "restartPolicy": "Never", "terminationGracePeriodSeconds": 1, **more}
@@ -163,8 +164,8 @@ def test_a_token_ends_with_its_time(grouped: Cluster, files: dict[str, Path], tm
     head, body, _ = token.split(".")
     claims = json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
     ends = {}
-    for name, until in (("now", claims["exp"]), ("over", int(time.time()) - 60)):
-        signed = f"{head}.{word({**claims, 'exp': until, 'nbf': claims['nbf'] - 86400, 'iat': claims['iat'] - 86400})}"
+    for name, end in (("now", claims["exp"]), ("over", int(time.time()) - 60)):
+        signed = f"{head}.{word({**claims, 'exp': end, 'nbf': claims['nbf'] - 86400, 'iat': claims['iat'] - 86400})}"
         signature = grouped.on("lab-master", f"printf %s {signed} | {SIGN}").strip()
         path = tmp_path / name
         path.write_text(text.replace(token, f"{signed}.{signature.rstrip('=').replace('+', '-').replace('/', '_')}"))
@@ -206,6 +207,8 @@ def servers(grouped: Cluster, files: dict[str, Path]) -> Iterator[dict[str, tupl
         made = ask(grouped, files[owner], "create", "-f", "-", entry=serving(grouped, owner, namespace, machine))
         assert made.returncode == 0, made.stderr
         of_job = (f"--namespace={namespace}", f"--selector=job-name=serves-{machine}")
+        # kubectl waits for no pod that does not exist yet
+        assert until(partial(grouped.kubectl, "get", "pods", *of_job, "--output=name"))
         grouped.kubectl("wait", "pod", *of_job, "--for=condition=Ready", "--timeout=90s")
         says = "jsonpath={.items[0].metadata.name} {.items[0].status.podIP}"
         pod, address = grouped.kubectl("get", "pods", *of_job, "--output", says).split()
