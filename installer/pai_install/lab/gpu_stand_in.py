@@ -94,6 +94,7 @@ def entries(machine: LabMachine) -> dict[str, Entry]:
     return found | {f"{FOLDER}/{name}": Entry(text) for name, text in _static(gpus).items()} | _healthy(gpus)
 
 
+_ON_DISK = "disk-version"
 _CONTAINER_MOUNTS = {f"/{_BIN}/nvidia-smi-stand-in": "/usr/bin/nvidia-smi", f"/{FOLDER}": f"/{FOLDER}"}
 
 
@@ -212,7 +213,8 @@ def _hang(gpus: tuple[StandInGpu, ...]) -> dict[str, str]:
 
 def _mismatch(_gpus: tuple[StandInGpu, ...]) -> dict[str, str]:
     text = "Failed to initialize NVML: Driver/library version mismatch\nNVML library version: 580.0 (stand-in)\n"
-    return {"status": "18", "text": text}
+    # the upgrade has put another module on the disk, which a reboot loads
+    return {"status": "18", "text": text, _ON_DISK: "580.999.99\n"}
 
 
 _SCENES: dict[GpuState, Callable[[tuple[StandInGpu, ...]], dict[str, str]]] = {
@@ -229,4 +231,4 @@ _MEANINGS = {
     GpuState.DRIVER_HANG: "nvidia-smi never answers",
     GpuState.DRIVER_MISMATCH: "nvidia-smi says that driver and library are of different versions",
 }
-_CHANGING = {"answer.xml", "kernel.log", "sleep", "status", "text"}
+_CHANGING = {"answer.xml", "kernel.log", "sleep", "status", "text", _ON_DISK}
