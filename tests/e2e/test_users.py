@@ -179,17 +179,6 @@ def word(claims: dict[str, Any]) -> str:
     return base64.urlsafe_b64encode(json.dumps(claims).encode()).decode().rstrip("=")
 
 
-def test_who_was_removed_has_no_access_at_once(grouped: Cluster, files: dict[str, Path]) -> None:
-    assert ask(grouped, files["bob"], "get", "pods").returncode == 0
-    assert user(grouped, "remove", "bob", "--yes").returncode == 0
-    assert ask(grouped, files["bob"], "get", "pods").returncode != 0
-    assert user(grouped, "add", "bob", "--group", "speech", "--yes").returncode == 0
-    deadline = time.monotonic() + 20
-    while "must be logged in" not in (said := ask(grouped, files["bob"], "get", "pods").stderr):
-        assert time.monotonic() < deadline, f"the old kubeconfig of a name that was given again: {said}"
-        time.sleep(1)
-
-
 def serving(cluster: Cluster, owner: str, namespace: str, machine: str) -> dict[str, Any]:
     """A job of one pod on a machine that serves over HTTP."""
     made = job(cluster, owner, namespace, nodeSelector={"kubernetes.io/hostname": machine})
@@ -281,3 +270,14 @@ def test_a_site_may_let_groups_reach_each_other(grouped: Cluster, servers: dict[
     deadline = time.monotonic() + 30
     while reaches(grouped, servers["a1"][0], servers["b"][1]):
         assert time.monotonic() < deadline
+
+
+def test_who_was_removed_has_no_access_at_once(grouped: Cluster, files: dict[str, Path]) -> None:
+    assert ask(grouped, files["bob"], "get", "pods").returncode == 0
+    assert user(grouped, "remove", "bob", "--yes").returncode == 0
+    assert ask(grouped, files["bob"], "get", "pods").returncode != 0
+    assert user(grouped, "add", "bob", "--group", "speech", "--yes").returncode == 0
+    deadline = time.monotonic() + 20
+    while "must be logged in" not in (said := ask(grouped, files["bob"], "get", "pods").stderr):
+        assert time.monotonic() < deadline, f"the old kubeconfig of a name that was given again: {said}"
+        time.sleep(1)
