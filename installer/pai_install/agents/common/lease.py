@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http
+import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,6 +15,8 @@ from pai_install.agents.common.values import Json, child, text
 NAMESPACE = "kube-system"
 _VERSION = "coordination.k8s.io/v1"
 DURATION_S, RENEW_S = 45, 15
+# The token is valid for a day. systemd starts the program again with a new one.
+_LIFETIME_S = 12 * 3600
 
 
 @dataclass
@@ -106,3 +109,23 @@ def while_held(lease: Lease, until: float, step: Callable[[], None], warn: Calla
             if time.time() - renewed > DURATION_S - RENEW_S:
                 raise
             warn(str(error))
+
+
+def serve(client: Client, name: str, work: Callable[[Lease, float], None], warn: Callable[[str], None]) -> int:
+    """Waits for the Lease, works, and releases it. Returns the exit code of the program.
+
+    work: takes the Lease, and the end of the token of the program. It raises ApiError when it cannot continue.
+    """
+    lease, until = Lease(client, name, socket.gethostname()), time.time() + _LIFETIME_S
+    if not stand_by(lease, until, warn):
+        return 0
+    try:
+        work(lease, until)
+        lease.release()
+    except SystemExit:
+        lease.release()
+        raise
+    except ApiError as error:
+        warn(str(error))
+        return 1
+    return 0

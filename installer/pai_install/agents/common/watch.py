@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Callable
 
@@ -9,6 +10,7 @@ from pai_install.agents.common.api import ApiError, Client
 from pai_install.agents.common.values import Json, child, meta, number, rows, text
 
 _DURATION_S = 300
+_RETRY_S = 2.0
 
 
 def follow(
@@ -38,3 +40,19 @@ def follow(
             version = meta(item, "resourceVersion") or version
             if change in ("ADDED", "MODIFIED", "DELETED"):
                 changed(change == "DELETED", item)
+
+
+def keep_following(
+    client: Client,
+    path: str,
+    listed: Callable[[tuple[Json, ...]], None],
+    changed: Callable[[bool, Json], None],
+    warn: Callable[[str], None],
+) -> None:
+    """As `follow`, without end: it begins again with a list when the watch is lost."""
+    while True:
+        try:
+            follow(client, path, {}, listed, changed)
+        except ApiError as error:
+            warn(str(error))
+        time.sleep(_RETRY_S)

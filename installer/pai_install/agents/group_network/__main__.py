@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import sys
-import time
 from pathlib import Path
 
-from pai_install.agents.common.api import ApiError, Client, with_kubeconfig, with_token
-from pai_install.agents.common.lease import Lease, stand_by, while_held
+from pai_install.agents.common.api import Client, with_kubeconfig, with_token
+from pai_install.agents.common.lease import Lease, serve, while_held
 from pai_install.agents.common.log import Log
 from pai_install.agents.common.values import Json, parse_object
 from pai_install.agents.group_network.addresses import Directory
@@ -22,8 +20,6 @@ SETTINGS = Path("/etc/pai-install/group-network.json")
 KUBECONFIG = Path("/etc/kubernetes/kubelet.conf")
 IDENTITY = Path("/var/lib/kubelet/pki/kubelet-client-current.pem")
 LEASE = "pai-group-network"
-# The token is valid for a day. systemd starts the program again with a new one.
-_LIFETIME_S = 12 * 3600
 
 
 def publish(settings: Json) -> int:
@@ -31,22 +27,14 @@ def publish(settings: Json) -> int:
     warn = Log().warn
     folder, credentials = Path(os.environ["RUNTIME_DIRECTORY"]), Path(os.environ["CREDENTIALS_DIRECTORY"])
     client = Client(with_token(settings["server"], folder / "token", credentials / "ca.crt"))
-    lease, until = Lease(client, LEASE, socket.gethostname()), time.time() + _LIFETIME_S
-    if not stand_by(lease, until, warn):
-        return 0
-    publisher = Publisher(client, Directory(frozenset(settings["namespaces"])), warn)
-    try:
+
+    def work(lease: Lease, until: float) -> None:
+        publisher = Publisher(client, Directory(frozenset(settings["namespaces"])), warn)
         publisher.recall()
         publisher.watch()
         while_held(lease, until, publisher.step, warn)
-        lease.release()
-    except SystemExit:
-        lease.release()
-        raise
-    except ApiError as error:
-        warn(str(error))
-        return 1
-    return 0
+
+    return serve(client, LEASE, work, warn)
 
 
 def guard(settings: Json) -> int:

@@ -9,10 +9,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from pai_install.agents.common.api import ApiError, Client
+from pai_install.agents.common.api import Client
+from pai_install.agents.common.events import drained
 from pai_install.agents.common.log import guarded
 from pai_install.agents.common.values import Json, child, meta, text
-from pai_install.agents.common.watch import follow
+from pai_install.agents.common.watch import keep_following
 from pai_install.agents.group_network.addresses import GROUP, MACHINES, OTHERS, read_addresses
 from pai_install.agents.group_network.publisher import FIELD, MAPS
 from pai_install.agents.group_network.ruleset import TABLE, Rules, ruleset
@@ -21,7 +22,6 @@ from pai_install.agents.group_network.ruleset import TABLE, Rules, ruleset
 _BATCH_S, _BATCH_COSTS = 0.1, 4
 # after so long without a change it looks whether another program has removed the table
 _LOOK_S = 15.0
-_RETRY_S = 2.0
 _NFT_S = 30
 
 
@@ -57,18 +57,13 @@ class Guard:
         threading.Thread(target=self._follow, name="addresses", daemon=True).start()
 
     def _follow(self) -> None:
-        while True:
-            try:
-                follow(
-                    self.client,
-                    MAPS,
-                    {},
-                    lambda items: self.events.put(lambda: self.take_list(items)),
-                    lambda deleted, item: self.events.put(lambda: self.take(item, deleted=deleted)),
-                )
-            except ApiError as error:
-                self.warn(str(error))
-            time.sleep(_RETRY_S)
+        keep_following(
+            self.client,
+            MAPS,
+            lambda items: self.events.put(lambda: self.take_list(items)),
+            lambda deleted, item: self.events.put(lambda: self.take(item, deleted=deleted)),
+            self.warn,
+        )
 
     def take_list(self, items: tuple[Json, ...]) -> None:
         """Takes all published sets."""
@@ -88,13 +83,8 @@ class Guard:
 
     def step(self, wait_s: float = _LOOK_S) -> None:
         """Takes the events since the last step, and applies what they change."""
-        try:
-            self.events.get(timeout=wait_s)()
-            time.sleep(max(_BATCH_S, _BATCH_COSTS * self.cost_s))
-            while True:
-                self.events.get_nowait()()
-        except queue.Empty:
-            pass
+        for take in drained(self.events, wait_s, max(_BATCH_S, _BATCH_COSTS * self.cost_s)):
+            take()
         with guarded(self.warn, "the packet filter"):
             self.apply()
 

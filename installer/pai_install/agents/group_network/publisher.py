@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import queue
 import threading
-import time
 from dataclasses import dataclass, field
 from typing import Callable
 from urllib.parse import quote
 
 from pai_install.agents.common.api import ApiError, Client, object_path
+from pai_install.agents.common.events import drained
 from pai_install.agents.common.log import guarded
 from pai_install.agents.common.values import Json, child, meta, rows, text
-from pai_install.agents.common.watch import follow
+from pai_install.agents.common.watch import keep_following
 from pai_install.agents.group_network.addresses import Directory
 
 NAMESPACE = "pai-network"
@@ -20,7 +20,6 @@ MAPS = object_path("v1", "configmaps", NAMESPACE)
 FIELD = "addresses"
 # changes within this time are published together
 BATCH_S = 0.2
-_RETRY_S = 2.0
 PODS, NODES = "pods", "nodes"
 
 
@@ -49,18 +48,13 @@ class Publisher:
             threading.Thread(target=self._follow, args=(kind,), name=kind, daemon=True).start()
 
     def _follow(self, kind: str) -> None:
-        while True:
-            try:
-                follow(
-                    self.client,
-                    f"/api/v1/{kind}",
-                    {},
-                    lambda items: self.events.put(lambda: self.take_list(kind, items)),
-                    lambda deleted, item: self.events.put(lambda: self.take(kind, item, deleted=deleted)),
-                )
-            except ApiError as error:
-                self.warn(str(error))
-            time.sleep(_RETRY_S)
+        keep_following(
+            self.client,
+            f"/api/v1/{kind}",
+            lambda items: self.events.put(lambda: self.take_list(kind, items)),
+            lambda deleted, item: self.events.put(lambda: self.take(kind, item, deleted=deleted)),
+            self.warn,
+        )
 
     def take_list(self, kind: str, items: tuple[Json, ...]) -> None:
         """Takes all objects of a kind. Those of before that are not among them are gone."""
@@ -81,13 +75,8 @@ class Publisher:
 
     def step(self, wait_s: float = 1.0) -> None:
         """Takes the events since the last step, and publishes what they change."""
-        try:
-            self.events.get(timeout=wait_s)()
-            time.sleep(BATCH_S)
-            while True:
-                self.events.get_nowait()()
-        except queue.Empty:
-            pass
+        for take in drained(self.events, wait_s, BATCH_S):
+            take()
         # half of it would take pods for strangers
         if self.listed >= {PODS, NODES}:
             self.publish()

@@ -6,7 +6,6 @@ import http
 import os
 import queue
 import signal
-import socket
 import sys
 import time
 from collections.abc import Callable
@@ -17,7 +16,8 @@ from pathlib import Path
 from urllib.parse import quote
 
 from pai_install.agents.common.api import MERGE, ApiError, Client, object_path, with_token
-from pai_install.agents.common.lease import Lease, stand_by, while_held
+from pai_install.agents.common.events import drained
+from pai_install.agents.common.lease import Lease, serve, while_held
 from pai_install.agents.common.log import Log, guarded
 from pai_install.agents.common.records import LOGS, RECORD, STATE, logs_map, name_of, read_record, state_map
 from pai_install.agents.common.values import Json, child, meta, rows, text
@@ -35,8 +35,6 @@ CONFIGURATION = Path("/etc/pai-install/job-recorder.json")
 LEASE = "pai-job-recorder"
 _LOG_LINES = 400
 _BUS = "bus.volcano.sh/v1alpha1"
-# The token is valid for a day. systemd starts the program again with a new one.
-_LIFETIME_S = 12 * 3600
 
 
 @dataclass(frozen=True)
@@ -88,12 +86,8 @@ class Recorder:
 
     def step(self, wait_s: float, now: Callable[[], float] = time.time) -> None:
         """Takes the events since the last step, then runs the actions that are due."""
-        try:
-            self._take(self.events.get(timeout=wait_s), now())
-            while True:
-                self._take(self.events.get_nowait(), now())
-        except queue.Empty:
-            pass
+        for event in drained(self.events, wait_s):
+            self._take(event, now())
         with guarded(self.warn, "records"):
             for action in self.store.due(now()):
                 self._run(action, now)
@@ -216,19 +210,7 @@ def main() -> int:
     client = Client(with_token(given.server, folder / "token", credentials / "ca.crt"))
     files = LedgerFiles(Path(os.environ["STATE_DIRECTORY"]), given.ledger_months)
     Bookkeeper(client, given, files, warn).start()
-    lease, until = Lease(client, LEASE, socket.gethostname()), time.time() + _LIFETIME_S
-    if not stand_by(lease, until, warn):
-        return 0
-    try:
-        record(Recorder(client, given, warn), lease, until)
-        lease.release()
-    except SystemExit:
-        lease.release()
-        raise
-    except ApiError as error:
-        warn(str(error))
-        return 1
-    return 0
+    return serve(client, LEASE, lambda lease, until: record(Recorder(client, given, warn), lease, until), warn)
 
 
 if __name__ == "__main__":

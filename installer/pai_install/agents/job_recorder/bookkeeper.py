@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from urllib.parse import quote
 
 from pai_install.agents.common.api import ApiError, Client
+from pai_install.agents.common.events import drained
 from pai_install.agents.common.ledger import read
 from pai_install.agents.common.log import guarded
 from pai_install.agents.common.values import child, meta, text
@@ -70,12 +71,8 @@ class Bookkeeper:
 
     def step(self, wait_s: float, now: Callable[[], float] = time.time) -> None:
         """Takes the events since the last step, then appends the lines that are due."""
-        try:
-            self._take(self.events.get(timeout=wait_s), now())
-            while True:
-                self._take(self.events.get_nowait(), now())
-        except queue.Empty:
-            pass
+        for event in drained(self.events, wait_s):
+            self._take(event, now())
         self._write(now())
 
     def _take(self, event: Event, now: float) -> None:
