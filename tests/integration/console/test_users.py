@@ -103,6 +103,8 @@ def test_password_and_data_are_changed(console: Console, dora: str, user: str) -
     own = {"data": {"username": user, "email": "own@example.org"}, "patch": True}
     assert console.ask("PUT", f"{USERS}/me", token, own)["status"] == 201
     assert console.ask("GET", f"{USERS}/{user}", token)["email"] == "own@example.org"
+    listed = {one["username"]: one["email"] for one in console.ask("GET", USERS, dora)["list"]}
+    assert listed == {**dict.fromkeys(PASSWORDS, ""), "sdk-test-user": "own@example.org"}
     other = {"data": {"username": "alice", "email": "own@example.org"}}
     assert console.ask("PUT", f"{USERS}/me", token, other)["status"] == 403
 

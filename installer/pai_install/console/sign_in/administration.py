@@ -62,12 +62,13 @@ class UserAdministration:
         """All users, in the form of OpenPAI."""
         found = self._listed(OWNER)
         uids = {user_of(one): _uid(one) for one in found.accounts}
-        return [self._content(user, uids[user.name]) for user in found.users]
+        kept = self.sign_in.store.of_kind(CredentialKind.PROFILE)
+        return [self._content(user, _profile_in(kept.get(user.name), uids[user.name])) for user in found.users]
 
     def one(self, name: str) -> dict[str, Any]:
         """A user in the form of OpenPAI. Raises RestError."""
         user, found = self._require(name)
-        return self._content(found.user(user), _uid(found.accounts[0]))
+        return self._content(found.user(user), self.profile_of(user, _uid(found.accounts[0])))
 
     def create(self, name: str, password: str, groups: Collection[str], profile: UserProfile) -> str:
         """Makes a user with a password. Returns its name. Raises RestError."""
@@ -149,14 +150,7 @@ class UserAdministration:
 
     def profile_of(self, user: str, uid: str) -> UserProfile:
         """What was kept of a user."""
-        found = self.sign_in.store.find(CredentialKind.PROFILE, user)
-        if found is None or found.uid != uid:
-            return UserProfile(extension={})
-        try:
-            extension = parse_object(found.data.get(_EXTENSION, "{}"), max_size=_MOST_DATA)
-        except InvalidJsonError:
-            extension = {}
-        return UserProfile(found.data.get(_EMAIL, ""), extension)
+        return _profile_in(self.sign_in.store.find(CredentialKind.PROFILE, user), uid)
 
     def write_profile(self, user: str, uid: str, profile: UserProfile) -> None:
         """Keeps it. Raises RestError for too much."""
@@ -165,15 +159,18 @@ class UserAdministration:
             raise invalid(f"email and extension have at most {_MOST_DATA} characters")
         self.sign_in.store.put(Credential(CredentialKind.PROFILE, user, user, uid, data=data))
 
-    def _content(self, user: User, uid: str) -> dict[str, Any]:
-        kept = self.profile_of(user.name, uid)
+    def _content(self, user: User, kept: UserProfile) -> dict[str, Any]:
+        return self.content(user.name, user.groups, kept, admin=user.admin)
+
+    def content(self, name: str, groups: Collection[str], kept: UserProfile, *, admin: bool) -> dict[str, Any]:
+        """A user in the form of OpenPAI."""
         return {
-            "username": user.name,
+            "username": name,
             "email": kept.email,
-            "admin": user.admin,
-            "grouplist": list(user.groups),
-            "virtualCluster": self.clusters(user.groups, admin=user.admin),
-            "storageConfig": self.storages(user.groups),
+            "admin": admin,
+            "grouplist": list(groups),
+            "virtualCluster": self.clusters(groups, admin=admin),
+            "storageConfig": self.storages(groups),
             "extension": dict(kept.extension or {}),
         }
 
@@ -251,6 +248,17 @@ class UserAdministration:
         except ApiError as error:
             raise _refused(error) from error
         return user, _uid(found.accounts[0])
+
+
+def _profile_in(found: Credential | None, uid: str) -> UserProfile:
+    """The profile that a credential holds, for the account with this UID alone."""
+    if found is None or found.uid != uid:
+        return UserProfile(extension={})
+    try:
+        extension = parse_object(found.data.get(_EXTENSION, "{}"), max_size=_MOST_DATA)
+    except InvalidJsonError:
+        extension = {}
+    return UserProfile(found.data.get(_EMAIL, ""), extension)
 
 
 def _uid(account: JsonObject) -> str:

@@ -44,6 +44,10 @@ class CredentialStore:
         """All current ones of a user."""
         return tuple(one for one in self._listed(f"{KIND}={kind},{OWNER}={user}") if _current(one) is not None)
 
+    def of_kind(self, kind: CredentialKind) -> dict[str, Credential]:
+        """Key -> each current one of a kind, with one request."""
+        return {one.key: one for one in self._listed(f"{KIND}={kind}") if _current(one) is not None}
+
     def add(self, credential: Credential) -> None:
         """Adds a new one. Raises ApiError "AlreadyExists"."""
         self._own().create([secret_of(credential)])

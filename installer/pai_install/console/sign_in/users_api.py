@@ -180,15 +180,7 @@ class UserRoutes:
         """Oneself, without a right to see any user."""
         caller = users.caller
         kept = users.profile_of(caller.label, caller.uid) if caller.uid else UserProfile()
-        return {
-            "username": caller.label,
-            "email": kept.email,
-            "admin": caller.admin,
-            "grouplist": list(caller.groups),
-            "virtualCluster": users.clusters(caller.groups, admin=caller.admin),
-            "storageConfig": users.storages(caller.groups),
-            "extension": dict(kept.extension or {}),
-        }
+        return users.content(caller.label, caller.groups, kept, admin=caller.admin)
 
     def _change_password(self, call: ApiCall, old: str, new: str) -> None:
         """Raises RestError for a wrong old password."""
