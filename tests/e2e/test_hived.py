@@ -6,7 +6,6 @@ PAI_HIVED names HiveD's program, built as docs/decisions/010 says.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests import examples
+from tests.hived_program import NEEDS_HIVED, PROGRAM
 from tests.integration.hived.pods import ISOLATION, MARKER, SPEC, annotation
 
 from .conftest import EXISTING, LOST, Cluster, equip, until
@@ -22,11 +22,10 @@ from .test_examples import CORES, POLICY, ROOMY, ends, taken
 from .test_jobs import IMAGE, python_image
 from .test_scheduler import asked, create, refusal, vc_apply
 
-PROGRAM = os.environ.get("PAI_HIVED", "")
 pytestmark = [
     pytest.mark.lab,
     pytest.mark.soak,
-    pytest.mark.skipif(not PROGRAM, reason="PAI_HIVED names no program of HiveD"),
+    NEEDS_HIVED,
 ]
 
 SKU = "lab-gpu"

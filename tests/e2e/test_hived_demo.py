@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests.hived_program import NEEDS_HIVED, PROGRAM
 from tests.hived_scenarios import (
     FIVE,
     FOUR,
@@ -38,11 +39,11 @@ from .test_jobs import IMAGE, python_image, shown
 from .test_jobs import job as job_verb
 from .test_scheduler import create
 
-PROGRAM, RECORD = os.environ.get("PAI_HIVED", ""), os.environ.get("PAI_RECORD", "")
+RECORD = os.environ.get("PAI_RECORD", "")
 pytestmark = [
     pytest.mark.lab,
     pytest.mark.soak,
-    pytest.mark.skipif(not PROGRAM, reason="PAI_HIVED names no program of HiveD"),
+    NEEDS_HIVED,
 ]
 SUBNET = "172.30.92"
 SPEC = "hivedscheduler.microsoft.com/pod-scheduling-spec"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -11,13 +10,14 @@ from typing import Any
 
 import pytest
 
+from tests.hived_program import PROGRAM
+
 from .conftest import EXISTING, LOST, Cluster, equip, until
 from .hived_image import write_image
 from .test_examples import POLICY
 from .test_jobs import IMAGE, devices, job, python_image, shown
 from .test_scheduler import create
 
-PROGRAM = os.environ.get("PAI_HIVED", "")
 pytestmark = [pytest.mark.lab, pytest.mark.soak]
 
 GROUP, GPUS = "team", 8

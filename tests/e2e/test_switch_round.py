@@ -5,12 +5,13 @@ PAI_HIVED names HiveD's program, built as docs/decisions/010 says.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
+
+from tests.hived_program import NEEDS_HIVED, PROGRAM
 
 from .conftest import EXISTING, LOST, Cluster, equip, until
 from .hived_image import write_image
@@ -20,11 +21,10 @@ from .test_preempted import GPUS, GROUP, file_of, is_, services, sleeps, submitt
 from .test_scheduler import create
 from .test_scheduler_switch import served, settled, switch
 
-PROGRAM = os.environ.get("PAI_HIVED", "")
 pytestmark = [
     pytest.mark.lab,
     pytest.mark.soak,
-    pytest.mark.skipif(not PROGRAM, reason="PAI_HIVED names no program of HiveD"),
+    NEEDS_HIVED,
 ]
 # each pair of neighbours is a switch
 ROUND = ("kueue", "volcano", "hived", "kueue", "hived", "volcano", "kueue")

@@ -22,10 +22,10 @@ from pai_install.agents.common.http import Endpoint, HttpError
 from pai_install.agents.common.log import Log
 from pai_install.agents.hived_bridge.__main__ import Bridge
 from pai_install.agents.hived_bridge.settings import parse
+from tests.hived_program import NEEDS_HIVED, PROGRAM
 from tests.unit.agents.hived_bridge.peers import ApiServer, Json, encoded, listening
 
-PROGRAM = os.environ.get("PAI_HIVED", "")
-pytestmark = pytest.mark.skipif(not PROGRAM, reason="PAI_HIVED names no program of HiveD")
+pytestmark = NEEDS_HIVED
 NODES = ("gpu-1", "gpu-2")
 CONFIGURATION = """
 kubeApiServerAddress: http://127.0.0.1:{api}

@@ -15,10 +15,10 @@ import yaml
 from pai_install.schedulers.hived.cells import hived_config
 from pai_install.scheduling.read import scheduling_of
 from tests.hived_demo import demo_site
+from tests.hived_program import NEEDS_HIVED, PROGRAM
 from tests.virtual_clusters import CASES
 
-PROGRAM = os.environ.get("PAI_HIVED", "")
-pytestmark = pytest.mark.skipif(not PROGRAM, reason="PAI_HIVED names no program of HiveD")
+pytestmark = NEEDS_HIVED
 # with a wrong configuration it ends within half of one
 SECONDS = 4.0
 

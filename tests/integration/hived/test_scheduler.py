@@ -5,7 +5,6 @@ PAI_HIVED names HiveD's program.
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 import urllib.error
@@ -21,11 +20,11 @@ from pai_install.agents.common.log import Log
 from pai_install.agents.hived_bridge.__main__ import Bridge
 from pai_install.agents.hived_bridge.settings import parse
 from pai_install.schedulers.compile import objects_of
+from tests.hived_program import NEEDS_HIVED, PROGRAM
 from tests.integration.hived.conftest import Api, Json, apply_addon, free_port, running
 from tests.integration.hived.pods import SITE, pod
 
-PROGRAM = os.environ.get("PAI_HIVED", "")
-pytestmark = pytest.mark.skipif(not PROGRAM, reason="PAI_HIVED names no program of HiveD")
+pytestmark = NEEDS_HIVED
 NODES = SITE.supply["a100"].machines
 RESOURCES = {"cpu": "8", "memory": "64Gi", "pods": "110"}
 READY = {"type": "Ready", "status": "True", "reason": "played", "message": "played"}
