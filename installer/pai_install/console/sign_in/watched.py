@@ -48,6 +48,9 @@ class WatchedObjects:
                 self.follow()
             except (PaiError, OSError) as error:
                 _LOG.warning("cannot watch %s: %s", self._select.kinds[0], error)
+            except Exception:
+                # a thread that ended would keep users that were removed
+                _LOG.exception("the watch of %s failed", self._select.kinds[0])
             self._objects = {}
             self.version += 1
             time.sleep(_PAUSE_S)
