@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -25,27 +24,16 @@ from pai_install.cluster.http import ApiRequest, Connections, api_server
 from pai_install.cluster.http_api import Api
 from pai_install.cluster.resources import ApiResources
 from pai_install.cluster.watch import changes
-from pai_install.errors import PaiError
 from pai_install.kube.model import Ref
 from pai_install.kube.objects import JsonObject
 
-SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _MANAGER = ("fieldManager", FIELD_MANAGER)
 _APPLY = "application/apply-patch+yaml"
 
 
-def in_cluster(folder: Path = SERVICE_ACCOUNT, environ: Mapping[str, str] = os.environ) -> HttpClient:
-    """A client for the service account of this pod. Raises PaiError outside of a pod."""
-    host, port = environ.get("KUBERNETES_SERVICE_HOST", ""), environ.get("KUBERNETES_SERVICE_PORT", "443")
-    authority = folder / "ca.crt"
-    if not host or not authority.is_file():
-        raise PaiError(
-            "cannot find the API server: this process runs in no pod with a service account",
-            code="not-in-cluster",
-            remedy="run it in a pod, with automountServiceAccountToken",
-        )
-    url = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
-    return HttpClient(Connections([api_server(url, authority=authority)]), TokenFile(folder / "token"))
+def with_token_file(url: str, authority: Path, token: Path) -> HttpClient:
+    """A client with the token of a service account, which is read again when its file changes."""
+    return HttpClient(Connections([api_server(url, authority=authority)]), TokenFile(token))
 
 
 class HttpClient:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pai_install.cluster.credentials import TokenFile
-from pai_install.cluster.http import Connections, api_server
-from pai_install.cluster.over_http import HttpClient
+from pai_install.cluster.over_http import with_token_file
 from pai_install.console.clients import CallerClients
 from pai_install.console.model.read_model import ReadModel
 from pai_install.console.services import ConsoleServices
@@ -22,8 +20,7 @@ from pai_install.profile.model import ClusterProfile
 
 def open_services(settings: ConsoleSettings) -> ConsoleServices:
     """The services of the program, with watches of users."""
-    place = api_server(settings.api_server, authority=settings.api_authority)
-    own = HttpClient(Connections([place]), TokenFile(settings.api_token))
+    own = with_token_file(settings.api_server, settings.api_authority, settings.api_token)
     clients = CallerClients(own)
     provider = IdentityProvider(settings.oidc) if settings.oidc is not None else None
     sign_in = open_sign_in(settings, clients, provider)
