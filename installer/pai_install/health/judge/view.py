@@ -22,6 +22,8 @@ from pai_install.health.judge.meaning import XidMeaning
 from pai_install.health.judge.xid import Incident, merge
 from pai_install.health.memory.snapshot import Baseline, GpuBaseline, Snapshot, card_of, with_current_uuids
 
+# of two GPUs, either could be the odd one
+FEWEST_PEERS = 3
 # nvidia-smi's own: GPU not found, power cables, interrupts, infoROM, off the bus
 _STATUS_OF_GPUS = (6, 8, 10, 14, 15)
 

@@ -14,11 +14,10 @@ from pai_install.health.evidence.parse.kernel_log import LogEvent, LogKind
 from pai_install.health.evidence.parse.nvidia import normalise_bus_id
 from pai_install.health.judge.check import gpu_check, machine_check
 from pai_install.health.judge.gpu_view import GpuView
-from pai_install.health.judge.view import MachineView
+from pai_install.health.judge.view import FEWEST_PEERS, MachineView
 
 SYSFS = "/sys/bus/pci/devices/"
 _NARROWS_AT_IDLE = 6  # the PCIe generation since which a link may switch lanes off
-_PEERS = 3  # of two GPUs, either could be the odd one
 _ACS_REDIRECTS = 0b1100  # of requests and of completions between peers
 _AER_KINDS = ("fatal", "nonfatal", "correctable")
 _AER = re.compile(r"devices/[^/]+/aer_dev_(fatal|nonfatal|correctable)$")
@@ -74,7 +73,7 @@ def _width_of_slot(gpu: GpuView, machine: MachineView, width: float, most: float
     if port is not None and width < min(most, port):
         return failed("the PCIe link is narrower than card and slot allow", f"x{width:.0f}", f"x{min(most, port):.0f}")
     others = [other.peek(fields.WIDTH).number for other in machine.peers(gpu)]
-    if len(others) >= _PEERS and all(other is not None and other >= most for other in others):
+    if len(others) >= FEWEST_PEERS and all(other is not None and other >= most for other in others):
         message = "the PCIe link is narrower than those of all other GPUs of this machine"
         return failed(message, f"x{width:.0f}", f"x{most:.0f}")
     return warned(

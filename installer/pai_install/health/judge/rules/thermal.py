@@ -11,10 +11,9 @@ from pai_install.health.evidence.fields import Field
 from pai_install.health.evidence.reading import State
 from pai_install.health.judge.check import gpu_check
 from pai_install.health.judge.gpu_view import GpuView
-from pai_install.health.judge.view import MachineView
+from pai_install.health.judge.view import FEWEST_PEERS, MachineView
 
 ACTIVE = ("active", "not active")
-_PEERS = 3  # the middle of fewer says little
 
 
 @gpu_check(
@@ -58,7 +57,7 @@ def _hotter_than_its_peers(gpu: GpuView, machine: MachineView) -> Result | None:
     own = gpu.peek(fields.TEMPERATURE).number
     others = [other.peek(fields.TEMPERATURE).number for other in machine.peers(gpu) if _idles(other)]
     known = [other for other in others if other is not None]
-    if own is None or not _idles(gpu) or len(known) < _PEERS:
+    if own is None or not _idles(gpu) or len(known) < FEWEST_PEERS:
         return None
     most = median(known) + machine.limit("temperature-spread")
     if own <= most:
