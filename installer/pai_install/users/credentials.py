@@ -27,12 +27,6 @@ KIND = "pai-install/credential"
 # annotation: UID of the account
 ACCOUNT = "pai-install/account"
 
-# default passwords of OpenPAI's documents and samples, and the most frequent ones
-PUBLIC_PASSWORDS = frozenset(
-    {"admin-password", "pai-secret", "password", "password1", "passw0rd", "12345678", "123456789", "1234567890"}
-    | {"qwertyui", "qwerty123", "11111111", "iloveyou", "administrator", "your-password", "changeme", "changeit"}
-)
-
 
 class CredentialKind(StrEnum):
     """Kinds, and the first word of the name of their Secrets. FIRST: the password of the first administrator."""

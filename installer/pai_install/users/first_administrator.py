@@ -12,8 +12,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from pai_install.site.passwords import is_public
 from pai_install.users.changes import UserGroup, joining
-from pai_install.users.credentials import PUBLIC_PASSWORDS, Credential, CredentialKind, secret_of
+from pai_install.users.credentials import Credential, CredentialKind, secret_of
 from pai_install.users.model import user_name, why_no_name
 from pai_install.users.read import Found
 
@@ -42,7 +43,7 @@ def first_administrator(
     None for a public password, or without a group of administrators. salt: a secret of the site.
     """
     user, administrators = user_name(name), [group for group in groups if group.administrators][:1]
-    if why_no_name(user) or not password or password.lower() in PUBLIC_PASSWORDS or not administrators:
+    if why_no_name(user) or not password or is_public(password) or not administrators:
         return None
     objects = [_kept(one.object) for one in joining(user, administrators, Found())]
     secret = secret_of(Credential(CredentialKind.FIRST, user, user, ""))

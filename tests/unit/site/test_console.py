@@ -131,6 +131,10 @@ def test_half_a_certificate_is_an_error(tmp_path: Path) -> None:
             ("site.public-secret", "rest-server.default-pai-admin-password", "warning"),
         ),
         (
+            f"{BOTH}rest-server: {{default-pai-admin-username: a, default-pai-admin-password: Password1}}\n",
+            ("site.public-secret", "rest-server.default-pai-admin-password", "warning"),
+        ),
+        (
             f"{BOTH}rest-server: {{jwt-secret: pai-secret}}\n",
             ("site.public-secret", "rest-server.jwt-secret", "warning"),
         ),

@@ -14,7 +14,7 @@ from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 from argon2.low_level import Type
 
-from pai_install.users.credentials import PUBLIC_PASSWORDS
+from pai_install.site.passwords import is_public
 
 SHORTEST, LONGEST = 8, 256
 _REMEMBERED_S = 300.0
@@ -30,7 +30,7 @@ def password_problem(password: str) -> str:
         return f"has fewer than {SHORTEST} characters"
     if len(password) > LONGEST:
         return f"has more than {LONGEST} characters"
-    return "is a public default" if password.lower() in PUBLIC_PASSWORDS else ""
+    return "is a public default" if is_public(password) else ""
 
 
 def hashed(password: str) -> str:

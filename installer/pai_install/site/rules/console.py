@@ -9,14 +9,15 @@ from pydantic import SecretStr
 from pai_install.documents.document import Document
 from pai_install.site.console import has_console
 from pai_install.site.model import Site
+from pai_install.site.passwords import is_public
 from pai_install.site.rules.problems import Wrong, add_problems
 from pai_install.site.secret import MissingSecret
 from pai_install.site.services.console import HTTP_PORT
 
 # everyone reads them in OpenPAI's documentation
-_PUBLIC_PASSWORDS = ("admin-password",)
-_PUBLIC_KEYS = ("pai-secret",)
+_PUBLIC_KEY = "pai-secret"
 _PUBLIC = "is the public default of OpenPAI and is not used"
+_GUESSED = "is a public password and is not used"
 
 
 def check_console(source: Document, site: Site) -> None:
@@ -51,16 +52,16 @@ def _public(site: Site) -> Iterator[Wrong]:
     rest = site.services.rest_server
     if rest is None:
         return
-    if _is_one(rest.default_pai_admin_password, _PUBLIC_PASSWORDS):
+    if is_public(_value(rest.default_pai_admin_password)):
         remedy = "write a password of your own: {file: PATH}"
-        yield Wrong(("rest-server", "default-pai-admin-password"), "public-secret", _PUBLIC, remedy, "warning")
-    if _is_one(rest.jwt_secret, _PUBLIC_KEYS):
+        yield Wrong(("rest-server", "default-pai-admin-password"), "public-secret", _GUESSED, remedy, "warning")
+    if _value(rest.jwt_secret) == _PUBLIC_KEY:
         remedy = "remove it: the console has keys of its own"
         yield Wrong(("rest-server", "jwt-secret"), "public-secret", _PUBLIC, remedy, "warning")
 
 
-def _is_one(secret: SecretStr | None, words: tuple[str, ...]) -> bool:
-    return secret is not None and not isinstance(secret, MissingSecret) and secret.get_secret_value() in words
+def _value(secret: SecretStr | None) -> str:
+    return "" if secret is None or isinstance(secret, MissingSecret) else secret.get_secret_value()
 
 
 def _undeployed(site: Site) -> Iterator[Wrong]:
