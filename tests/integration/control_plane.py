@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import socket
 import ssl
 import subprocess
 import time
@@ -24,6 +23,7 @@ from pai_install.components.model import Selection
 from pai_install.components.modules import Modules
 from tests.addons import ROOT
 from tests.ansible_path import filter_plugin
+from tests.ports import free_ports
 
 Json = dict[str, Any]
 # name of a token -> user, groups
@@ -53,11 +53,6 @@ users:
     client-certificate-data: {cert}
     client-key-data: {key}
 """
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
 
 
 @pytest.fixture(scope="session")
@@ -180,7 +175,7 @@ def running(words: Sequence[str | Path], log: Path) -> Iterator[subprocess.Popen
 def api(programs: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
     """An API server with its own etcd; no node, no controller."""
     folder = tmp_path_factory.mktemp("control-plane")
-    etcd, peer, port = free_port(), free_port(), free_port()
+    etcd, peer, port = free_ports(3)
     key = folder / "service-account.key"
     subprocess.run(["openssl", "genrsa", "-out", key, "2048"], check=True, capture_output=True)
     users = [f'{token},{user},{token},"{groups}"' for token, (user, groups) in USERS.items()]
@@ -204,9 +199,9 @@ def api(programs: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> 
     ]
     with ExitStack() as stack:
         stack.enter_context(running(store, folder / "etcd.log"))
-        stack.enter_context(running(server, folder / "kube-apiserver.log"))
+        program = stack.enter_context(running(server, folder / "kube-apiserver.log"))
         made = Api(port, folder)
-        _wait(made)
+        _wait(made, program)
         yield made
 
 
@@ -231,14 +226,15 @@ def let_in(folder: Path, jwt: Sequence[Json]) -> None:
     (folder / "authentication.new").rename(folder / "authentication.yaml")
 
 
-def _wait(api: Api) -> None:
+def _wait(api: Api, program: subprocess.Popen[bytes]) -> None:
     end = time.monotonic() + 120
     while True:
         try:
             api.ask("GET", "/api/v1/namespaces/default")
         except (OSError, ValueError):
-            if time.monotonic() > end:
-                pytest.fail("the API server does not answer")
+            if program.poll() is not None or time.monotonic() > end:
+                log = (api.folder / "kube-apiserver.log").read_text(errors="replace")
+                pytest.fail(f"the API server does not answer\n{log[-2000:]}")
             time.sleep(0.5)
         else:
             return

@@ -16,7 +16,8 @@ import pytest
 
 from pai_install.registry.certificates import make_authority, make_serving
 from tests.ansible_path import PLAYBOOKS, module_util
-from tests.integration.control_plane import free_port, programs, running
+from tests.integration.control_plane import programs, running
+from tests.ports import free_ports
 from tests.unit.modules.conftest import ModuleFailedError, Run, library, load, run_module
 
 __all__ = ["library", "programs", "run_module"]
@@ -28,7 +29,7 @@ PROGRAM = ROOT / "roles" / "control_plane" / "files" / "etcd_snapshot.py"
 @contextmanager
 def etcd(program: Path, data: Path) -> Iterator[str]:
     """An etcd of one member; the address of its clients."""
-    client, peer = f"http://127.0.0.1:{free_port()}", f"http://127.0.0.1:{free_port()}"
+    client, peer = (f"http://127.0.0.1:{port}" for port in free_ports(2))
     words: list[str | Path] = [
         *(program, "--name", "one", "--data-dir", data, "--log-level", "error"),
         *("--listen-client-urls", client, "--advertise-client-urls", client),
@@ -115,7 +116,7 @@ def three(programs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyP
     certificate, own = make_serving(authority, key, ("localhost", *places), now)
     for name, text in {"ca.crt": authority, "server.crt": certificate, "server.key": own}.items():
         (pki / name).write_text(text)
-    client, peer = free_port(), free_port()
+    client, peer = free_ports(2)
     cluster = ",".join(f"m{place[-1]}=http://{place}:{peer}" for place in places)
     util = module_util("pai_etcd_members")
     monkeypatch.setattr(util, "HERE", f"https://127.0.0.1:{client}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -11,16 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.ports import free_ports
+
 PROGRAM = Path(__file__).parents[1] / "e2e" / "rendezvous.py"
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that no one listens on."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [int(it.getsockname()[1]) for it in sockets]
-    for it in sockets:
-        it.close()
-    return ports
 
 
 def run(instances: Sequence[tuple[Mapping[str, str], Sequence[str]]], workers: int) -> list[str]:

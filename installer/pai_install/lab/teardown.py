@@ -13,7 +13,7 @@ from pai_install.lab.box import lab_lock, restore_settings
 from pai_install.lab.names import LABS_DIR, RECORD_NAME
 from pai_install.lab.record import Kind, LabRecord, Ledger, Resource, is_abandoned, names_site, read_record
 from pai_install.lab.spec import LabSpec
-from pai_install.system.files import write_atomic
+from pai_install.system.files import temporary_prefix, write_atomic
 from pai_install.system.proc import run
 
 _DOOMED = ".removed"  # what a lab's folder name ends with while it is being removed
@@ -34,7 +34,7 @@ def down_site(state_dir: Path, *, progress: Callable[[str], None] = lambda _line
         return ()
     removed: list[str] = []
     with lab_lock():
-        for folder in LABS_DIR.glob(f"*{_DOOMED}"):  # of a removal that was cut short
+        for folder in _cut_short():
             shutil.rmtree(folder, ignore_errors=True)
         labs = labs_of(state_dir)
         for path, record in labs:
@@ -69,6 +69,13 @@ def all_labs() -> tuple[tuple[Path, LabRecord], ...]:
         with suppress(PaiError):
             found.append((path, read_record(path)))
     return tuple((path, record) for path, record in found if record is not None)
+
+
+def _cut_short() -> list[Path]:
+    """Folders of a removal, or of a first record, whose program was killed. Nothing else of these labs exists."""
+    removed = list(LABS_DIR.glob(f"*{_DOOMED}"))
+    begun = {path.parent for path in LABS_DIR.glob(f"*/{temporary_prefix(RECORD_NAME)}*")}
+    return removed + [folder for folder in begun if not (folder / RECORD_NAME).exists()]
 
 
 def _records() -> list[Path]:

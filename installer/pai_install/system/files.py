@@ -20,12 +20,17 @@ def naming(path: Path) -> Iterator[None]:
         raise
 
 
+def temporary_prefix(name: str) -> str:
+    """Returns the start of the name under which `write_atomic` first writes a file. A killed program leaves it."""
+    return f".{name}."
+
+
 def write_atomic(path: Path, content: str | bytes, *, mode: int = 0o644) -> None:
     """Replaces `path` with `content` atomically. Missing parent folders are created."""
     path.parent.mkdir(parents=True, exist_ok=True)
     data = content.encode() if isinstance(content, str) else content
     with naming(path):
-        descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        descriptor, temporary = tempfile.mkstemp(prefix=temporary_prefix(path.name), dir=path.parent)
     try:
         with naming(path), os.fdopen(descriptor, "wb") as handle:
             handle.write(data)

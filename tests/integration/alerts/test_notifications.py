@@ -32,7 +32,8 @@ from pai_install.registry.compile import SCRAPER_NAME, served_names
 from pai_install.registry.identity import Identity, make_identity
 from pai_install.site import Site, load_site
 from pai_install.site.services.own_monitoring import Monitoring
-from tests.integration.control_plane import free_port, running
+from tests.integration.control_plane import running
+from tests.ports import free_ports
 from tests.unit.site.sites import write_site
 
 ROOT = Path(__file__).parents[3]
@@ -151,7 +152,7 @@ def machinery(prometheus: Path, alertmanager: Path, node_exporter: Path, tmp_pat
         config = "user: pai\npassword: example\n"
         site = load_site(write_site(tmp_path / "site", config=config, services=services)).site
         identity = make_identity(served_names(site), datetime.now(UTC))
-        ports, web = {node: free_port() for node in NODES}, web_config(tmp_path, identity)
+        ports, web = dict(zip(NODES, free_ports(len(NODES)), strict=True)), web_config(tmp_path, identity)
         started: dict[str, ExitStack] = {}
         (tmp_path / "text").mkdir()
         (tmp_path / "text/gpu.prom").write_text('DCGM_FI_DEV_GPU_TEMP{gpu="0",UUID="GPU-1"} 96\n')
@@ -166,7 +167,7 @@ def machinery(prometheus: Path, alertmanager: Path, node_exporter: Path, tmp_pat
 
         for node in NODES:
             start(node)
-        manager, server = free_port(), free_port()
+        manager, server = free_ports(2)
         store_files(tmp_path, site, identity, ports, manager)
         manager_files(tmp_path, site)
         words: list[str | Path] = [alertmanager, f"--config.file={tmp_path}/alertmanager.yml"]

@@ -25,10 +25,11 @@ from pai_install.schedulers.last_applied import kept_object
 from pai_install.users.console_rights import NAME, NAMESPACE, console_objects
 from tests.examples import site_of
 from tests.integration.clients import http_client
-from tests.integration.control_plane import Json, free_port
+from tests.integration.control_plane import Json
 from tests.integration.users.conftest import NAMESPACES, Users
 from tests.integration.users.test_rights import until
 from tests.internet.authority import Authority
+from tests.ports import free_port
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import threading
 import time
@@ -23,6 +22,7 @@ from pai_install.agents.common.log import Log
 from pai_install.agents.hived_bridge.__main__ import Bridge
 from pai_install.agents.hived_bridge.settings import parse
 from tests.hived_program import NEEDS_HIVED, PROGRAM
+from tests.ports import free_ports
 from tests.unit.agents.hived_bridge.peers import ApiServer, Json, encoded, listening
 
 pytestmark = NEEDS_HIVED
@@ -48,7 +48,7 @@ class TwoNodes:
 
     folder: Path
     api: ApiServer
-    ports: tuple[int, int, int]
+    ports: tuple[int, ...]
     bridge: Bridge | None = None
     program: subprocess.Popen[bytes] | None = None
     ended: threading.Event = field(default_factory=threading.Event)
@@ -113,11 +113,6 @@ def eventually(holds: Callable[[], bool], seconds: float = 30) -> None:
         time.sleep(0.1)
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
-
-
 @pytest.fixture
 def two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TwoNodes]:
     for name, seconds in (("SETTLE_S", 2.0), ("TRIAL_S", 4.0)):
@@ -128,7 +123,7 @@ def two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TwoNodes]:
     for node in NODES:
         api.add_node(node)
     with listening(api):
-        it = TwoNodes(tmp_path, api, (free_port(), free_port(), free_port()))
+        it = TwoNodes(tmp_path, api, free_ports(3))
         it.wanted.write_text(it.text())
         (tmp_path / "token").write_text("token")
         it.bridge = Bridge(parse(words(it)), Log())

@@ -21,8 +21,9 @@ from pai_install.agents.hived_bridge.__main__ import Bridge
 from pai_install.agents.hived_bridge.settings import parse
 from pai_install.schedulers.compile import objects_of
 from tests.hived_program import NEEDS_HIVED, PROGRAM
-from tests.integration.hived.conftest import Api, Json, apply_addon, free_port, running
+from tests.integration.hived.conftest import Api, Json, apply_addon, running
 from tests.integration.hived.pods import SITE, pod
+from tests.ports import free_ports
 
 pytestmark = NEEDS_HIVED
 NODES = SITE.supply["a100"].machines
@@ -76,7 +77,7 @@ def prepared(api: Api) -> Api:
 def cluster_of_hived(prepared: Api, programs: dict[str, Path]) -> Iterator[Api]:
     """All of it runs, with the rights and configurations that a cluster gives it."""
     api, folder = prepared, prepared.folder
-    hived, extender, opened, secure = (free_port() for _ in range(4))
+    hived, extender, opened, secure = free_ports(4)
     maps = {it["metadata"]["name"]: it["data"] for it in objects_of(SITE) if it["kind"] == "ConfigMap"}
     kubeconfig = api.kubeconfig("hived", "hived-token")
     text = maps["hivedscheduler"]["hivedscheduler.yaml"].replace("127.0.0.1:9096", f"127.0.0.1:{hived}")

@@ -21,7 +21,7 @@ from pai_install.components.model import Selection
 from pai_install.components.modules import Modules
 from tests.ansible_path import module_util
 from tests.integration.components.conftest import CONFIG
-from tests.integration.control_plane import free_port
+from tests.ports import free_port
 from tests.unit.modules.conftest import Run, library, run_module
 
 __all__ = ["library", "run_module"]

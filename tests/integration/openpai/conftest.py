@@ -34,7 +34,8 @@ from pai_install.users.changes import UserGroup, joining
 from pai_install.users.credentials import Credential, CredentialKind, secret_of
 from pai_install.users.read import Found
 from tests.addons import ROOT, addon_action
-from tests.integration.control_plane import Api, Json, api, free_port, programs, running
+from tests.integration.control_plane import Api, Json, api, programs, running
+from tests.ports import free_port
 
 __all__ = ["Console", "api", "console", "programs"]
 

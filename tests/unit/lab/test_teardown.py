@@ -259,6 +259,13 @@ def test_a_removal_that_was_cut_short_is_finished(labs: Path, spec: LabSpec, bar
     assert [path for path in labs.iterdir() if path.is_dir()] == []
 
 
+def test_a_lab_that_was_killed_at_its_first_record_is_removed(labs: Path, spec: LabSpec, bare: Any) -> None:
+    (labs / "172-30-80-0").mkdir(parents=True)
+    (labs / "172-30-80-0/.lab.json.i9lr3g48").write_text("{")
+    assert down_site(spec.state_dir) == ()
+    assert [path for path in labs.iterdir() if path.is_dir()] == []
+
+
 def test_nothing_to_remove_makes_nothing(labs: Path, spec: LabSpec) -> None:
     assert down(spec) == ()
     assert not labs.exists()

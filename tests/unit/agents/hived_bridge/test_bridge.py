@@ -20,6 +20,7 @@ from pai_install.agents.hived_bridge import servers
 from pai_install.agents.hived_bridge.configuration import SETTLE_S, TRIAL_S
 from pai_install.agents.hived_bridge.metrics import METRICS, Metrics
 from pai_install.agents.hived_bridge.settings import Settings
+from tests.ports import free_ports
 from tests.unit.agents.hived_bridge.conftest import CONFIGURATION, TOKEN, House, PlayedHived, filter_args, recorded
 from tests.unit.agents.hived_bridge.peers import ApiServer, encoded, slow
 from tests.unit.agents.installed import install_agent
@@ -163,7 +164,7 @@ def test_too_many_connections_are_closed_and_later_ones_answered(
     assert b" 200 " in spoken(port, b"GET /livez HTTP/1.0\r\n\r\n")
 
 
-def started(settings: Settings, hived: PlayedHived, api: ApiServer, ports: tuple[int, int]) -> subprocess.Popen[str]:
+def started(settings: Settings, hived: PlayedHived, api: ApiServer, ports: tuple[int, ...]) -> subprocess.Popen[str]:
     words = [f"--extender-port={ports[0]}", f"--open-port={ports[1]}", f"--hived-port={hived.port}", "--plain-api"]
     words += ["--api-host=127.0.0.1", f"--api-port={api.port}", f"--token={settings.token}", "--namespace=pai-hived"]
     words += [f"--wanted={settings.wanted}", f"--used={settings.used}", "--record=hived-last-good"]
@@ -175,17 +176,12 @@ def started(settings: Settings, hived: PlayedHived, api: ApiServer, ports: tuple
     )
 
 
-def free_ports() -> tuple[int, int]:
-    with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as two:
-        return one.getsockname()[1], two.getsockname()[1]
-
-
 def test_program_ends_a_call_before_it_ends_itself(
     settings: Settings, hived: PlayedHived, api: ApiServer, snapshot: SnapshotAssertion
 ) -> None:
     hived.says("filter", recorded("filter waits"))
     hived.fault = slow(0.5)
-    ports = free_ports()
+    ports = free_ports(2)
     program = started(settings, hived, api, ports)
     for _ in range(100):
         if settings.used.exists():
@@ -209,7 +205,7 @@ def test_program_ends_a_call_before_it_ends_itself(
 
 def test_program_says_why_it_cannot_start(settings: Settings, hived: PlayedHived, api: ApiServer) -> None:
     settings.wanted.unlink()
-    program = started(settings, hived, api, free_ports())
+    program = started(settings, hived, api, free_ports(2))
     told, _ = program.communicate(timeout=20)
     assert program.returncode == 1
     assert "wanted.yaml" in json.loads(told)["reason"]
