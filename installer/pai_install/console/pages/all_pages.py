@@ -1,0 +1,27 @@
+"""All pages of people with a session, and their style."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from starlette.requests import Request
+from starlette.responses import FileResponse, Response
+from starlette.routing import Route
+
+from pai_install.console.pages import jobs
+from pai_install.console.pages.rendering import FOLDER
+from pai_install.console.services import ConsoleServices
+
+_SUBJECTS = (jobs,)
+
+
+def page_routes(services: ConsoleServices) -> Iterator[Route]:
+    """Yields the routes."""
+    for subject in _SUBJECTS:
+        yield from subject.routes(services)
+    yield Route("/console.css", _style, methods=["GET"])
+
+
+async def _style(request: Request) -> Response:
+    del request
+    return FileResponse(FOLDER / "console.css", media_type="text/css")
