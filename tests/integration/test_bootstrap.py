@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -24,10 +25,10 @@ def checkout(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def begin(checkout: Path, **variables: str) -> subprocess.Popen[str]:
+def begin(checkout: Path, *words: str, **variables: str) -> subprocess.Popen[str]:
     environment = {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "PAI_VENV"}}
     return subprocess.Popen(
-        [str(checkout / "pai-install")],
+        [str(checkout / "pai-install"), *words],
         env=environment | variables,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -41,7 +42,7 @@ def test_two_first_runs_at_once_make_one_environment(checkout: Path) -> None:
     said = [run.communicate(timeout=300) for run in runs]
     assert [run.returncode for run in runs] == [0, 0], said
     assert [out for out, _ in said] == ["works\n", "works\n"]
-    assert sum("making" in errors for _, errors in said) == 1
+    assert sum("creating" in errors for _, errors in said) == 1
     later = begin(checkout)
     assert later.communicate(timeout=60) == ("works\n", "")
 
@@ -51,7 +52,7 @@ def test_packages_that_cannot_be_had_are_an_error_with_a_remedy(checkout: Path) 
     run = begin(checkout)
     _, errors = run.communicate(timeout=300)
     assert run.returncode == 4
-    assert "is a package index reachable?" in errors
+    assert "cannot install the packages of requirements.lock" in errors
     assert not (checkout / ".venv").exists()
 
 
@@ -60,7 +61,7 @@ def test_checkout_that_cannot_be_written_names_the_way_out(checkout: Path) -> No
     run = begin(checkout)
     out, errors = run.communicate(timeout=60)
     assert (run.returncode, out) == (4, "")
-    assert errors.startswith(f"pai-install: cannot write {checkout}/.venv.lock")
+    assert errors.startswith(f"pai-install: cannot create {checkout}/.venv:")
     assert "PAI_VENV" in errors
     assert len(errors.splitlines()) == 1
 
@@ -72,3 +73,57 @@ def test_environment_may_be_elsewhere(checkout: Path) -> None:
     out, _ = run.communicate(timeout=300)
     assert (run.returncode, out) == (0, "works\n")
     assert (elsewhere / "bin" / "python").exists()
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> Path:
+    """A PATH without Python. apt-get installs a working one there, and writes its progress to standard output."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for name in ("sh", "dirname", "readlink", "cmp", "mkdir", "flock", "rm", "mv", "cp", "grep", "sed", "xargs", "ln"):
+        (folder / name).symlink_to(str(shutil.which(name)))
+    script(folder / "id", "echo 0")
+    script(
+        folder / "apt-get",
+        f'echo "apt-get $*"; case "$*" in *install*) ln -sf {sys.executable} {folder}/python3;; esac',
+    )
+    return folder
+
+
+def script(path: Path, body: str) -> None:
+    path.write_text(f"#!/bin/sh\n{body}\n")
+    path.chmod(0o755)
+
+
+def test_machine_without_python_gets_it_with_yes(checkout: Path, bare: Path) -> None:
+    run = begin(checkout, "--yes", PATH=str(bare))
+    out, errors = run.communicate(timeout=300)
+    assert (run.returncode, out) == (0, "works\n"), errors
+    assert "python3-venv is missing" in errors
+    assert "apt-get install" not in errors
+
+
+def test_machine_without_python_names_one_package_and_stops(checkout: Path, bare: Path) -> None:
+    run = begin(checkout, PATH=str(bare))
+    out, errors = run.communicate(timeout=60)
+    assert (run.returncode, out) == (4, "")
+    assert "`apt-get install python3-venv`" in errors.splitlines()[-1]
+    assert len(errors.splitlines()) == 2
+
+
+def test_user_who_is_not_root_is_told_the_command(checkout: Path, bare: Path) -> None:
+    script(bare / "id", "echo 1000")
+    run = begin(checkout, "--yes", PATH=str(bare))
+    _, errors = run.communicate(timeout=60)
+    assert run.returncode == 4
+    assert "`apt-get install python3-venv` as root" in errors
+
+
+def test_old_python_is_an_error_with_a_remedy(checkout: Path, bare: Path) -> None:
+    script(bare / "python3", "exit 1")
+    run = begin(checkout, "--yes", PATH=str(bare))
+    _, errors = run.communicate(timeout=60)
+    assert run.returncode == 4
+    assert errors.splitlines() == [
+        "pai-install: cannot start: Python 3.11 to 3.14 is missing. Install one, or set PAI_PYTHON to its path."
+    ]
