@@ -45,10 +45,13 @@ def command(context: click.Context, *, site_dir: Path | None, yes: bool) -> int:
     began = time.monotonic()
     folder = site_dir or _lab_site()
     site = load_site(folder).site
+    spec = lab.spec_of(site)
+    # before any package: without root, or on a kernel without overlay, packages do not help
+    lab.check_host(spec)
     _step(1, "packages on this host")
     _install_packages(site, yes=yes)
     _step(2, "machines of the lab")
-    lab.up(lab.spec_of(site), confirm=lambda question: yes or confirm(question), progress=_say)
+    lab.up(spec, confirm=lambda question: yes or confirm(question), progress=_say)
     _step(3, "components (the first run builds them: about a quarter of an hour on 2 cores)")
     site_components(site, _say)
     _step(4, "the cluster")
@@ -103,12 +106,12 @@ def _install_packages(site: Site, *, yes: bool) -> None:
     lacking = component_requirements(site)
     if not lacking:
         return
-    _say(f"this host lacks the Debian packages {', '.join(lacking)}")
-    if not yes and not confirm("install them now?"):
+    _say(f"missing Debian packages: {', '.join(lacking)}")
+    if not yes and not confirm("Install them now?"):
         raise PaiError(
             "cannot build the components: packages are missing",
             code="quickstart-packages-missing",
-            remedy=f"apt-get install {' '.join(lacking)}",
+            remedy=f"Run `apt-get install {' '.join(lacking)}`, then repeat the command.",
             exit_code=ExitCode.PREFLIGHT_FAILED,
         )
     install(lacking)

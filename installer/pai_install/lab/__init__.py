@@ -10,6 +10,7 @@ from pai_install.lab.gpu_stand_in import GpuState, show, work
 from pai_install.lab.keys import ssh_command
 from pai_install.lab.mixin import mixins
 from pai_install.lab.observe import LabStatus, MachineStatus, status
+from pai_install.lab.requirements import check_host
 from pai_install.lab.spec import LabMachine, LabSpec, spec_of, state_dir_of
 from pai_install.lab.teardown import all_labs, down, down_site, labs_of
 
@@ -24,6 +25,7 @@ __all__ = [
     "MachineStatus",
     "UpReport",
     "all_labs",
+    "check_host",
     "chosen",
     "down",
     "down_site",

@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from pai_install.lab.names import LABS_DIR
 from pai_install.lab.spec import LabSpec
 from pai_install.system.packages import install
 from pai_install.system.proc import run
+from pai_install.system.words import plural
 
 # command -> the Debian package that has it
 COMMANDS: Mapping[str, str] = {
@@ -84,15 +85,14 @@ def missing_packages(facts: BoxFacts) -> tuple[str, ...]:
 
 def gaps(facts: BoxFacts, machines: int) -> tuple[str, ...]:
     """Returns all obstacles of a lab with that many machines, except missing packages."""
-    found: list[str] = []
     if not facts.is_root:
-        found.append("root: the lab creates mounts, namespaces and interfaces; run it with sudo")
-    else:
-        found += [
-            f"capability {name}: the dev box is itself confined"
-            for name, bit in CAPABILITIES.items()
-            if not facts.capabilities >> bit & 1
-        ]
+        # without root, most other observations are wrong
+        return ("root: repeat the command with sudo",)
+    found = [
+        f"capability {name}: the controller host is itself a container"
+        for name, bit in CAPABILITIES.items()
+        if not facts.capabilities >> bit & 1
+    ]
     found += [f"kernel: no {name} namespaces" for name in NAMESPACES if name not in facts.namespaces]
     if "overlay" not in facts.filesystems:
         found.append("kernel: no overlay file system")
@@ -105,9 +105,9 @@ def gaps(facts: BoxFacts, machines: int) -> tuple[str, ...]:
     if facts.free_memory < machines * MACHINE_MEMORY:
         found.append(f"memory: {_gib(facts.free_memory)} free, {_gib(machines * MACHINE_MEMORY)} needed")
     if facts.hidden_commands:
-        found.append(f"PATH: it leaves out the folder of {', '.join(facts.hidden_commands)}; add /usr/sbin to it")
+        found.append(f"PATH: add /usr/sbin for {', '.join(facts.hidden_commands)}")
     if missing_packages(facts) and not facts.has_apt:
-        found.append(f"commands: {', '.join(facts.missing_commands)}; no apt-get here to install them")
+        found.append(f"commands: {', '.join(facts.missing_commands)} (no apt-get to install them)")
     return tuple(found)
 
 
@@ -118,33 +118,33 @@ def ensure_requirements(
 
     Raises PaiError with every gap, or if the installation was refused.
     """
-    facts = observe_box()
-    _refuse(gaps(facts, len(spec.machines)))
-    packages = missing_packages(facts)
+    packages = missing_packages(check_host(spec))
     if packages:
-        if not confirm(f"the lab needs Debian packages on the dev box: {' '.join(packages)}. Install them?"):
+        if not confirm(f"The lab needs these Debian packages: {' '.join(packages)}. Install them on this host?"):
             raise PaiError(
-                f"not installed: {' '.join(packages)}",
+                f"cannot create the lab: the packages {' '.join(packages)} are missing",
                 code="lab-packages-missing",
-                remedy=f"apt-get install {' '.join(packages)}",
+                remedy=f"Run `apt-get install {' '.join(packages)}`.",
                 exit_code=ExitCode.PREFLIGHT_FAILED,
             )
         progress(f"installing {' '.join(packages)}")
         install(packages)
-        _refuse(gaps(observe_box(), len(spec.machines)))
+        check_host(spec)
     return packages
 
 
-def _refuse(found: Iterable[str]) -> None:
-    lines = list(found)
-    if lines:
+def check_host(spec: LabSpec) -> BoxFacts:
+    """Observes the host. Raises PaiError with all obstacles, except missing packages."""
+    facts = observe_box()
+    if found := gaps(facts, len(spec.machines)):
         raise PaiError(
-            "the dev box cannot run the lab",
+            f"cannot create the lab: this host lacks {plural(len(found), 'requirement')}",
             code="lab-requirements-missing",
-            details="\n".join(lines),
-            remedy="see docs/lab.md, 'What the box needs'",
+            details="\n".join(found),
+            remedy="Meet the prerequisites in docs/lab.md, then repeat the command.",
             exit_code=ExitCode.PREFLIGHT_FAILED,
         )
+    return facts
 
 
 def observe_box() -> BoxFacts:

@@ -26,6 +26,7 @@ from pai_install.errors import PaiError
 from pai_install.parts.selection import choose_components, mirror_of
 from pai_install.preflight.model import BOX
 from pai_install.site import Site
+from pai_install.system.words import shortened
 
 COMPONENT_SOURCE = Check(
     id="component-source",
@@ -38,6 +39,8 @@ COMPONENT_SOURCE = Check(
     remedy="check network and proxy of the dev box, or choose another component_source (mirror, bundle) in config.yaml",
 )
 _TIMEOUT_S = 5.0
+# servers without access have the same cause
+_SHOWN = 2
 Probe = Callable[[str], str]
 Ask = Callable[[Releases, Sequence[PinnedComponent]], Mapping[str, str]]
 
@@ -126,7 +129,8 @@ def _reachable(
     problems = {url: why for url, why in answers.items() if why}
     if not problems:
         return COMPONENT_SOURCE.finding(BOX, passed(missing_words, message="the component source answers"))
-    value = "; ".join(why if _host(url) in why else f"{url}: {why}" for url, why in problems.items())
+    words = [why if _host(url) in why else f"{url}: {why}" for url, why in problems.items()]
+    value = shortened(words, _SHOWN, separator="; ")
     return COMPONENT_SOURCE.finding(BOX, failed("the component source does not answer", value, missing_words))
 
 

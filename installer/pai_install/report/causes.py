@@ -27,6 +27,12 @@ class _Known:
 # In order: the first that matches wins, so the specific ones come first.
 _TABLE = (
     _Known(
+        "ssh-missing",
+        r"No such file or directory: b?'ssh'",
+        "The controller host has no SSH client.",
+        "Run `apt-get install openssh-client` on the controller host.",
+    ),
+    _Known(
         "host-key-changed",
         r"REMOTE HOST IDENTIFICATION HAS CHANGED|Host key for .* has changed",
         "The SSH host key of the machine has changed: it was reinstalled, or another machine answers at its address.",

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from pai_install.cli import quickstart as verb
+from pai_install.cli.main import run
 from pai_install.cli.quickstart import GROUP, JOB, JOB_FILE
+from pai_install.errors import ExitCode
 from pai_install.jobs.model import Job
 from pai_install.jobs.read import read_job
-from pai_install.lab import spec_of
+from pai_install.lab import requirements, spec_of
 from pai_install.profile.project import profile_of
 from pai_install.schedulers.job_check import check_job
 from pai_install.site import Site, load_site
@@ -37,3 +42,13 @@ def test_its_job_is_a_gang_of_two_roles_with_an_image_of_the_component_store(sit
     assert {role.image for role in reading.job.roles} == {"registry.pai.internal/busybox:stable"}
     assert sum(role.resources.gpus for role in reading.job.roles) > 0
     assert [mount.storage for mount in reading.job.mounts] == ["data"]
+
+
+def test_without_root_it_stops_before_any_package(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    without = replace(requirements.observe_box(), is_root=False)
+    monkeypatch.setattr(requirements, "observe_box", lambda: without)
+    monkeypatch.setattr(verb, "component_requirements", lambda _site: pytest.fail("packages come later"))
+    assert run(["quickstart", "--site", str(FOLDER), "--yes"]) == ExitCode.PREFLIGHT_FAILED
+    errors = capsys.readouterr().err
+    assert "root: repeat the command with sudo" in errors
+    assert "code: lab-requirements-missing" in errors

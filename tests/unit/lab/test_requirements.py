@@ -58,7 +58,7 @@ def test_a_good_box_has_no_gaps() -> None:
         ({"free_bytes": 12 * GIB}, "12.0 GiB free"),
         ({"free_memory": 512 << 20}, "memory: 0.5 GiB"),
         ({"missing_commands": ("ip",), "has_apt": False}, "no apt-get"),
-        ({"hidden_commands": ("nft", "tc")}, "PATH: it leaves out the folder of nft, tc"),
+        ({"hidden_commands": ("nft", "tc")}, "PATH: add /usr/sbin for nft, tc"),
     ],
 )
 def test_each_gap_is_named(change: dict[str, Any], word: str) -> None:

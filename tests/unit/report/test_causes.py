@@ -14,6 +14,7 @@ UNREACHABLE = {
     "Host key verification failed.",
     "ssh-refused": "ssh: connect to host 10.0.0.2 port 22: Connection refused",
     "ssh-login": "admin@10.0.0.2: Permission denied (publickey,password).",
+    "ssh-missing": "Unable to execute ssh command line on a controller: [Errno 2] No such file or directory: b'ssh'",
     "ssh-name": "ssh: Could not resolve hostname node-1: Name or service not known",
     "machine-silent": "ssh: connect to host 10.0.0.2 port 22: Connection timed out",
 }
