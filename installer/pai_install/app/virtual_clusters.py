@@ -134,7 +134,12 @@ def simulate_job(app: App, request: SimulateJob, file: str, content: bytes) -> t
         profile.require_cluster(request.cluster)
     job = _job_request(request, file, content)
     usage = read_usage(app.cluster, profile, scheduling)
-    return scheduling, simulate(profile, backend_of(scheduling.backend).rules, usage, job)
+    return scheduling, simulate_in(profile, usage, job)
+
+
+def simulate_in(profile: ClusterProfile, usage: Usage, job: JobRequest) -> Simulation:
+    """The answer for a job beside this usage of the virtual clusters."""
+    return simulate(profile, backend_of(profile.require_scheduling().backend).rules, usage, job)
 
 
 def _job_request(request: SimulateJob, file: str, content: bytes) -> JobRequest:

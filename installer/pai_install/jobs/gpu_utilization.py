@@ -27,6 +27,32 @@ class Quiet:
         return self.at - self.since
 
 
+@dataclass(frozen=True, slots=True)
+class JobUtilization:
+    """How busy the GPUs of a job are now.
+
+    level: percent in the last minute, of the busiest pod; 100 for CEILING and more. idle: since when all are below the
+    limit. average: percent since the start, None where a meter does not tell.
+    """
+
+    level: int
+    idle: Quiet | None
+    average: int | None
+
+
+def utilization_of_job(uses: Iterable[Utilization | None], below: int, now: float) -> JobUtilization | None:
+    """The utilization of a job's pods, None where one of them is not known. below: limit of an idle GPU, in percent."""
+    found = list(uses)
+    known = [use for use in found if use is not None and is_fresh(use, now)]
+    if not known or len(known) < len(found):
+        return None
+    works = [use.work for use in known if use.work is not None]
+    measured = sum(work.measured_ms for work in works) if len(works) == len(known) else 0
+    average = round(100 * sum(work.busy_ms for work in works) / measured) if measured else None
+    idle = all_quiet(known, below, now)
+    return JobUtilization(max(use.gpu[-1][1] for use in known), idle if idle and idle.lasts_s > 0 else None, average)
+
+
 def all_quiet(uses: Iterable[Utilization | None], below: int, now: float, *, notebook: bool = False) -> Quiet | None:
     """Since when all pods of a job are, of a notebook also their processors; None where one of them is not known."""
     found = [_of_pod(use, below, notebook=notebook) if use is not None and is_fresh(use, now) else None for use in uses]

@@ -59,10 +59,11 @@ def read_job_request(content: str) -> JobRequest:
         raise JobRequestError(f"one YAML document is required: {str(error).splitlines()[0]}") from error
     if not isinstance(item, Mapping):
         raise JobRequestError("one object is required")
-    return _job_request(item)
+    return job_request_of(item)
 
 
-def _job_request(item: JsonObject) -> JobRequest:
+def job_request_of(item: JsonObject) -> JobRequest:
+    """The request of a job's object. Raises JobRequestError with a sentence."""
     kind = kind_of(item)
     if kind is None:
         known = ", ".join(kind.shown for kind in WITH_PODS)

@@ -101,6 +101,12 @@ class JobsModel:
             views = list(self._visible(namespaces))
         return page(query, views) if query.limit else ()
 
+    def unfinished(self) -> tuple[JobState, ...]:
+        """All jobs that have not ended."""
+        with self._lock:
+            self.refresh()
+            return tuple(view.job for view in self._views.values() if not view.job.ended)
+
     def status_of(self, job: JobState) -> list[JsonObject]:
         """The scheduler's objects about a job."""
         with self._lock:

@@ -8,11 +8,11 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 
-from pai_install.console.pages import jobs
+from pai_install.console.pages import jobs, virtual_clusters
 from pai_install.console.pages.rendering import FOLDER
 from pai_install.console.services import ConsoleServices
 
-_SUBJECTS = (jobs,)
+_SUBJECTS = (jobs, virtual_clusters)
 
 
 def page_routes(services: ConsoleServices) -> Iterator[Route]:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import replace
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from pai_install.app.job_quota import utilization_in
 from pai_install.console.endpoint import ApiCall
 from pai_install.console.job_access import read_job_now
 from pai_install.console.openpai.job import full_name, gpus_of
 from pai_install.console.openpai.states import STATES
 from pai_install.console.pages.endpoint import action, page, shown
+from pai_install.console.pages.waiting import job_address, why_waiting
 from pai_install.console.routes.job_changes import stop_job
 from pai_install.console.routes.job_events import events_of
 from pai_install.console.routes.jobs import kept_file, read_query
@@ -76,6 +79,8 @@ def show_job(call: ApiCall) -> Response:
         hidden=len(job.instances) - len(instances),
         logs=logs,
         why=_why(job),
+        use=utilization_in(call.services.model.profile, job, time.time()) if not job.ended else None,
+        **why_waiting(call, job),
         events=events_of(call, job)[-50:] if not job.gone else [],
         file=kept_file(call),
     )
@@ -85,11 +90,6 @@ def _why(job: JobState) -> str:
     if job.stopped_by:
         return f"stopped by {job.stopped_by}" + (f": {job.stopped_why}" if job.stopped_why else "")
     return job.abnormal or job.why
-
-
-def job_address(job: JobState) -> str:
-    """The page of a job."""
-    return f"/jobs/{quote(full_name(job), safe='~')}"
 
 
 def _home(call: ApiCall) -> Response:

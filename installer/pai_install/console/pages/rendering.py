@@ -30,7 +30,10 @@ SIGNS: Mapping[str, str] = {
     "FAILED": "✕",
 }
 # key of the text, address, and whether it is for administrators alone
-MENU = (("jobs", "/jobs", False),)
+MENU = (
+    ("jobs", "/jobs", False),
+    ("virtual_clusters", "/virtual-clusters", False),
+)
 _LANGUAGE = "lang"
 _LANGUAGE_S = 365 * 86400
 
@@ -95,8 +98,12 @@ def duration(start: str, end: str = "", now: datetime | None = None) -> str:
         found = until - datetime.fromisoformat(start)
     except (ValueError, TypeError):
         return ""
-    if found < timedelta(0):
-        return "0:00"
+    return span(found.total_seconds())
+
+
+def span(seconds: float) -> str:
+    """Hours and minutes, or days: `3:02`, `6 d`."""
+    found = timedelta(seconds=max(0.0, seconds))
     if found.days:
         return f"{found.days} d"
     return f"{found.seconds // 3600}:{found.seconds // 60 % 60:02}"
@@ -105,7 +112,7 @@ def duration(start: str, end: str = "", now: datetime | None = None) -> str:
 _ENVIRONMENT = Environment(
     loader=FileSystemLoader(FOLDER), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
 )
-_ENVIRONMENT.globals |= {"signs": SIGNS, "duration": duration}
+_ENVIRONMENT.globals |= {"signs": SIGNS, "duration": duration, "span": span}
 
 
 def rendered(frame: Frame, template: str, status: int = 200, **values: Any) -> Response:  # noqa: ANN401 - any value

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from string import Formatter
+from typing import get_args
 
 import pytest
 
@@ -13,11 +14,13 @@ from pai_install.console.openpai.states import STATES as OPENPAI_STATES
 from pai_install.console.pages.rendering import FOLDER, MENU
 from pai_install.console.pages.texts import LANGUAGES, language_of, texts_of
 from pai_install.jobs.pod_status import STATES
+from pai_install.schedulers.simulation import Outcome
 
 PAGES = FOLDER.parent
 # texts whose key is put together
 FAMILIES = {
     "state": {*STATES, *OPENPAI_STATES.values()},
+    "outcome": set(get_args(Outcome)),
     "menu": {name for name, _, _ in MENU},
 }
 # words that are the same in all languages
