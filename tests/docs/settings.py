@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from pydantic.fields import FieldInfo
 
+from pai_install.documents.model_introspection import descriptions
 from pai_install.site.settings import CHANGES, NO_EFFECT, Settings
 from tests.docs.markdown import table, with_generated
 
@@ -17,18 +18,20 @@ def with_settings(text: str) -> str:
 
 
 def _settings() -> Iterator[str]:
+    meaning = {Settings.model_fields[name].alias or name: text for name, text in descriptions(Settings).items()}
     fields = {info.alias or name: info for name, info in Settings.model_fields.items()}
     counting = {key: info for key, info in fields.items() if key not in NO_EFFECT}
-    yield from table(("Key", "Default", "Meaning", "A change"), (_row(key, info) for key, info in counting.items()))
+    rows = (_row(key, info, meaning[key]) for key, info in counting.items())
+    yield from table(("Key", "Default", "Meaning", "A change"), rows)
     yield ""
     yield "Accepted without effect:"
     yield ""
     yield from table(("Key", "Why"), ((f"`{key}`", why) for key, why in NO_EFFECT.items()))
 
 
-def _row(key: str, info: FieldInfo) -> tuple[str, str, str, str]:
+def _row(key: str, info: FieldInfo, meaning: str) -> tuple[str, str, str, str]:
     default = None if info.is_required() else info.get_default(call_default_factory=True)
-    return f"`{key}`", _default(default, required=info.is_required()), info.description or "", str(CHANGES[key])
+    return f"`{key}`", _default(default, required=info.is_required()), meaning, str(CHANGES[key])
 
 
 def _default(value: object, *, required: bool) -> str:

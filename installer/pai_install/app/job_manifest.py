@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pai_install.documents.document import Document
-from pai_install.jobs.job_file import masked, with_file
+from pai_install.jobs.job_file import with_file
+from pai_install.jobs.masking import masked
 from pai_install.jobs.place import JobPlace
 from pai_install.kube.objects import JsonObject, child, text
 from pai_install.scheduling.job_kinds import JobKind, kind_of

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from pai_install.app.cluster_context import ClusterContext
 from pai_install.app.frontend import LogLine
-from pai_install.app.virtual_clusters import last_applied
+from pai_install.app.last_applied import last_applied
 from pai_install.cluster.client import ClusterClient, LogWindow, Patch, Select
 from pai_install.errors import ExitCode, PaiError
 from pai_install.jobs.anomalies import abnormal, unknown

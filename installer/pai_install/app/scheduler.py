@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from pai_install.app.context import App, RunOptions
 from pai_install.app.frontend import FileDifference
-from pai_install.app.virtual_clusters import last_applied
+from pai_install.app.last_applied import last_applied
 from pai_install.checks.finding import Finding
 from pai_install.errors import ExitCode, PaiError
 from pai_install.operations.scheduler_switch import SchedulerSwitch

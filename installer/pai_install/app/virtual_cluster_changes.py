@@ -9,8 +9,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from pai_install.app.context import App, RunOptions
 from pai_install.app.frontend import ClustersChangeReady
+from pai_install.app.last_applied import last_applied
 from pai_install.app.site_edit import edit_services
-from pai_install.app.virtual_clusters import change_of, last_applied
+from pai_install.app.virtual_clusters import change_of
 from pai_install.checks.verdict import Verdict
 from pai_install.errors import ExitCode, PaiError
 from pai_install.operations.vc_apply import VcApply, VcRestore, VcVerify

@@ -8,14 +8,13 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from pai_install.app.context import App
+from pai_install.app.last_applied import last_applied
 from pai_install.cluster.client import ApiError, ClusterClient, NoClusterError, Select
 from pai_install.errors import ExitCode, PaiError
-from pai_install.kube.model import Ref
 from pai_install.profile.model import ClusterProfile
 from pai_install.report.virtual_clusters_plan import ClustersChange, clusters_change
 from pai_install.schedulers.compile import remarks as scheduler_limits
 from pai_install.schedulers.hived.placement import guaranteed_cells
-from pai_install.schedulers.last_applied import KEPT, KEPT_IN, kept_of
 from pai_install.schedulers.registry import backend_of
 from pai_install.schedulers.simulation import Simulation, simulate
 from pai_install.schedulers.usage import NODES, Usage, kinds_of, usage_of
@@ -99,12 +98,6 @@ def read_usage(cluster: ClusterClient, profile: ClusterProfile, scheduling: Sche
 def plan_virtual_clusters(app: App) -> ClustersChange:
     """The difference between the site and the cluster. Raises NoClusterError and ApiError."""
     return change_of(app, last_applied(app.cluster))
-
-
-def last_applied(cluster: ClusterClient) -> Scheduling | None:
-    """Returns the last applied virtual clusters, or None. Raises NoClusterError and ApiError."""
-    (found,) = cluster.get([Ref("configmap", KEPT, KEPT_IN)])
-    return kept_of(found)
 
 
 def change_of(app: App, before: Scheduling | None) -> ClustersChange:

@@ -76,7 +76,9 @@ def wants_json(argv: Sequence[str], command: click.Command | None) -> bool:
 def _with_subcommands(command: click.Command) -> Iterator[click.Command]:
     yield command
     if isinstance(command, click.Group):
-        yield from command.commands.values()
+        context = click.Context(command)
+        found = (command.get_command(context, name) for name in command.list_commands(context))
+        yield from filter(None, found)
 
 
 def _offers_json(command: click.Command) -> bool:

@@ -25,6 +25,9 @@ from pai_install.errors import ExitCode, PaiError
 from pai_install.run.signals import ended
 from pai_install.system.output import forget, lost, output_may_be_lost
 
+# pydantic would look for plugins in the metadata of every installed package, at each start
+os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+
 if TYPE_CHECKING:  # `--help` loads no more than it needs
     from pai_install.run.environment import Environment
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
-
 import click
 
+from pai_install.cli.lazy import imported
 from pai_install.cli.site_names import complete_names
 
 # section -> verb -> one line of help. The module of a verb is cli/<verb>.py and its click command is named `command`.
@@ -80,8 +79,7 @@ class Verbs(click.Group):
         """Returns a command by name, or None."""
         if cmd_name not in VERBS:
             return None
-        command = importlib.import_module(f"pai_install.cli.{cmd_name.replace('-', '_')}").command
-        assert isinstance(command, click.Command)  # noqa: S101 - a broken verb module is a bug
+        command = imported(cmd_name.replace("-", "_"))
         complete_names(command, cmd_name)
         return command
 

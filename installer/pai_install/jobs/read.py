@@ -12,6 +12,7 @@ from pai_install.documents.document import Document, Items
 from pai_install.documents.parse import parse_document, parse_rewritten, split_lines
 from pai_install.documents.problem import Problem, YamlPath, printable
 from pai_install.documents.reader import read_text_file
+from pai_install.jobs.job_file import MAX_BYTES
 from pai_install.jobs.kubernetes import Companion, Native, NativeJob, is_native, queue_path, read_object
 from pai_install.jobs.model import Job
 from pai_install.jobs.openpai_v1 import read_v1
@@ -19,8 +20,6 @@ from pai_install.jobs.openpai_v2 import read_v2
 from pai_install.jobs.source_text import documents, unescaped
 
 Protocol = Literal["openpai-v1", "openpai-v2", "kubernetes"]
-# the API server keeps no object that is larger
-MAX_BYTES = 1024 * 1024
 MAX_DOCUMENTS = 100
 _TOP = "a job"
 _REMEDY = (

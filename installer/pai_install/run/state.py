@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-import filelock
-
 from pai_install.system.files import private_folder
 
 _KEPT_RUNS = 20
@@ -49,6 +47,8 @@ class RunFolder:
     @contextmanager
     def in_use(self) -> Iterator[None]:
         """Protects the folder from deletion during the run. The protection ends with the process."""
+        import filelock  # noqa: PLC0415 - verbs that only read do not need it
+
         mark = self._mark
         with filelock.FileLock(mark, timeout=0, mode=0o600):
             yield
@@ -59,6 +59,8 @@ class RunFolder:
         """Whether the process that worked there has ended."""
         if not self._mark.exists():
             return True
+        import filelock  # noqa: PLC0415
+
         try:
             with filelock.FileLock(self._mark, timeout=0, mode=0o600):
                 return True

@@ -5,18 +5,20 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from pai_install.jobs.kubernetes import NativeJob
-from pai_install.jobs.model import Job
-from pai_install.jobs.place import JobPlace
 from pai_install.kube.objects import JsonObject
 from pai_install.schedulers.job_fields import FieldMisfit, FieldProblem, JobField, SubmittedPod
 from pai_install.schedulers.job_inventory import KeptJob
-from pai_install.schedulers.self_test.driver import SelfTestDriver
 from pai_install.scheduling.model import Backend, Scheduling
 from pai_install.scheduling.quota_rules import QuotaRules
 from pai_install.scheduling.usage.model import Seen
+
+if TYPE_CHECKING:  # verbs that read submit no job, and test no scheduler
+    from pai_install.jobs.kubernetes import NativeJob
+    from pai_install.jobs.model import Job
+    from pai_install.jobs.place import JobPlace
+    from pai_install.schedulers.self_test.driver import SelfTestDriver
 
 Object = dict[str, Any]
 # kind of objects, as kubectl names it -> the objects

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from pydantic import BaseModel
+
 from pai_install.documents.model_introspection import descriptions, models_below
 from pai_install.site.layout_file import LayoutFile
 from pai_install.site.services import Services
@@ -29,7 +31,7 @@ def _layout() -> dict[str, Any]:
 
 
 def _config() -> dict[str, Any]:
-    made = {**Settings.model_json_schema(by_alias=True), "title": "config.yaml"}
+    made = {**_described(Settings), "title": "config.yaml"}
     for key, change in CHANGES.items():
         made["properties"][key]["x-change"] = str(change)
     for key, why in NO_EFFECT.items():
@@ -38,15 +40,21 @@ def _config() -> dict[str, Any]:
 
 
 def _services() -> dict[str, Any]:
-    made = {**Services.model_json_schema(by_alias=True), "title": "services-configuration.yaml"}
-    for model in models_below(Services):
-        described = made if model is Services else made["$defs"].get(model.__name__, {})
-        for name, text in descriptions(model).items():
-            key = model.model_fields[name].alias or name
-            described.get("properties", {}).get(key, {})["description"] = text
+    made = {**_described(Services), "title": "services-configuration.yaml"}
     for described in (made, *made["$defs"].values()):
         properties = described.get("properties", {})
         described["properties"] = {key: _or_nothing(value) for key, value in properties.items()}
+    return made
+
+
+def _described(whole: type[BaseModel]) -> dict[str, Any]:
+    """The schema of a model, with the docstrings of its fields."""
+    made = whole.model_json_schema(by_alias=True)
+    for model in models_below(whole):
+        described = made if model is whole else made["$defs"].get(model.__name__, {})
+        for name, text in descriptions(model).items():
+            key = model.model_fields[name].alias or name
+            described.get("properties", {}).get(key, {})["description"] = text
     return made
 
 

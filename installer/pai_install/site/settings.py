@@ -138,7 +138,6 @@ _HIVED = NotYet(
 class BackupSchedule(f.FileModel):
     """When snapshots of etcd are taken, and how many stay on each control plane."""
 
-    model_config = ConfigDict(use_attribute_docstrings=True)
     schedule: Annotated[Schedule, live()] = "daily"
     """As OnCalendar of systemd takes it: daily, hourly, "*-*-* 03:00:00", "Mon *-*-* 02:30:00"."""
     keep: Annotated[f.Count, live()] = 7
@@ -148,7 +147,7 @@ class BackupSchedule(f.FileModel):
 class Settings(f.FileModel):
     """Settings of the whole cluster: config.yaml. A default is OpenPAI's where it had one."""
 
-    model_config = ConfigDict(populate_by_name=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(populate_by_name=True)
 
     # how machines are reached
     user: Annotated[f.UserName, live()]

@@ -6,6 +6,7 @@ import json
 
 from pydantic_core import PydanticUndefined
 
+from pai_install.documents.model_introspection import descriptions
 from pai_install.site.settings import NO_EFFECT, Settings
 
 STARTER_LAYOUT = """\
@@ -86,6 +87,7 @@ _HEAD = """\
 
 def starter_config() -> str:
     """config.yaml with an account and a key, and every other setting as a comment with its meaning."""
+    meaning = descriptions(Settings)
     lines = [_HEAD, "user: admin", "ssh_key_file_path: ~/.ssh/id_ed25519"]
     for name, info in Settings.model_fields.items():
         key = info.alias or name
@@ -93,7 +95,7 @@ def starter_config() -> str:
             continue
         default = info.get_default(call_default_factory=True)
         shown = "" if default in (None, PydanticUndefined) else f" {_yaml(default)}"
-        lines += ["", f"# {info.description}", f"# {key}:{shown}"]
+        lines += ["", f"# {meaning[name]}", f"# {key}:{shown}"]
     return "\n".join(lines) + "\n"
 
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from pai_install.jobs.job_file import MASK, NOTE, file_of, has_mask, is_beside, masked, unpacked, with_file
+from pai_install.jobs.job_file import NOTE, file_of, is_beside, unpacked, with_file
+from pai_install.jobs.masking import MASK, has_mask, masked
 
 PLAIN = """\
 protocolVersion: 2   # a comment

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
+from pai_install.jobs.job_file import MAX_BYTES
 from pai_install.jobs.kubernetes import Native
 from pai_install.jobs.model import Job, JobMount, JobPort, PullLogin
-from pai_install.jobs.read import MAX_BYTES, JobReading, read_job, read_job_text
+from pai_install.jobs.read import JobReading, read_job, read_job_text
 
 FILES = Path(__file__).parent / "files"
 V1 = """\

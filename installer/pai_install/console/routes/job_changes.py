@@ -21,7 +21,7 @@ from pai_install.console.job_access import read_job_now
 from pai_install.console.openpai.json_text import json_text
 from pai_install.console.routes.jobs import kept_file
 from pai_install.jobs.compile import names
-from pai_install.jobs.job_file import has_mask
+from pai_install.jobs.masking import has_mask
 from pai_install.jobs.model import Job
 from pai_install.jobs.pod_status import ENDED
 from pai_install.jobs.read import JobReading, read_job_text

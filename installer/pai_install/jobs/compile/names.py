@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pai_install.errors import ExitCode, PaiError
-from pai_install.jobs.model import Job, Role
 from pai_install.jobs.names import kubernetes_name
 from pai_install.scheduling.job_queue import CLUSTER_LABEL
 from pai_install.site.groups import GROUP_LABEL, USER_LABEL
 from pai_install.site.groups import STOPPED_BY as STOPPED_BY_NOTE
+
+if TYPE_CHECKING:  # verbs that read take the names alone
+    from pai_install.jobs.model import Job, Role
 
 # a label of DNS, a host's name among them
 MOST = 63
