@@ -179,11 +179,17 @@ class FakeCluster:
         return Ref(singular(ref.kind), ref.name, ref.namespace)
 
 
+def _labelled(labels: dict[str, str], key: str, equals: str, word: str) -> bool:
+    if key.startswith("!"):
+        return key[1:] not in labels
+    return key in labels and (not equals or labels[key] == word)
+
+
 def _fits(item: JsonObject, select: Select) -> bool:
     labels = item["metadata"].get("labels", {})
     wanted = [part.partition("=") for part in select.labels.split(",") if part]
     fields = [part.partition("=") for part in select.fields.split(",") if part]
-    return all(key in labels and (not equals or labels[key] == word) for key, equals, word in wanted) and all(
+    return all(_labelled(labels, *part) for part in wanted) and all(
         _field(item, path) == value for path, _, value in fields
     )
 

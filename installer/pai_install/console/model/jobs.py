@@ -15,6 +15,7 @@ from pai_install.jobs.compile import names
 from pai_install.jobs.state import JobState, states_of
 from pai_install.kube.objects import JsonObject, child, rows, text
 from pai_install.scheduling.job_kinds import KINDS, POD, kind_of
+from pai_install.scheduling.usage.amounts import asked_by_pod
 
 _LOG = logging.getLogger("pai_install.console")
 # namespace, kind, name in Kubernetes
@@ -33,6 +34,7 @@ class JobsModel:
         self._keys: dict[str, set[JobKey]] = {}
         self._pods: defaultdict[JobKey, set[str]] = defaultdict(set)
         self._said: defaultdict[JobKey, dict[str, Shelf]] = defaultdict(dict)
+        self._others: set[str] = set()
         self._warned: dict[str, str] = {}
         self._warnings: defaultdict[str, set[str]] = defaultdict(set)
         self._dirty: set[JobKey] = set()
@@ -107,6 +109,11 @@ class JobsModel:
             self.refresh()
             return tuple(view.job for view in self._views.values() if not view.job.ended)
 
+    def other_pods(self) -> list[JsonObject]:
+        """Pods of no user that have devices."""
+        with self._lock:
+            return [pod for uid in self._others if (pod := self.pods.get(uid)) is not None]
+
     def status_of(self, job: JobState) -> list[JsonObject]:
         """The scheduler's objects about a job."""
         with self._lock:
@@ -147,11 +154,14 @@ class JobsModel:
             for key in self._keys.get(uid, set()):
                 self._pods[key].discard(uid)
                 self._dirty.add(key)
+            self._others.discard(uid)
             if item is None:
                 self._forget_job(uid)
                 return
             labels = child(item, "metadata", "labels")
             if names.USER not in labels:
+                if any("/" in resource for resource in asked_by_pod(child(item, "spec"))):
+                    self._others.add(uid)
                 return
             namespace = text(child(item, "metadata").get("namespace"))
             marked = ((kind.name, text(labels.get(kind.marks.job))) for kind in KINDS if kind.marks is not None)

@@ -8,11 +8,11 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 
-from pai_install.console.pages import jobs, virtual_clusters
+from pai_install.console.pages import health, jobs, nodes, virtual_clusters
 from pai_install.console.pages.rendering import FOLDER
 from pai_install.console.services import ConsoleServices
 
-_SUBJECTS = (jobs, virtual_clusters)
+_SUBJECTS = (jobs, virtual_clusters, nodes, health)
 
 
 def page_routes(services: ConsoleServices) -> Iterator[Route]:

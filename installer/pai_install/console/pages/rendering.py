@@ -33,6 +33,9 @@ SIGNS: Mapping[str, str] = {
 MENU = (
     ("jobs", "/jobs", False),
     ("virtual_clusters", "/virtual-clusters", False),
+    ("nodes", "/nodes", False),
+    ("health", "/health", True),
+    ("services", "/services", True),
 )
 _LANGUAGE = "lang"
 _LANGUAGE_S = 365 * 86400

@@ -10,6 +10,8 @@ from typing import get_args
 
 import pytest
 
+from pai_install.app.node_health import GpuState
+from pai_install.checks.verdict import Action
 from pai_install.console.openpai.states import STATES as OPENPAI_STATES
 from pai_install.console.pages.rendering import FOLDER, MENU
 from pai_install.console.pages.texts import LANGUAGES, language_of, texts_of
@@ -21,10 +23,12 @@ PAGES = FOLDER.parent
 FAMILIES = {
     "state": {*STATES, *OPENPAI_STATES.values()},
     "outcome": set(get_args(Outcome)),
+    "gpu": {*get_args(GpuState), "hidden"},
+    "action": set(Action),
     "menu": {name for name, _, _ in MENU},
 }
 # words that are the same in all languages
-SAME = {"pai"}
+SAME = {"pai", "pai-install", "install", "health", "act", "cordon", "logs"}
 
 
 def sources() -> Iterator[Path]:
