@@ -1,0 +1,196 @@
+"""A client against answers that a healthy API server gives rarely: busy, expired, broken off."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import islice
+from typing import Any
+
+import pytest
+
+from pai_install.cluster.client import ApiError, Select
+from pai_install.cluster.http import Connections, api_server
+from pai_install.cluster.over_http import HttpClient
+from pai_install.kube.model import Ref
+from tests.errors import raises
+
+PODS = Select(("pods",))
+BUSY = {"kind": "Status", "code": 429, "reason": "TooManyRequests", "message": "try again later"}
+EXPIRED = {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old resource version: 5 (9)"}
+
+
+def pod(name: str, version: str) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "resourceVersion": version}}
+
+
+def pods(*names: str, version: str = "5") -> dict[str, Any]:
+    return {"kind": "PodList", "metadata": {"resourceVersion": version}, "items": [pod(name, "5") for name in names]}
+
+
+def event(kind: str, item: Mapping[str, Any]) -> dict[str, Any]:
+    return {"type": kind, "object": item}
+
+
+@dataclass
+class Answer:
+    """documents: of the body, a line each. whole: the connection lasts to the end of the body."""
+
+    documents: tuple[Mapping[str, Any], ...]
+    status: int = 200
+    pause: str = ""
+    whole: bool = True
+
+
+@dataclass
+class ApiServerStandIn:
+    """Gives its answers in turn, and keeps the requests."""
+
+    answers: list[Answer] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)
+
+    def add(self, *documents: Mapping[str, Any], **more: Any) -> None:
+        self.answers.append(Answer(documents, **more))
+
+
+@pytest.fixture
+def server() -> ApiServerStandIn:
+    return ApiServerStandIn()
+
+
+@pytest.fixture
+def client(server: ApiServerStandIn, monkeypatch: pytest.MonkeyPatch) -> Iterator[HttpClient]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def log_message(self, *_: object) -> None: ...
+
+        def answer(self) -> None:
+            self.rfile.read(int(self.headers.get("Content-Length", "0")))
+            server.asked.append(f"{self.command} {self.path}")
+            found = server.answers.pop(0)
+            self.send_response(found.status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Transfer-Encoding", "chunked")
+            if found.pause:
+                self.send_header("Retry-After", found.pause)
+            self.end_headers()
+            for one in found.documents:
+                line = json.dumps(one).encode() + b"\n"
+                self.wfile.write(b"%x\r\n%s\r\n" % (len(line), line))
+            self.wfile.write(b"0\r\n\r\n" if found.whole else b"")
+            self.close_connection = not found.whole
+
+        do_GET = do_POST = do_PATCH = answer  # noqa: N815 - names of http.server
+
+    monkeypatch.setattr("pai_install.cluster.watch._PAUSE_S", 0)
+    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    http.daemon_threads = True
+    with ExitStack() as stack:
+        thread = threading.Thread(target=http.serve_forever, args=(0.02,))
+        thread.start()
+        stack.callback(thread.join)
+        stack.callback(http.server_close)
+        stack.callback(http.shutdown)
+        found = HttpClient(Connections([api_server(f"http://127.0.0.1:{http.server_port}")]))
+        stack.callback(found.close)
+        yield found
+
+
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    found: list[float] = []
+    monkeypatch.setattr("pai_install.cluster.http.time.sleep", found.append)
+    return found
+
+
+def test_a_busy_api_server_is_asked_again_after_its_pause(
+    server: ApiServerStandIn, client: HttpClient, pauses: list[float]
+) -> None:
+    server.add(BUSY, status=429, pause="3")
+    server.add(BUSY, status=429)
+    server.add(pods("one"))
+    ((found,),) = client.list(PODS)
+    assert found["metadata"]["name"] == "one"
+    assert pauses == [3.0, 1.0]
+
+
+def test_a_pause_has_a_limit(server: ApiServerStandIn, client: HttpClient, pauses: list[float]) -> None:
+    server.add(BUSY, status=429, pause="86400")
+    server.add(pods())
+    assert client.list(PODS) == ((),)
+    assert pauses == [5.0]
+
+
+def test_an_api_server_that_stays_busy_refuses(
+    server: ApiServerStandIn, client: HttpClient, pauses: list[float]
+) -> None:
+    server.answers = [Answer((BUSY,), status=429)] * 4
+    with raises("api-request-refused", kind=ApiError) as caught:
+        client.list(PODS)
+    assert caught.value.reason == "TooManyRequests"
+    assert (len(server.asked), len(pauses)) == (4, 3)
+
+
+def test_a_change_waits_too_since_a_busy_api_server_made_none(
+    server: ApiServerStandIn, client: HttpClient, pauses: list[float]
+) -> None:
+    server.add(BUSY, status=429, pause="1")
+    server.add(pod("one", "6"))
+    (made,) = client.create([pod("one", "")])
+    assert (made["metadata"]["resourceVersion"], pauses) == ("6", [1.0])
+
+
+def test_a_watch_goes_on_from_its_last_version(server: ApiServerStandIn, client: HttpClient) -> None:
+    server.add(pods("one"))
+    server.add(event("MODIFIED", pod("one", "6")), event("BOOKMARK", pod("", "8")))
+    server.add(event("DELETED", pod("one", "9")), whole=False)
+    server.add(event("ADDED", pod("two", "11")))
+    found = [one.type for one in islice(client.watch(PODS), 5)]
+    assert found == ["ADDED", "BOOKMARK", "MODIFIED", "DELETED", "ADDED"]
+    assert [word.partition("resourceVersion=")[2].partition("&")[0] for word in server.asked] == ["", "5", "8", "9"]
+
+
+@pytest.mark.parametrize("in_the_head", [True, False])
+def test_a_watch_that_missed_changes_ends(server: ApiServerStandIn, client: HttpClient, *, in_the_head: bool) -> None:
+    server.add(pods("one"))
+    if in_the_head:
+        server.add(EXPIRED, status=410)
+    else:
+        server.add(event("ERROR", EXPIRED))
+    changes = client.watch(PODS)
+    assert [one.type for one in islice(changes, 2)] == ["ADDED", "BOOKMARK"]
+    with raises("api-request-refused", kind=ApiError) as caught:
+        next(changes)
+    assert caught.value.reason == "Expired"
+
+
+def test_a_list_that_expires_between_its_pages_comes_at_once(server: ApiServerStandIn, client: HttpClient) -> None:
+    first = pods("one")
+    first["metadata"]["continue"] = "more"
+    server.add(first)
+    server.add(EXPIRED, status=410)
+    server.add(pods("one", "two", version="9"))
+    (found,) = client.list(PODS)
+    assert [one["metadata"]["name"] for one in found] == ["one", "two"]
+    assert "limit=" not in server.asked[-1]
+
+
+def test_a_request_that_only_reads_survives_a_lost_connection(server: ApiServerStandIn, client: HttpClient) -> None:
+    server.add(pod("one", "5"), whole=False)
+    server.add(pod("one", "5"))
+    (found,) = client.get([Ref("pod", "one", "default")])
+    assert found is not None
+    assert len(server.asked) == 2
+
+
+def test_a_change_is_never_made_twice(server: ApiServerStandIn, client: HttpClient) -> None:
+    server.add(pod("one", "6"), whole=False)
+    with raises("api-request-refused", kind=ApiError) as caught:
+        client.create([pod("one", "")])
+    assert caught.value.reason == "NoAnswer"
+    assert len(server.asked) == 1
