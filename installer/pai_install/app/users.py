@@ -1,4 +1,4 @@
-"""Use cases of users beside `user add` and `user remove`: list, and make a kubeconfig."""
+"""Use cases of users beside `user add` and `user remove`: list, import, and make credentials."""
 
 from __future__ import annotations
 
@@ -10,23 +10,25 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, FilePath
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from pai_install.app.cluster_context import ClusterContext
-from pai_install.app.context import App
+from pai_install.app.context import App, RunOptions
 from pai_install.cluster.client import ApiError, ClusterClient, Patch, Select
 from pai_install.errors import ExitCode, PaiError
 from pai_install.kube.model import Ref
 from pai_install.kube.objects import JsonObject, child, rows, text
 from pai_install.operations.user import USERS, require_name
+from pai_install.operations.user_import import UserImport
 from pai_install.site.console import addresses
 from pai_install.system.files import write_secret
 from pai_install.system.parameters import Parameter
 from pai_install.users.console_rights import NAMESPACE as CONSOLE
 from pai_install.users.credentials import KIND as CREDENTIAL
 from pai_install.users.credentials import Credential, CredentialKind, fingerprint, secret_of
+from pai_install.users.import_file import MAX_BYTES, parse_users
 from pai_install.users.model import NAMESPACE, OWNER, User
 from pai_install.users.objects import expiring, kubeconfig, mark
 from pai_install.users.read import Found, effective, name_of, namespace_of, over, read_time
@@ -35,6 +37,20 @@ from pai_install.users.read import Found, effective, name_of, namespace_of, over
 def list_users(app: ClusterContext) -> tuple[User, ...]:
     """The users of the cluster. Raises NoClusterError and ApiError."""
     return Found(*app.cluster.list(*USERS)).users
+
+
+class ImportUsers(BaseModel):
+    """A file of users."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    file: Annotated[FilePath, Parameter(positional=True, metavar="FILE")]
+
+
+def import_users(app: App, request: ImportUsers, run: RunOptions) -> int:
+    """Makes all persons of a file users, and returns the exit code. Raises PaiError for an unusable file."""
+    with request.file.open("rb") as file:
+        content = file.read(MAX_BYTES + 1)
+    return app.exit_code(UserImport(users=parse_users(content)), run)
 
 
 class MakePasswordLink(BaseModel):

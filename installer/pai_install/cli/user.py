@@ -7,7 +7,15 @@ from datetime import UTC, datetime
 import click
 
 from pai_install.app.context import App, RunOptions
-from pai_install.app.users import MakeKubeconfig, MakePasswordLink, list_users, make_kubeconfig, make_password_link
+from pai_install.app.users import (
+    ImportUsers,
+    MakeKubeconfig,
+    MakePasswordLink,
+    import_users,
+    list_users,
+    make_kubeconfig,
+    make_password_link,
+)
 from pai_install.cli.command import acting, reading
 from pai_install.cli.options import group_site_option, text_only
 from pai_install.cli.output import echo
@@ -34,6 +42,17 @@ def add(*, app: App, run: RunOptions, request: UserAdd) -> int:
     `user kubeconfig` makes the user's credentials.
     """
     return app.exit_code(request, run)
+
+
+@command.command(name="import")
+@acting(ImportUsers)
+def import_command(*, app: App, run: RunOptions, request: ImportUsers) -> int:
+    """Add all users of a FILE to their groups. Existing users keep their other groups.
+
+    The file is CSV with the header `name,groups` and spaces between groups, or the JSON of OpenPAI's `GET
+    /api/v2/users`. One invalid row stops the import before any change. `user password` makes a link for each user.
+    """
+    return import_users(app, request, run)
 
 
 @command.command(name="list")

@@ -23,6 +23,7 @@ from pai_install.operations.storage_rotate import StorageRotate
 from pai_install.operations.storage_test import StorageTest
 from pai_install.operations.upgrade import Upgrade
 from pai_install.operations.user_add import UserAdd
+from pai_install.operations.user_import import UserImport
 from pai_install.operations.user_remove import UserRemove
 from pai_install.operations.vc_apply import VcApply
 from pai_install.operations.verify import Verify
@@ -51,6 +52,7 @@ OPERATIONS: tuple[type[Operation], ...] = (
     StorageRotate,
     SchedulerTest,
     UserAdd,
+    UserImport,
     UserRemove,
     VcApply,
 )

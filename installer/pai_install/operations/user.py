@@ -1,7 +1,8 @@
-"""Common queries and names of both operations on users."""
+"""Common queries, names, and steps of the operations on users."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from typing import Annotated
 
 from pydantic import Field
@@ -10,13 +11,14 @@ from pai_install.cluster.client import Select
 from pai_install.documents.validate import did_you_mean
 from pai_install.errors import ExitCode, PaiError
 from pai_install.operations.operation import Operation
+from pai_install.plan.model import ClusterCall, ClusterCalls, HostStep, Step
 from pai_install.plan.observation import Observation
 from pai_install.site.groups import PlacedGroup, administrates, groups_of
 from pai_install.site.model import Site
 from pai_install.system.parameters import Parameter
-from pai_install.users.changes import UserGroup
+from pai_install.users.changes import UserGroup, joining
 from pai_install.users.model import MEMBER, NAMESPACE, OWNER, near_name, unknown_groups, why_no_name
-from pai_install.users.read import Found
+from pai_install.users.read import Found, name_of
 
 ASKED = "asked for"
 # all that users have, in the order of Found's fields
@@ -32,8 +34,17 @@ _PLACES = (
 )
 
 
-class UserOperation(Operation):
-    """An operation on one user. Who is a user stands in the cluster, which groups there are in the site."""
+class UsersOperation(Operation):
+    """An operation on users. The cluster has the users, and the site has the groups."""
+
+    @property
+    def queries(self) -> tuple[Select, ...]:
+        """Returns the queries of all users, and of the objects that groups need."""
+        return (*USERS, *_PLACES)
+
+
+class UserOperation(UsersOperation):
+    """An operation on one user."""
 
     user: Annotated[str, Parameter(positional=True, metavar="NAME")] = Field(description="The user's name.")
     groups: Annotated[tuple[str, ...], Parameter("--group", "GROUP,...", split=True)] = ()
@@ -43,14 +54,47 @@ class UserOperation(Operation):
         require_name(self.user)
         require_groups(site, self.groups)
 
-    @property
-    def queries(self) -> tuple[Select, ...]:
-        """Returns the queries of all users, and of the objects that groups need."""
-        return (*USERS, *_PLACES)
-
     def found(self, observation: Observation) -> Found:
         """Returns the cluster's objects of the user."""
-        return Found(*observation.answers[: len(USERS)]).of(self.user)
+        return found_users(observation).of(self.user)
+
+
+def found_users(observation: Observation) -> Found:
+    """Returns the cluster's objects of all users."""
+    return Found(*observation.answers[: len(USERS)])
+
+
+def additions(members: Mapping[str, Collection[str]], site: Site, observation: Observation) -> Step | None:
+    """The step that makes users members of groups, with one call for each missing object. None if none is missing.
+
+    members: user -> groups of the site. Raises PaiError before `apply` has made these groups.
+    """
+    groups = {group.name: group for group in groups_of(site.services)}
+    _require_places([groups[name] for name in sorted(set().union(*members.values()))], observation)
+    found = found_users(observation)
+    hosts: list[HostStep] = []
+    calls: list[ClusterCall] = []
+    for user, names in members.items():
+        missing = tuple(joining(user, [user_group(groups[name]) for name in groups if name in names], found.of(user)))
+        if missing:
+            hosts.append(HostStep(user, (ASKED,), tuple(one.effect for one in missing)))
+        calls += [ClusterCall(user, one.title, "apply", {"objects": [one.object], "force": True}) for one in missing]
+    return Step("add", "Give users access", tuple(hosts), ClusterCalls(tuple(calls))) if calls else None
+
+
+def _require_places(groups: Collection[PlacedGroup], observation: Observation) -> None:
+    """Raises PaiError if the cluster lacks the objects that `apply` creates for groups."""
+    spaces, roles = observation.answers[len(USERS) :]
+    there = set(map(name_of, spaces))
+    missing = [it for it in (NAMESPACE, *(group.namespace for group in groups)) if it not in there]
+    what = f"namespace {missing[0]}" if missing else "" if roles else f"role {MEMBER}"
+    if what:
+        raise PaiError(
+            f"the cluster has no {what} yet",
+            code="group-not-applied",
+            remedy="pai-install apply makes it",
+            exit_code=ExitCode.USAGE,
+        )
 
 
 def user_group(group: PlacedGroup) -> UserGroup:

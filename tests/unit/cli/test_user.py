@@ -66,6 +66,27 @@ def test_a_user_is_added_listed_and_removed(site: Path, world: World, capsys: An
     assert world.ansible.requests == [], "the API is enough"
 
 
+def test_a_file_of_users_is_imported_once(site: Path, world: World, capsys: Any, snapshot: SnapshotAssertion) -> None:
+    Path("users.csv").write_text("name,groups\nalice,Vision speech\nbob,speech\n")
+    words = ["user", "import", "users.csv", "--site", str(site), "--yes"]
+    assert run(words) == ExitCode.OK
+    assert capsys.readouterr().err == snapshot
+    bound = {(ref.name, ref.namespace) for ref in world.api.objects if ref.kind == "rolebinding"}
+    assert bound == {("pai-user-alice", "vision"), ("pai-user-alice", "speech"), ("pai-user-bob", "speech")}
+    assert run(words) == ExitCode.OK
+    assert capsys.readouterr().err == snapshot
+
+
+def test_an_import_with_unknown_groups_changes_nothing(
+    site: Path, world: World, capsys: Any, snapshot: SnapshotAssertion
+) -> None:
+    before = dict(world.api.objects)
+    Path("users.csv").write_text("name,groups\nbob,speech\ncarol,audio vision\n")
+    assert run(["user", "import", "users.csv", "--site", str(site), "--yes"]) == ExitCode.USAGE
+    assert capsys.readouterr().err == snapshot
+    assert world.api.objects == before
+
+
 def test_a_kubeconfig_is_a_private_file_and_its_token_is_nowhere_else(site: Path, world: World, capsys: Any) -> None:
     assert run(["user", "kubeconfig", "alice", "--days", "30", "--site", str(site)]) == ExitCode.OK
     path = Path("alice.kubeconfig")
