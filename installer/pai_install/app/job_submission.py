@@ -150,12 +150,9 @@ def compile_unchecked(
 ) -> tuple[JobSubmission, tuple[str, ...]]:
     """The objects of a job file that was read, and its warnings. Raises PaiError for an invalid file."""
     profile.require_group(request.group)
-    if isinstance(reading.job, Job):
-        cluster, priority = request.cluster or reading.job.virtual_cluster, request.priority or reading.job.priority
-        reading = replace(reading, job=replace(reading.job, virtual_cluster=cluster, priority=priority))
-    elif isinstance(reading.job, Native):
-        jobs = tuple(_named(job, request.cluster or job.queue) for job in reading.job.jobs)
-        reading = replace(reading, job=replace(reading.job, jobs=jobs))
+    reading = reading.in_queue(request.cluster, request.priority)
+    if isinstance(reading.job, Native):
+        reading = replace(reading, job=replace(reading.job, jobs=tuple(map(_named, reading.job.jobs))))
     reading = check_job(reading, profile, request.group)
     return compile_reading(profile, request, reading), tuple(text_lines(reading.problems))
 
@@ -167,9 +164,8 @@ def compile_reading(profile: ClusterProfile, request: JobWish, reading: JobReadi
     return compiled.with_file(reading.text)
 
 
-def _named(job: NativeJob, queue: str) -> NativeJob:
-    """The job with this queue, and with a whole name, as `kubectl create` gives it."""
-    job = replace(job, queue=queue)
+def _named(job: NativeJob) -> NativeJob:
+    """The job with a whole name, as `kubectl create` gives it."""
     return job.with_suffix("".join(choice(_SUFFIX) for _ in range(5))) if job.generated else job
 
 

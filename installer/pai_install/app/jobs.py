@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -19,12 +20,15 @@ from pai_install.jobs.compile import names
 from pai_install.jobs.directory import JobDirectory
 from pai_install.jobs.history import JobRecord
 from pai_install.jobs.pod_status import ENDED, Instance
+from pai_install.jobs.read import read_job_text
 from pai_install.jobs.state import PODS, JobState
 from pai_install.kube.model import Ref
 from pai_install.kube.objects import child, words
 from pai_install.profile.model import ClusterProfile
+from pai_install.schedulers.job_check import never_starts
 from pai_install.schedulers.registry import backend_of
 from pai_install.scheduling.job_kinds import queued_at
+from pai_install.scheduling.model import PRIORITIES
 from pai_install.site.use_limits import UseLimits
 from pai_install.system.parameters import Parameter
 from pai_install.system.plain import plain_text
@@ -92,8 +96,23 @@ def _limits(profile: ClusterProfile, cluster: str, days: float | None) -> UseLim
 
 
 def show_job(app: ClusterContext, request: JobName) -> JobState:
-    """The job, deleted jobs included: the latest of the name."""
-    return open_job_directory(app).find(request.name, request.group)[0]
+    """The job, deleted jobs included: the latest of the name. A job that can never start says so."""
+    jobs = open_job_directory(app)
+    job = jobs.find(request.name, request.group)[0]
+    if job.state != "WAITING" or job.gone:
+        return job
+    content = jobs.file_at(Ref(job.kind.asked, job.label, job.namespace))
+    never = _never_starts(app, job, content) if content else ""
+    return replace(job, why=f"can never start: {never}") if never else job
+
+
+def _never_starts(app: ClusterContext, job: JobState, content: str) -> str:
+    """Why the virtual clusters that the cluster has can never start a job. content: the file of the job."""
+    applied = last_applied(app.cluster)
+    profile = app.profile if applied is None else app.profile.model_copy(update={"scheduling": applied})
+    priority = next((one for one in PRIORITIES if one == job.priority), None)
+    reading = read_job_text(content, Path(job.name)).in_queue(job.cluster or None, priority)
+    return never_starts(reading, profile) if reading.job is not None else ""
 
 
 def read_job_file(app: ClusterContext, request: JobName) -> str:

@@ -18,6 +18,7 @@ from pai_install.jobs.model import Job
 from pai_install.jobs.openpai_v1 import read_v1
 from pai_install.jobs.openpai_v2 import read_v2
 from pai_install.jobs.source_text import documents, unescaped
+from pai_install.scheduling.model import Priority
 
 Protocol = Literal["openpai-v1", "openpai-v2", "kubernetes"]
 MAX_DOCUMENTS = 100
@@ -55,6 +56,16 @@ class JobReading:
         """This and more that is wrong: an error leaves no job."""
         job = None if any(problem.is_error for problem in found) else self.job
         return replace(self, job=job, problems=_sorted([*self.problems, *found]))
+
+    def in_queue(self, cluster: str | None, priority: Priority | None) -> JobReading:
+        """The reading with another virtual cluster and priority. None leaves the value of the file."""
+        if isinstance(self.job, Job):
+            cluster, priority = cluster or self.job.virtual_cluster, priority or self.job.priority
+            return replace(self, job=replace(self.job, virtual_cluster=cluster, priority=priority))
+        if isinstance(self.job, Native):
+            jobs = tuple(replace(job, queue=cluster or job.queue) for job in self.job.jobs)
+            return replace(self, job=replace(self.job, jobs=jobs))
+        return self
 
 
 def read_job(path: Path) -> JobReading:

@@ -21,6 +21,8 @@ from pai_install.scheduling.quota_rules import QuotaRules
 from pai_install.site.groups import DEFAULT, namespace_of
 
 _MIB = 2**20
+# codes of problems with which no queue ever lets a job start
+_ENDLESS = frozenset(("job.too-large", "job.virtual-cluster"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,12 @@ def check_job(reading: JobReading, profile: ClusterProfile, group: str | None) -
     checker = _Checker(profile, group)
     found = checker.of_job(reading.job) if isinstance(reading.job, Job) else checker.of_native(reading.job)
     return reading.with_problems(tuple(_problem(reading, one) for one in found))
+
+
+def never_starts(reading: JobReading, profile: ClusterProfile) -> str:
+    """Why a job that was submitted can never start on the site as it is now, or an empty text."""
+    found = check_job(reading, profile, None).problems
+    return next((one.message for one in found if one.is_error and one.code in _ENDLESS), "")
 
 
 def _problem(reading: JobReading, found: Refusal) -> Problem:

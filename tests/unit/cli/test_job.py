@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -327,6 +328,24 @@ def test_jobs_of_the_scheduler_that_the_cluster_still_has_are_listed_and_stopped
     assert "ps.job" in capsys.readouterr().out
     assert run(["job", "stop", "ps.job", "--site", folder, "--yes"]) == ExitCode.OK
     assert "jobset" not in kinds(world)
+
+
+def test_a_job_that_can_never_start_says_so(folder: str, world: World, capsys: Any) -> None:
+    """Its virtual cluster got smaller after it was submitted."""
+    assert submit(folder, "--group", "nlp") == ExitCode.OK
+    scheduling = scheduling_of(load_site(Path(folder)).site)
+    assert scheduling is not None
+    in_cluster(world, kept_object(scheduling))
+    show = ["job", "show", "mnist_024", "--site", folder, "--format", "json"]
+    capsys.readouterr()
+    assert run(show) == ExitCode.OK
+    assert json.loads(capsys.readouterr().out)["why"] == ""
+    others = tuple(one for one in scheduling.clusters if one.name != "default")
+    in_cluster(world, kept_object(replace(scheduling, clusters=others)))
+    assert run(show) == ExitCode.OK
+    data = json.loads(capsys.readouterr().out)
+    jsonschema.validate(data, SCHEMAS["job"]())
+    assert (data["state"], data["why"]) == ("WAITING", "can never start: default is no virtual cluster of this site")
 
 
 def test_a_name_in_several_groups(folder: str, world: World, capsys: Any) -> None:
