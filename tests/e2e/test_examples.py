@@ -39,6 +39,15 @@ CORES = "32"
 SAID = ", ".join(
     f'JSONPatch{{op: "replace", path: "/status/{held}/cpu", value: "{CORES}"}}' for held in ("capacity", "allocatable")
 )
+SKU = "lab-gpu"
+
+
+def with_cores(layout: str) -> str:
+    """layout.yaml whose workers have the cores that their kubelets say, and memory for as many jobs."""
+    head, workers = layout.split(f"  {SKU}:", 1)
+    return f"{head}  {SKU}:{workers.replace('vcore: 1', 'vcore: 16').replace('mem: 1Gi', 'mem: 16Gi')}"
+
+
 POLICY: list[dict[str, Any]] = [
     {
         "apiVersion": "admissionregistration.k8s.io/v1",
@@ -96,7 +105,7 @@ def site(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[Cluster]:
     services, layout = cluster.site / "services-configuration.yaml", cluster.site / "layout.yaml"
     before = layout.read_text()
     services.write_text(SERVICES.format(scheduler=request.param))
-    layout.write_text(before.replace("vcore: 1", "vcore: 16").replace("mem: 1Gi", "mem: 16Gi"))
+    layout.write_text(with_cores(before))
     try:
         equip(cluster.site)
         report = cluster.converge()

@@ -18,7 +18,7 @@ from tests.integration.hived.pods import ISOLATION, MARKER, SPEC, annotation
 
 from .conftest import EXISTING, LOST, Cluster, equip, until
 from .hived_image import write_image
-from .test_examples import CORES, POLICY, ROOMY, ends, taken
+from .test_examples import CORES, POLICY, ROOMY, SKU, ends, taken, with_cores
 from .test_jobs import IMAGE, python_image
 from .test_scheduler import asked, create, refusal, vc_apply
 
@@ -28,7 +28,6 @@ pytestmark = [
     NEEDS_HIVED,
 ]
 
-SKU = "lab-gpu"
 SERVICES = f"""\
 scheduler: {{type: hived}}
 virtual-clusters:
@@ -58,9 +57,7 @@ def hived(cluster: Cluster) -> Iterator[Cluster]:
     config.write_text(f"{before}\ncomponent_images: {{hivedscheduler: {image.name}}}\n")
     services.write_text(SERVICES)
     # a cell comes with its part of the machine's cores: jobs of OpenPAI ask for whole ones
-    head, workers = machines.split(f"  {SKU}:", 1)
-    roomy = workers.replace("vcore: 1", "vcore: 16").replace("mem: 1Gi", "mem: 16Gi")
-    layout.write_text(f"{head}  {SKU}:{roomy}")
+    layout.write_text(with_cores(machines))
     try:
         equip(cluster.site)
         report = cluster.converge()

@@ -14,7 +14,7 @@ from tests.hived_program import PROGRAM
 
 from .conftest import EXISTING, LOST, Cluster, equip, until
 from .hived_image import write_image
-from .test_examples import POLICY
+from .test_examples import POLICY, with_cores
 from .test_jobs import IMAGE, devices, job, python_image, shown
 from .test_scheduler import create
 
@@ -85,9 +85,10 @@ def lending(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[tuple[
     scheduler = str(request.param)
     if scheduler == "hived" and not PROGRAM:
         pytest.skip("PAI_HIVED names no program of HiveD")
-    names = ("config.yaml", "services-configuration.yaml")
-    config, path = (cluster.site / name for name in names)
-    before, image = config.read_text(), cluster.site / "hived.tar"
+    names = ("config.yaml", "services-configuration.yaml", "layout.yaml")
+    config, path, layout = (cluster.site / name for name in names)
+    before, machines, image = config.read_text(), layout.read_text(), cluster.site / "hived.tar"
+    layout.write_text(with_cores(machines))
     path.write_text(services(scheduler))
     if scheduler == "hived":
         write_image(Path(PROGRAM), image)
@@ -106,6 +107,7 @@ def lending(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[tuple[
             job(cluster, "stop", name, "--yes")
         path.unlink()
         config.write_text(before)
+        layout.write_text(machines)
         report = cluster.converge()
         cluster.ask("delete", "namespace", GROUP, "--ignore-not-found", "--wait=false")
     assert report["ok"], report["stderr"]

@@ -15,7 +15,7 @@ from tests.hived_program import NEEDS_HIVED, PROGRAM
 
 from .conftest import EXISTING, LOST, Cluster, equip, until
 from .hived_image import write_image
-from .test_examples import POLICY
+from .test_examples import POLICY, with_cores
 from .test_jobs import devices, job, python_image
 from .test_preempted import GPUS, GROUP, file_of, is_, services, sleeps, submitted
 from .test_scheduler import create
@@ -35,8 +35,10 @@ READY_S = 240
 @pytest.fixture(scope="module")
 def site(cluster: Cluster) -> Iterator[Cluster]:
     """The cluster with Kueue, and with HiveD's image; without a scheduler of jobs again afterwards."""
-    config, path = (cluster.site / name for name in ("config.yaml", "services-configuration.yaml"))
-    before, image = config.read_text(), cluster.site / "hived.tar"
+    names = ("config.yaml", "services-configuration.yaml", "layout.yaml")
+    config, path, layout = (cluster.site / name for name in names)
+    before, machines, image = config.read_text(), layout.read_text(), cluster.site / "hived.tar"
+    layout.write_text(with_cores(machines))
     write_image(Path(PROGRAM), image)
     config.write_text(f"{before}\ncomponent_images: {{hivedscheduler: {image.name}}}\n")
     try:
@@ -52,6 +54,7 @@ def site(cluster: Cluster) -> Iterator[Cluster]:
     finally:
         path.unlink()
         config.write_text(before)
+        layout.write_text(machines)
         report = cluster.converge()
         cluster.ask("delete", "namespace", GROUP, "--ignore-not-found", "--wait=false")
     assert report["ok"], report["stderr"]

@@ -23,12 +23,14 @@ from pai_install.agents.common.records import LOGS, RECORD, STATE, logs_map, nam
 from pai_install.agents.common.values import Json, child, meta, rows, text
 from pai_install.agents.job_recorder import settings
 from pai_install.agents.job_recorder.actions import Actor
+from pai_install.agents.job_recorder.admissions import WORKLOADS
 from pai_install.agents.job_recorder.bookkeeper import Bookkeeper
 from pai_install.agents.job_recorder.idle import Idle
 from pai_install.agents.job_recorder.ledger_files import LedgerFiles
 from pai_install.agents.job_recorder.lost_pods import LostPods, Release, is_lost
+from pai_install.agents.job_recorder.orders import Action, End, Read, WriteLogs, WriteState
 from pai_install.agents.job_recorder.settings import Settings
-from pai_install.agents.job_recorder.store import AT_ONCE, PODS, Action, End, Read, Store, WriteLogs, WriteState
+from pai_install.agents.job_recorder.store import AT_ONCE, PODS, Store
 from pai_install.agents.job_recorder.watch import Event, Listed, Watcher
 
 CONFIGURATION = Path("/etc/pai-install/job-recorder.json")
@@ -83,6 +85,8 @@ class Recorder:
         """Starts the watches."""
         for resource in (PODS, *self.settings.kinds):
             Watcher(self.client, resource, self.events.put, self.warn).start()
+        if self.settings.reads_kueue:
+            Watcher(self.client, WORKLOADS, self.events.put, self.warn, selector="").start()
 
     def step(self, wait_s: float, now: Callable[[], float] = time.time) -> None:
         """Takes the events since the last step, then runs the actions that are due."""
@@ -101,6 +105,10 @@ class Recorder:
     def _take(self, event: Event | LogRead, now: float) -> None:
         if isinstance(event, LogRead):
             self.store.log_read(event.action, event.lines, now)
+        elif event.resource == WORKLOADS:
+            for item in event.items if isinstance(event, Listed) else (event.item,):
+                with self._guarded(item):
+                    self.store.see_workload(item)
         elif isinstance(event, Listed):
             uids = {meta(item, "uid") for item in event.items}
             for item in event.items:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 
 from pai_install.agents.common.records import Preemption
@@ -13,14 +14,17 @@ _TOGETHER_S = 60
 # preemptions of one job
 _MOST = 20
 _SCHEDULER = "PreemptionByScheduler"
+# Kueue names the job that gets the devices by its UID
+_BY_JOB = re.compile(r"\bJobUID: ([-0-9a-f]{1,64})\b")
 
 
 @dataclass(frozen=True)
 class Disruption:
-    """A pod that lost its devices. machine: empty where no scheduler took them for another pod."""
+    """A pod that lost its devices. machine: empty where no scheduler took them for another pod. created: of the pod."""
 
     preemption: Preemption
     machine: str
+    created: str = ""
 
 
 def disruption_of(pod: Json) -> Disruption | None:
@@ -31,14 +35,36 @@ def disruption_of(pod: Json) -> Disruption | None:
     why = text(found.get("message")) or text(found.get("reason"))
     preemption = Preemption(text(found.get("lastTransitionTime"))[:MAX_TEXT], why[:MAX_TEXT])
     machine = text(child(pod, "spec").get("nodeName")) if found.get("reason") == _SCHEDULER else ""
-    return Disruption(preemption, machine)
+    return Disruption(preemption, machine, meta(pod, "creationTimestamp"))
 
 
-def with_preemption(before: tuple[Preemption, ...], new: Preemption) -> tuple[Preemption, ...]:
-    """The preemptions of a job, the latest last. The pods of a gang make one."""
-    if any(one.why == new.why and abs(seconds(one.at) - seconds(new.at)) <= _TOGETHER_S for one in before):
+def with_disruption(before: tuple[Preemption, ...], new: Disruption) -> tuple[Preemption, ...]:
+    """The preemptions of a job, the latest last. The pods of a gang make one, and a pod that came later another."""
+    found = new.preemption
+    if any(
+        one.why == found.why and new.created <= one.at and abs(seconds(one.at) - seconds(found.at)) <= _TOGETHER_S
+        for one in before
+    ):
         return before
-    return (*before, new)[-_MOST:]
+    return (*before, found)[-_MOST:]
+
+
+def kueue_preemption(workload: Json) -> tuple[Preemption, str] | None:
+    """The preemption of a job that Kueue queues, and the UID of the job that gets its devices. None: it has them."""
+    found = _condition(workload, "Preempted")
+    if found is None:
+        return None
+    why = text(found.get("message")) or text(found.get("reason"))
+    named = _BY_JOB.search(why)
+    at = text(found.get("lastTransitionTime"))[:MAX_TEXT]
+    return Preemption(at, why[:MAX_TEXT]), named[1] if named else ""
+
+
+def with_kueue_preemption(before: tuple[Preemption, ...], new: Preemption) -> tuple[Preemption, ...]:
+    """The preemptions of a job, the latest last. Kueue repeats one until the job has devices again."""
+    known = [one for one in before if one.at != new.at]
+    kept = next((one for one in before if one.at == new.at and one.by), new)
+    return (*known, kept)[-_MOST:]
 
 
 def taken_by(before: tuple[Preemption, ...], job: str, pod: Json) -> tuple[Preemption, ...]:

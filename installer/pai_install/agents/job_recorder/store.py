@@ -7,14 +7,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Container, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Union
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from pai_install.agents.common.records import Preemption, Record, Removed, outdated
-from pai_install.agents.common.values import Json, child, meta, text
+from pai_install.agents.common.values import Json, child, meta, rows, text
 from pai_install.agents.job_recorder import objects
 from pai_install.agents.job_recorder.failures import Attempts, is_spent, with_pod
-from pai_install.agents.job_recorder.preemptions import disruption_of, taken_by, with_preemption
+from pai_install.agents.job_recorder.orders import Action, Drop, End, Read, WriteLogs, WriteState
+from pai_install.agents.job_recorder.preemptions import (
+    disruption_of,
+    kueue_preemption,
+    taken_by,
+    with_disruption,
+    with_kueue_preemption,
+)
 
 # seconds: between two writes of one record; until logs of a job that goes on are written; until a log is read again
 # of a pod that runs, and of one that ends; how long a job that is gone waits for its pods' last words
@@ -40,47 +47,6 @@ class Rules:
     kinds: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True)
-class Read:
-    """To read the last lines of a container. last: whether it had ended when this was asked for."""
-
-    job: str
-    namespace: str
-    pod: str
-    container: str
-    last: bool
-
-
-@dataclass(frozen=True)
-class WriteState:
-    """To write how a job stands."""
-
-    record: Record
-
-
-@dataclass(frozen=True)
-class WriteLogs:
-    """To write the last lines of a job's pods."""
-
-    job: Json
-    logs: Mapping[str, str]
-
-
-@dataclass(frozen=True)
-class Drop:
-    """To delete a record."""
-
-    record: Record
-
-
-@dataclass(frozen=True)
-class End:
-    """To end a job that failed too often."""
-
-    job: Json
-
-
-Action = Union[Read, WriteState, WriteLogs, Drop, End]
 # namespace, user, group of the kind, name: pods are of a job only if they are of the same user
 _Key = tuple[str, str, str, str]
 
@@ -232,7 +198,7 @@ class Store:
 
     def _note_preemption(self, found: _Tracked, pod: Json) -> None:
         if (disruption := disruption_of(pod)) is not None:
-            found.preemptions = with_preemption(found.preemptions, disruption.preemption)
+            found.preemptions = with_disruption(found.preemptions, disruption)
             losers = self._freed.setdefault(disruption.machine, []) if disruption.machine else [found]
             if found not in losers:
                 losers.append(found)
@@ -244,6 +210,22 @@ class Store:
                 loser.preemptions = taken_by(before, objects.job_of(pod)[1], pod)
             if loser.preemptions != before or not before or before[-1].by:
                 self._freed[machine].remove(loser)
+
+    def see_workload(self, item: Json) -> None:
+        """An object of Kueue's, which says when its job lost its devices to which other. Pods of such jobs only end."""
+        found = kueue_preemption(item)
+        owners = {text(row.get("uid")) for row in rows(child(item, "metadata").get("ownerReferences"))}
+        if found is None:
+            return
+        for one in self._all():
+            if one.uid in owners and meta(one.job or {}, "namespace") == meta(item, "namespace"):
+                new = replace(found[0], by=self._name_of(found[1]))
+                one.preemptions = with_kueue_preemption(one.preemptions, new)
+
+    def _name_of(self, uid: str) -> str:
+        """NAMESPACE/NAME of a job, or ""."""
+        job = next((one.job for one in self._all() if uid and one.uid == uid), None)
+        return f"{meta(job, 'namespace')}/{meta(job, 'name')}"[: objects.MAX_TEXT] if job is not None else ""
 
     def pod_gone(self, item: Json, now: float) -> None:
         """A pod was deleted. item: its last state."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from pai_install.agents.common.records import Preemption, Record, Removed, read_record, state_map
+from pai_install.agents.job_recorder.orders import Drop, End, Read, WriteLogs, WriteState
 from pai_install.agents.job_recorder.store import (
     AT_ONCE,
     ATTEMPTS,
@@ -15,13 +16,8 @@ from pai_install.agents.job_recorder.store import (
     SETTLE_S,
     WRITE_LOGS_S,
     WRITE_S,
-    Drop,
-    End,
-    Read,
     Rules,
     Store,
-    WriteLogs,
-    WriteState,
     tail,
 )
 from tests.unit.agents.job_recorder.objects import Object, complete, job, pod
@@ -404,6 +400,57 @@ def test_preemptions_of_a_job_and_the_job_that_has_its_devices() -> None:
     (record,) = [one for one in clock.states if one.uid == "job-1"]
     assert [(one.at[-6:], one.by) for one in record.preemptions] == [("01:00Z", "vision/after"), ("09:00Z", "")]
     assert read_record(state_map(record)) == record
+
+
+def test_job_that_starts_again_and_loses_its_devices_within_a_minute_was_preempted_twice() -> None:
+    clock = Clock()
+    clock.see(job(), lost(0, "pod-0", "2026-01-01T00:00:20Z"), lost(1, "pod-1", "2026-01-01T00:00:21Z"))
+    for index in (0, 1):
+        again = lost(index, f"again-{index}", "2026-01-01T00:00:50Z")
+        again["metadata"]["creationTimestamp"] = "2026-01-01T00:00:30Z"
+        clock.see(again)
+    clock.later(WRITE_S)
+    assert [one.at[-4:] for one in clock.last.preemptions] == [":20Z", ":50Z"]
+
+
+def preempted(at: str, by: str, status: str = "True") -> Object:
+    """An object of Kueue's about the job `train`. at: seconds."""
+    condition = {
+        "type": "Preempted",
+        "status": status,
+        "message": f"Preempted to accommodate a workload (UID: none, JobUID: {by}) due to reclamation in the cohort",
+        "lastTransitionTime": f"2026-01-01T00:00:{at}Z",
+    }
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "job-1", "controller": True}
+    metadata = {"name": "job-train", "namespace": "vision", "uid": "workload", "ownerReferences": [owner]}
+    return {"kind": "Workload", "metadata": metadata, "status": {"conditions": [condition]}}
+
+
+def test_each_preemption_by_kueue_is_recorded_with_the_job_that_has_the_devices() -> None:
+    """Kueue itself keeps the last one alone, and suspends the job: no pod says anything."""
+    clock = Clock()
+    clock.see(job(), job("first", "a1"), job("second", "a2"))
+    for at, by in (("10", "a1"), ("40", "a2")):
+        for status in ("True", "True", "False"):
+            clock.memory.see_workload(preempted(at, by, status))
+    clock.later(WRITE_S)
+    (record,) = [one for one in clock.states if one.uid == "job-1"]
+    assert [(one.at[-3:], one.by) for one in record.preemptions] == [("10Z", "vision/first"), ("40Z", "vision/second")]
+
+
+def test_preemption_by_an_unknown_job_is_completed_when_the_job_is_known() -> None:
+    clock = Clock()
+    clock.see(job())
+    clock.memory.see_workload(preempted("10", "a1"))
+    clock.see(job("first", "a1"))
+    clock.memory.see_workload(preempted("10", "a1"))
+    clock.memory.see_workload(preempted("10", "gone"))
+    elsewhere = preempted("20", "a1")
+    elsewhere["metadata"]["namespace"] = "nlp"
+    clock.memory.see_workload(elsewhere)
+    clock.later(WRITE_S)
+    (record,) = [one for one in clock.states if one.uid == "job-1"]
+    assert [(one.at[-3:], one.by) for one in record.preemptions] == [("10Z", "vision/first")]
 
 
 def test_recorder_that_starts_again_keeps_preemptions() -> None:
