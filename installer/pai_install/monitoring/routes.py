@@ -19,6 +19,15 @@ _TEXT = (
     "{{ range .Alerts }}{{ .Status }}: {{ .Annotations.summary }}\n"
     "action: {{ .Annotations.action }}\nsince: {{ .StartsAt }}\n\n{{ end }}"
 )
+_OF_PODS = 'alertname=~"PodOfSystemNotReady|PaiServicePodNotRunning"'
+_OF_KUBELET = 'alertname=~"NodeNotReady|NodeUnreachable|NodeFlapping|PodOfSystemNotReady|PaiServicePodNotRunning"'
+# matchers of a cause -> of the alerts of its node that say nothing new
+_INHIBITIONS: Sequence[tuple[Sequence[str], Sequence[str]]] = (
+    (['alertname="MachineDown"'], ['alertname!="MachineDown"']),
+    (['alertname="NodeInMaintenance"'], ['alertname!="NodeInMaintenance"', 'hardware!="true"']),
+    (['alertname=~"KubeletDown|k8sDockerDaemonNotOk"'], [_OF_KUBELET]),
+    (['alertname=~"NodeNotReady|NodeUnreachable"'], [_OF_PODS]),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,17 +104,11 @@ def _configuration(site: Site, everybody: Mapping[str, Any]) -> dict[str, Any]:
                 {"receiver": _EVERYBODY, "matchers": ['severity="warn"'], "group_wait": "1m", "group_interval": "5m"},
             ],
         },
-        "inhibit_rules": [
-            {
-                "source_matchers": ['alertname="MachineDown"'],
-                "target_matchers": ['alertname!="MachineDown"', 'node!=""'],
-                "equal": ["node"],
-            },
-            {
-                "source_matchers": ['alertname="NodeInMaintenance"'],
-                "target_matchers": ['hardware!="true"', 'node!=""', 'alertname!="NodeInMaintenance"'],
-                "equal": ["node"],
-            },
-        ],
+        "inhibit_rules": [_inhibit(*rule) for rule in _INHIBITIONS],
         "receivers": [{"name": _NOBODY}, {"name": _EVERYBODY, **everybody}],
     }
+
+
+def _inhibit(sources: Sequence[str], targets: Sequence[str]) -> dict[str, Any]:
+    """Returns a rule between alerts of the same node."""
+    return {"source_matchers": list(sources), "target_matchers": ['node!=""', *targets], "equal": ["node"]}

@@ -95,6 +95,6 @@ def _rule(name: str, alert: Alert, values: Mapping[str, str]) -> dict[str, Any]:
         "alert": name,
         "expr": expression,
         **held,
-        "labels": {"severity": alert.severity},
+        "labels": {"severity": alert.severity, **({"hardware": "true"} if alert.hardware else {})},
         "annotations": annotations,
     }

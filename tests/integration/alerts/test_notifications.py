@@ -226,6 +226,35 @@ def test_a_test_alert_reaches_the_hook(machinery: Machinery) -> None:
     until(lambda: (TEST, "") in machinery.hook.alerts("firing"))
 
 
+# what fires of one node -> what is shown of it
+CAUSES = (
+    (("MachineDown", "GpuXidFatal", "PodOfSystemNotReady"), {"MachineDown"}),
+    (("NodeInMaintenance", "GpuXidFatal", "PodOfSystemNotReady", "NodePressure"), {"GpuXidFatal"}),
+    (("KubeletDown", "NodeUnreachable", "PodOfSystemNotReady", "GpuTooHot"), {"KubeletDown", "GpuTooHot"}),
+    (("NodeNotReady", "PodOfSystemNotReady", "GpuTooHot"), {"NodeNotReady", "GpuTooHot"}),
+)
+
+
+def test_a_cause_silences_its_effects_on_its_node_alone(machinery: Machinery) -> None:
+    until(lambda: hot(machinery))
+    labels = {rule["alert"]: rule["labels"] for group in rule_groups(Monitoring())["groups"] for rule in group["rules"]}
+    fired = [
+        {"labels": {"alertname": name, "node": f"cause-{number}", **labels[name]}}
+        for number, (names, _) in enumerate(CAUSES)
+        for name in names
+    ]
+    body = json.dumps(fired).encode()
+    request = urllib.request.Request(f"{machinery.manager}/api/v2/alerts", body, {"Content-Type": "application/json"})  # noqa: S310 - on loopback
+    urllib.request.urlopen(request, timeout=10).close()  # noqa: S310
+    wanted = {(f"cause-{number}", name) for number, (_, shown) in enumerate(CAUSES) for name in shown}
+
+    def shown() -> set[tuple[str, str]]:
+        listed = alerts_in(machinery.ask(list_program()))
+        return {(alert.subject, alert.name) for alert in listed if alert.subject.startswith("cause-")}
+
+    until(lambda: shown() == wanted)
+
+
 def test_only_prometheus_reads_an_exporter(machinery: Machinery, tmp_path: Path) -> None:
     until(lambda: series(machinery, "up==1"))
     url = f"https://127.0.0.1:{machinery.ports['n1']}/metrics"

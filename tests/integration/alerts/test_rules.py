@@ -29,3 +29,33 @@ def test_every_alert_fires_beyond_its_threshold_alone(promtool: Path, tmp_path: 
     for words in (["check", "rules", "rules.yml"], ["test", "rules", "tests.yml"]):
         done = subprocess.run([promtool, *words], cwd=tmp_path, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
+
+
+# metrics of a node that is off for an hour, with two pods of a DaemonSet, one of them on the node
+OFF = {
+    'up{job="node", node="n1"}': "0x60",
+    'kube_node_status_condition{node="n1", condition="Ready", status="true"}': "0x60",
+    'kube_node_status_condition{node="n1", condition="Ready", status="unknown"}': "1x60",
+    'kube_node_status_condition{node="n2", condition="Ready", status="true"}': "1x60",
+    'kube_pod_status_ready{namespace="kube-system", pod="proxy-1", uid="1", condition="false"}': "1x60",
+    'kube_pod_status_phase{namespace="kube-system", pod="proxy-1", uid="1", phase="Running"}': "1x60",
+    'kube_pod_info{namespace="kube-system", pod="proxy-1", uid="1", node="n1"}': "1x60",
+    'kube_daemonset_status_desired_number_scheduled{namespace="kube-system", daemonset="proxy"}': "2x60",
+    'kube_daemonset_status_number_ready{namespace="kube-system", daemonset="proxy"}': "1x60",
+}
+
+
+def test_every_alert_that_a_dead_node_causes_names_the_node(promtool: Path, tmp_path: Path) -> None:
+    """Otherwise MachineDown could not silence it."""
+    (tmp_path / "rules.yml").write_text(json.dumps(rule_groups(Monitoring())))
+    own = 'ALERTS{alertstate="firing", alertname!="Watchdog"}'
+    named = ("MachineDown", "NodeUnreachable", "PodOfSystemNotReady")
+    samples = [{"labels": f'{{alertname="{name}", node="n1"}}', "value": 1} for name in named]
+    check = {"expr": f"group by (alertname, node) ({own})", "eval_time": "50m", "exp_samples": samples}
+    series = [{"series": name, "values": values} for name, values in OFF.items()]
+    test = {"interval": "1m", "input_series": series, "promql_expr_test": [check]}
+    document = {"rule_files": ["rules.yml"], "evaluation_interval": "1m", "tests": [test]}
+    (tmp_path / "tests.yml").write_text(yaml.safe_dump(document, sort_keys=False))
+    words = [promtool, "test", "rules", "tests.yml"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -34,3 +34,10 @@ def test_a_site_changes_a_threshold() -> None:
     found = json.dumps(rule_groups(wanted))
     assert "DCGM_FI_DEV_GPU_TEMP >= 85" in found
     assert "> 1234567 " in found
+
+
+def test_alerts_of_hardware_have_a_label_that_maintenance_spares() -> None:
+    rules = [rule for group in rule_groups(Monitoring())["groups"] for rule in group["rules"]]
+    labelled = {rule["alert"] for rule in rules if rule["labels"].get("hardware") == "true"}
+    assert labelled == {name for name, alert in ALL.items() if alert.hardware}
+    assert "GpuXidFatal" in labelled
