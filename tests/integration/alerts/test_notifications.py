@@ -8,14 +8,12 @@ from __future__ import annotations
 import json
 import ssl
 import subprocess
-import threading
 import time
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from contextlib import ExitStack
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -35,44 +33,10 @@ from pai_install.site.services.own_monitoring import Monitoring
 from tests.integration.control_plane import running
 from tests.ports import free_ports
 from tests.unit.site.sites import write_site
+from tests.web_hook import Hook, web_hook
 
 ROOT = Path(__file__).parents[3]
 NODES = ("n1", "n2")
-
-
-@dataclass
-class Hook:
-    """A receiver on loopback. got: bodies of its requests, with their headers."""
-
-    port: int = 0
-    got: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
-
-    def alerts(self, status: str) -> list[tuple[str, str]]:
-        """Name and node of each alert of that status."""
-        found = [alert for _, body in self.got for alert in body["alerts"] if alert["status"] == status]
-        return [(alert["labels"]["alertname"], alert["labels"].get("node", "")) for alert in found]
-
-
-@contextmanager
-def hook() -> Iterator[Hook]:
-    made = Hook()
-
-    class Handler(BaseHTTPRequestHandler):
-        def log_message(self, *_: object) -> None:
-            pass
-
-        def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            made.got.append((self.headers.get("Authorization", ""), body))
-            self.send_response(200)
-            self.end_headers()
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    made.port = server.server_address[1]
-    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
-    yield made
-    server.shutdown()
-    server.server_close()
 
 
 @dataclass
@@ -145,7 +109,7 @@ def manager_files(folder: Path, site: Site) -> None:
 
 @pytest.fixture
 def machinery(prometheus: Path, alertmanager: Path, node_exporter: Path, tmp_path: Path) -> Iterator[Machinery]:
-    with ExitStack() as stack, hook() as receiver:
+    with ExitStack() as stack, web_hook() as receiver:
         services = (
             f"monitoring: {{web-hooks: [{{name: t, url: 'http://127.0.0.1:{receiver.port}/', token: s3cret}}]}}\n"
         )
@@ -203,7 +167,7 @@ def hot(machinery: Machinery) -> list[tuple[str, str]]:
 def test_a_dead_node_is_one_alert_and_resolves(machinery: Machinery) -> None:
     until(lambda: {node for _, node in hot(machinery)} == set(NODES))
     assert {authorization for authorization, _ in machinery.hook.got} == {"Bearer s3cret"}
-    machinery.hook.got.clear()
+    machinery.hook.clear()
     machinery.stop("n2")
     until(lambda: ("MachineDown", "n2") in machinery.hook.alerts("firing"))
     listed = alerts_in(machinery.ask(list_program()))

@@ -16,6 +16,12 @@ from tests.integration.alerts.scenarios import scenarios
 ALL = {name: alert for group in alerts().values() for name, alert in group.items()}
 
 
+def run(promtool: Path, folder: Path, *words: str) -> None:
+    """Runs promtool, which must succeed."""
+    done = subprocess.run([promtool, *words], cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_every_alert_has_a_scenario() -> None:
     assert {scenario.alert for scenario in scenarios(ALL)} == ALL.keys() - {"Watchdog"}
 
@@ -26,9 +32,8 @@ def test_every_alert_fires_beyond_its_threshold_alone(promtool: Path, tmp_path: 
     tests = [scenario.test() for scenario in scenarios(ALL) if scenario.step == step]
     document = {"rule_files": ["rules.yml"], "evaluation_interval": f"{step}m", "tests": tests}
     (tmp_path / "tests.yml").write_text(yaml.safe_dump(document, sort_keys=False))
-    for words in (["check", "rules", "rules.yml"], ["test", "rules", "tests.yml"]):
-        done = subprocess.run([promtool, *words], cwd=tmp_path, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
+    run(promtool, tmp_path, "check", "rules", "rules.yml")
+    run(promtool, tmp_path, "test", "rules", "tests.yml")
 
 
 # metrics of a node that is off for an hour, with two pods of a DaemonSet, one of them on the node
@@ -56,6 +61,4 @@ def test_every_alert_that_a_dead_node_causes_names_the_node(promtool: Path, tmp_
     test = {"interval": "1m", "input_series": series, "promql_expr_test": [check]}
     document = {"rule_files": ["rules.yml"], "evaluation_interval": "1m", "tests": [test]}
     (tmp_path / "tests.yml").write_text(yaml.safe_dump(document, sort_keys=False))
-    words = [promtool, "test", "rules", "tests.yml"]
-    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    run(promtool, tmp_path, "test", "rules", "tests.yml")
