@@ -13,6 +13,7 @@ from urllib.parse import quote
 import pytest
 
 from pai_install.monitoring.alertmanager import TEST
+from pai_install.monitoring.dashboards import NODE, dashboards
 from pai_install.parts.monitoring import FOLDER
 from pai_install.ports import PROMETHEUS_PORT
 from tests.web_hook import Hook, web_hook
@@ -113,6 +114,17 @@ def test_every_target_is_up(site: Site) -> None:
     jobs = {series["metric"]["job"]: int(series["value"][1]) for series in site.query("count by (job) (up)")}
     assert (jobs["node"], jobs["kubelet"], jobs["kubelet-pods"]) == (3, 3, 3)
     assert jobs.keys() > {"apiserver", "etcd", "scheduler", "controller-manager", "kube-state", "alertmanager"}
+
+
+def test_each_panel_of_a_dashboard_shows_something(site: Site) -> None:
+    panels = {(name, it.title): it for name, board in dashboards().items() for it in board.panels if not it.optional}
+    wait_for(lambda: site.query('rate(node_cpu_seconds_total{mode="idle"}[5m])'), 120)
+    asked = {
+        (*place, legend): query.replace(NODE, WELL)
+        for place, panel in panels.items()
+        for legend, query in panel.queries.items()
+    }
+    assert {place for place, query in asked.items() if not site.query(query)} == set()
 
 
 def test_a_healthy_lab_has_no_alert(site: Site) -> None:

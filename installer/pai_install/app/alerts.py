@@ -10,6 +10,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from pai_install.app.context import App
+from pai_install.app.monitoring import require_monitoring
 from pai_install.cluster.client import ApiError, NoClusterError, Select
 from pai_install.errors import ExitCode, PaiError
 from pai_install.kube.model import Node, Pod
@@ -75,7 +76,7 @@ def firing_alerts(app: App) -> tuple[FiringAlert, ...] | None:
 
 def silence_node(app: App, request: SilenceNode) -> Silence:
     """Creates a silence of a node that exists. Raises PaiError for another one."""
-    _require_monitoring(app)
+    require_monitoring(app, "ask for alerts")
     (found,) = app.cluster.list(Select(("nodes",)))
     known = sorted(Node.parse(node).name for node in found)
     if request.node not in known:
@@ -95,18 +96,8 @@ def send_test_alert(app: App) -> None:
     _run(app, trial_program())
 
 
-def _require_monitoring(app: App) -> None:
-    if app.site.services.monitoring is None:
-        raise PaiError(
-            "cannot ask for alerts: the site has no monitoring",
-            code="monitoring-off",
-            remedy="write `monitoring: true` in services-configuration.yaml, and run pai-install apply",
-            exit_code=ExitCode.USAGE,
-        )
-
-
 def _run(app: App, program: tuple[str, ...]) -> str:
-    _require_monitoring(app)
+    require_monitoring(app, "ask for alerts")
     (pods,) = app.cluster.list(Select(("pods",), NAMESPACE, LABELS))
     known = {machine.hostname for machine in app.site.control_planes}
     ready = [pod for pod in map(Pod.parse, pods) if pod.ready and pod.node in known]

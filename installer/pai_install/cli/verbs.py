@@ -34,6 +34,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "node": "Add, remove, replace, reboot, cordon, and drain nodes.",
         "health": "Find unhealthy nodes and GPUs, with cause and remedy.",
         "alerts": "List firing alerts, silence a node, and test notifications.",
+        "monitoring": "Export scrapes, rules, and dashboards for your own monitoring.",
     },
     "Tenants": {
         "user": "Manage users, their groups, and their access.",

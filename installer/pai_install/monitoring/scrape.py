@@ -100,11 +100,25 @@ _NODE_RELABELS: Sequence[Mapping[str, Any]] = (
 
 @dataclass(frozen=True, slots=True)
 class Scraping:
-    """How Prometheus runs. scrape_s: seconds between two readings. exporter_port: of the machines."""
+    """How Prometheus runs. scrape_s: seconds between two readings. exporter_port: of the machines.
+
+    outside: it is not in the cluster. It reads the machines of the site, and has its credentials beside its file.
+    """
 
     scrape_s: int
     exporter_port: int
     evaluate_s: int = 15
+    outside: bool = False
+
+    @property
+    def tls(self) -> str:
+        """Folder of the client certificate, the authorities, and the password of the cache."""
+        return "tls" if self.outside else TLS
+
+    @property
+    def account(self) -> str:
+        """Folder of the token and the authority of the API server."""
+        return "cluster" if self.outside else _ACCOUNT
 
 
 def configuration(site: Site, scraping: Scraping, cache_login: str) -> dict[str, Any]:
@@ -113,44 +127,58 @@ def configuration(site: Site, scraping: Scraping, cache_login: str) -> dict[str,
         "global": {"scrape_interval": f"{scraping.scrape_s}s", "evaluation_interval": f"{scraping.evaluate_s}s"},
         "rule_files": ["/etc/prometheus/rules.yml"],
         "alerting": {"alertmanagers": [{"static_configs": [_targets(f"{_LOOPBACK}:{ALERTMANAGER_PORT}")]}]},
-        "scrape_configs": list(_jobs(site, scraping, cache_login)),
+        "scrape_configs": [*_on_machines(site, scraping), *_on_loopback(), *_registries(site, scraping, cache_login)],
     }
 
 
-def _jobs(site: Site, scraping: Scraping, cache_login: str) -> Iterator[dict[str, Any]]:
-    yield _job("node", **_on_nodes(scraping.exporter_port), scheme="https", tls_config=_exporter_tls())
-    kubelet: dict[str, Any] = {**_on_nodes(KUBELET_PORT), "scheme": "https", **_token()}
+def outside(site: Site, scraping: Scraping, cache_login: str) -> dict[str, Any]:
+    """Returns the configuration of a Prometheus outside of the cluster. What answers on loopback alone is left out."""
+    return {
+        "global": {"scrape_interval": f"{scraping.scrape_s}s", "evaluation_interval": f"{scraping.evaluate_s}s"},
+        "rule_files": ["rules.yml"],
+        "scrape_configs": [*_on_machines(site, scraping), *_registries(site, scraping, cache_login)],
+    }
+
+
+def _on_machines(site: Site, scraping: Scraping) -> Iterator[dict[str, Any]]:
+    token = {"authorization": {"credentials_file": f"{scraping.account}/token"}}
+    tls = exporter_tls(scraping.tls)
+    yield _job("node", **_on_nodes(site, scraping, scraping.exporter_port), scheme="https", tls_config=tls)
+    kubelet: dict[str, Any] = {**_on_nodes(site, scraping, KUBELET_PORT), "scheme": "https", **token}
     # kubelets sign their serving certificates themselves; the token is the pod's and reads metrics alone
     kubelet["tls_config"] = {"insecure_skip_verify": True}
     yield _job("kubelet", **kubelet)
     yield _job("kubelet-pods", **kubelet, metrics_path="/metrics/cadvisor")
-    yield _static("kube-state", f"{_LOOPBACK}:{KUBE_STATE_METRICS_PORT}", honor_labels=True)
     servers = [_targets(f"{it.hostip}:{API_SERVER_PORT}", node=it.hostname) for it in site.control_planes]
-    cluster = {"ca_file": f"{_ACCOUNT}/ca.crt"}
-    yield _job("apiserver", scheme="https", **_token(), tls_config=cluster, static_configs=servers)
+    cluster = {"ca_file": f"{scraping.account}/ca.crt"}
+    yield _job("apiserver", scheme="https", **token, tls_config=cluster, static_configs=servers)
+
+
+def _on_loopback() -> Iterator[dict[str, Any]]:
+    yield _static("kube-state", f"{_LOOPBACK}:{KUBE_STATE_METRICS_PORT}", honor_labels=True)
     # the next three answer on the loopback of their machine alone (CIS 1.3.7, 1.4.2)
     yield _static("etcd", f"{_LOOPBACK}:{ETCD_METRICS_PORT}")
-    own = {"scheme": "https", **_token(), "tls_config": {"insecure_skip_verify": True}}
+    token = {"authorization": {"credentials_file": f"{_ACCOUNT}/token"}}
+    own = {"scheme": "https", **token, "tls_config": {"insecure_skip_verify": True}}
     yield _static("scheduler", f"{_LOOPBACK}:{SCHEDULER_PORT}", **own)
     yield _static("controller-manager", f"{_LOOPBACK}:{CONTROLLER_MANAGER_PORT}", **own)
     yield _static("prometheus", f"{_LOOPBACK}:{PROMETHEUS_PORT}")
     yield _static("alertmanager", f"{_LOOPBACK}:{ALERTMANAGER_PORT}")
-    yield from _registries(site, cache_login)
 
 
-def _registries(site: Site, login: str) -> Iterator[dict[str, Any]]:
+def _registries(site: Site, scraping: Scraping, login: str) -> Iterator[dict[str, Any]]:
     """Yields one job per upstream of the cache, because each has a path of its own."""
     cache = registries_of(site).cache
     if cache is None:
         return
     address = f"{site.control_planes[0].hostip}:{cache.port}"
-    password = {"username": login, "password_file": f"{TLS}/cache-password"}
+    password = {"username": login, "password_file": f"{scraping.tls}/cache-password"}
     for upstream in cache.upstreams:
         found = _job(
             "registry",
             scheme="https",
             metrics_path=f"/metrics/{upstream.name}",
-            tls_config={"ca_file": f"{TLS}/ca.crt", "server_name": CACHE_HOST},
+            tls_config={"ca_file": f"{scraping.tls}/ca.crt", "server_name": CACHE_HOST},
             static_configs=[_targets(address, registry=upstream.name)],
             **({"basic_auth": password} if login else {}),
         )
@@ -180,8 +208,12 @@ def _targets(address: str, **labels: str) -> dict[str, Any]:
     return {"targets": [address], "labels": labels} if labels else {"targets": [address]}
 
 
-def _on_nodes(port: int) -> dict[str, Any]:
+def _on_nodes(site: Site, scraping: Scraping, port: int) -> dict[str, Any]:
     """Every node of the cluster: a node outlives its machine, so that a dead machine is missed."""
+    if scraping.outside:
+        nodes = (machine for machine in site.present_machines if machine.node)
+        found = [_targets(f"{it.hostip}:{port}", node=it.hostname, instance=it.hostname) for it in nodes]
+        return {"static_configs": found}
     return {
         "kubernetes_sd_configs": [{"role": "node"}],
         "relabel_configs": [
@@ -196,14 +228,11 @@ def _on_nodes(port: int) -> dict[str, Any]:
     }
 
 
-def _exporter_tls() -> dict[str, Any]:
+def exporter_tls(folder: str) -> dict[str, Any]:
+    """Returns how node exporters are asked, with files of that folder."""
     return {
-        "ca_file": f"{TLS}/ca.crt",
-        "cert_file": f"{TLS}/tls.crt",
-        "key_file": f"{TLS}/tls.key",
+        "ca_file": f"{folder}/ca.crt",
+        "cert_file": f"{folder}/tls.crt",
+        "key_file": f"{folder}/tls.key",
         "server_name": EXPORTER_NAME,
     }
-
-
-def _token() -> dict[str, Any]:
-    return {"authorization": {"credentials_file": f"{_ACCOUNT}/token"}}

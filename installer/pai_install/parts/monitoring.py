@@ -18,6 +18,8 @@ from pai_install.ports import (
     KUBE_STATE_METRICS_PORT,
     PROMETHEUS_PORT,
 )
+from pai_install.registry.identity import Identity
+from pai_install.registry.model import Cache
 from pai_install.site import Site
 from pai_install.site.services.own_monitoring import Monitoring
 
@@ -38,8 +40,8 @@ def monitoring_values(context: Context) -> dict[str, Any]:
     site = context.site
     wanted = site.services.monitoring or Monitoring()
     routing, memory = routing_of(site), _OWN_MIB + _NODE_MIB * len(site.present_machines)
-    login = _cache_login(context)
-    scraping = Scraping(_scrape_s(site), exporter_port(site))
+    login = cache_login(context.registries.cache, context.identity)
+    scraping = Scraping(scrape_seconds(site), exporter_port(site))
     return {
         "replicas": min(wanted.replicas, len(site.control_planes)),
         "folder": FOLDER,
@@ -56,27 +58,26 @@ def monitoring_values(context: Context) -> dict[str, Any]:
             "rules.yml": json.dumps(rule_groups(wanted), indent=1),
         },
         "routes": json.dumps(routing.configuration, indent=1),
-        "identity": {"secret_data": {**_identity(context), "cache-password": login.get("password", "")}},
+        "identity": {"secret_data": {**scraper_files(context.identity), "cache-password": login.get("password", "")}},
         "receivers": {"secret_data": dict(routing.secrets)},
     }
 
 
-def _scrape_s(site: Site) -> int:
+def scrape_seconds(site: Site) -> int:
+    """Returns the time between two readings."""
     section = site.services.prometheus
     return section.scrape_interval if section is not None else _SCRAPE_S
 
 
-def _cache_login(context: Context) -> Mapping[str, str]:
+def cache_login(cache: Cache | None, identity: Identity | None) -> Mapping[str, str]:
     """Returns the login of machines at the registry cache, or {} for a cache that asks for none."""
-    cache, identity = context.registries.cache, context.identity
     if cache is None or identity is None or not cache.authenticated:
         return {}
     return {"username": identity.login.name, "password": identity.login.password.get_secret_value()}
 
 
-def _identity(context: Context) -> Mapping[str, str]:
+def scraper_files(identity: Identity | None) -> Mapping[str, str]:
     """Returns the certificate that node exporters ask for, and the authorities, empty before the first run."""
-    identity = context.identity
     scraper = identity.scraper if identity is not None else None
     if identity is None or scraper is None:
         return {"tls.crt": "", "tls.key": "", "ca.crt": ""}

@@ -9,9 +9,14 @@ from pathlib import Path
 import pytest
 import yaml
 
+from pai_install.monitoring.dashboards import dashboards
+from pai_install.monitoring.export import exported
 from pai_install.monitoring.rules import alerts, rule_groups
+from pai_install.monitoring.scrape import Scraping
+from pai_install.site import load_site
 from pai_install.site.services.own_monitoring import Monitoring
 from tests.integration.alerts.scenarios import scenarios
+from tests.unit.site.sites import write_site
 
 ALL = {name: alert for group in alerts().values() for name, alert in group.items()}
 
@@ -34,6 +39,25 @@ def test_every_alert_fires_beyond_its_threshold_alone(promtool: Path, tmp_path: 
     (tmp_path / "tests.yml").write_text(yaml.safe_dump(document, sort_keys=False))
     run(promtool, tmp_path, "check", "rules", "rules.yml")
     run(promtool, tmp_path, "test", "rules", "tests.yml")
+
+
+def test_exported_files_and_queries_are_valid(promtool: Path, tmp_path: Path) -> None:
+    config = "user: pai\npassword: example\nenable_docker_cache: true\ndocker_cache_storage_backend: filesystem\n"
+    site = load_site(write_site(tmp_path / "site", config=config, services="monitoring: true\n")).site
+    tls = dict.fromkeys(("tls.crt", "tls.key", "ca.crt"), "x")
+    found = exported(site, Scraping(30, 9100, outside=True), {"username": "a", "password": "b"}, tls)
+    for path, file in found.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(file.content)
+    own = tmp_path / "prometheus"
+    (own / "cluster").mkdir()
+    for name in ("ca.crt", "token"):
+        (own / "cluster" / name).write_text("x")
+    run(promtool, own, "check", "config", "prometheus.yml")
+    queries = [query for board in dashboards().values() for panel in board.panels for query in panel.queries.values()]
+    rules = [{"record": f"query_{number}", "expr": query} for number, query in enumerate(queries)]
+    (tmp_path / "queries.yml").write_text(json.dumps({"groups": [{"name": "queries", "rules": rules}]}))
+    run(promtool, tmp_path, "check", "rules", "queries.yml")
 
 
 # metrics of a node that is off for an hour, with two pods of a DaemonSet, one of them on the node
