@@ -64,3 +64,28 @@ def test_a_waiting_job_shows_its_quota_to_its_group_alone(browser: Browser) -> N
     assert browser("carol").get("/jobs/alice~train").status_code == 404
     for path in ("/virtual-clusters", "/virtual-clusters/default"):
         assert "train" not in browser("carol").get(path).text
+
+
+def test_a_new_job_is_checked_and_submitted_as_its_person(browser: Browser) -> None:
+    alice = browser("alice")
+    content = FILE.replace("name: train", "name: from-a-form")
+    body = {"form": form_of(alice.get("/jobs/new")), "content": content}
+    page = alice.post("/jobs/new", data={**body, "do": "check"}, headers=ORIGIN)
+    assert page.status_code == 200
+    assert 'value="submit"' in page.text, page.text
+    assert alice.get("/jobs/alice~from-a-form").status_code == 404
+    assert alice.post("/jobs/new", data={**body, "do": "submit"}, headers={"Origin": "https://evil"}).status_code == 403
+    sent = alice.post("/jobs/new", data={**body, "do": "submit"}, headers=ORIGIN)
+    assert (sent.status_code, sent.headers["location"]) == (303, "/jobs/alice~from-a-form"), sent.text
+    assert alice.get("/jobs/alice~from-a-form").status_code == 200
+    assert browser("carol").get("/jobs/alice~from-a-form").status_code == 404
+
+
+def test_a_job_that_a_policy_forbids_is_told_before_its_submission(browser: Browser) -> None:
+    alice = browser("alice")
+    pod = "{hostNetwork: true, restartPolicy: Never, containers: [{name: main, image: none}]}"
+    content = f"apiVersion: batch/v1\nkind: Job\nmetadata: {{name: evil}}\nspec: {{template: {{spec: {pod}}}}}\n"
+    body = {"form": form_of(alice.get("/jobs/new")), "content": content, "do": "check"}
+    page = alice.post("/jobs/new", data=body, headers=ORIGIN).text
+    assert "hostNetwork" in page
+    assert 'value="submit"' not in page

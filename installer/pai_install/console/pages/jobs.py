@@ -73,6 +73,7 @@ def show_job(call: ApiCall) -> Response:
         "job.html",
         stops=not job.ended and job.state != "STOPPING" and (call.caller.admin or job.user == call.caller.label),
         address=job_address(job),
+        name=full_name(job),
         job=job,
         gpus=gpus_of(job),
         instances=instances,

@@ -22,6 +22,7 @@ PAGES = FOLDER.parent
 # texts whose key is put together
 FAMILIES = {
     "state": {*STATES, *OPENPAI_STATES.values()},
+    "will": set(get_args(Outcome)),
     "outcome": set(get_args(Outcome)),
     "gpu": {*get_args(GpuState), "hidden"},
     "action": set(Action),
@@ -41,7 +42,7 @@ def used() -> set[str]:
     found: set[str] = set()
     for path in sources():
         found |= set(re.findall(r'"([a-z_]+\.[a-z_]+)"', path.read_text()))
-    return {key for key in found if not key.endswith((".html", ".css"))}
+    return {key for key in found if not key.endswith((".html", ".css", ".yaml"))}
 
 
 def test_every_text_is_used_and_every_used_text_exists() -> None:

@@ -33,7 +33,7 @@ def rows(page: str, caption: str) -> list[list[str]]:
             re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", cell)).strip()
             for cell in re.findall(r"<t[dh].*?</t[dh]>", row, re.DOTALL)
         ]
-        for row in re.findall(r"<tr>.*?</tr>", body, re.DOTALL)
+        for row in re.findall(r"<tr[^>]*>.*?</tr>", body, re.DOTALL)
     ]
 
 

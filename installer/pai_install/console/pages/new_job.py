@@ -1,0 +1,140 @@
+"""A new job: a form or a file, what will happen, and the submission. All of it works without scripts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from starlette.responses import Response
+from starlette.routing import Route
+
+from pai_install.app.job_preview import JobPreview, preview_job
+from pai_install.app.job_submission import JobWish, submit_reading
+from pai_install.console.endpoint import ApiCall
+from pai_install.console.errors import RestError, invalid, rest_error
+from pai_install.console.openpai.storage import storages_of
+from pai_install.console.pages.endpoint import action, page, shown
+from pai_install.console.pages.job_form import MOST_ROLES, JobForm
+from pai_install.console.pages.waiting import holder_rows
+from pai_install.console.routes.job_changes import MAX_FILE, CallerContext, group_for
+from pai_install.console.routes.jobs import kept_file
+from pai_install.console.services import ConsoleServices
+from pai_install.console.sign_in.forms import sent_to
+from pai_install.errors import PaiError
+from pai_install.jobs.masking import has_mask
+from pai_install.jobs.read import JobReading, read_job_text
+from pai_install.scheduling.model import PRIORITIES
+
+# a form has each character of a file as up to three
+_LARGEST = 3 * MAX_FILE + 64 * 1024
+_FILE = Path("job.yaml")
+ADDRESS = "/jobs/new"
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A job that is not submitted. content: of the file, None in the form."""
+
+    form: JobForm
+    content: str | None = None
+
+
+def new_job(call: ApiCall) -> Response:
+    """An empty form or file, or the file of an existing job."""
+    source = call.query.get("from", "")
+    if source:
+        content = kept_file(replace(call, path={"name": source})) or ""
+        return _shown(call, Draft(JobForm(), content))
+    return _shown(
+        call, Draft(JobForm(cluster=call.query.get("vc", "")), "" if call.query.get("as") == "file" else None)
+    )
+
+
+def change_job(call: ApiCall, form: Mapping[str, str]) -> Response:
+    """The button of the form: check, submit, one role more or less, or the form as a file."""
+    wanted, draft = form.get("do", ""), _draft(form)
+    if wanted == "add-role":
+        return _shown(call, Draft(draft.form.with_role()))
+    if wanted.startswith("remove-"):
+        return _shown(call, Draft(draft.form.without_role(wanted.removeprefix("remove-"))))
+    profile = call.services.model.profile
+    content = draft.form.text(profile) if draft.content is None else draft.content
+    if wanted == "to-file":
+        return _shown(call, Draft(draft.form, content))
+    if len(content) > MAX_FILE:
+        raise invalid(f"the job file exceeds {MAX_FILE} characters")
+    call.services.rates.take("submit", call.caller.name)
+    reading = read_job_text(content, _FILE)
+    try:
+        group = group_for(call, reading)
+        if wanted == "submit":
+            return _submitted(call, reading, group)
+        return _shown(call, draft, content, _preview(call, reading, group))
+    except RestError as error:
+        refused = error
+    except PaiError as error:
+        refused = rest_error(error)
+    return _shown(call, draft, content, JobPreview((), refused.message, ()), status=refused.status)
+
+
+def _draft(form: Mapping[str, str]) -> Draft:
+    content = form.get("content")
+    return Draft(JobForm.read(form), content.replace("\r\n", "\n") if content is not None else None)
+
+
+def _preview(call: ApiCall, reading: JobReading, group: str) -> JobPreview:
+    model, wish = call.services.model, JobWish(group=group, user=call.caller.label)
+    return preview_job(CallerContext(call), wish, reading, model.usage(), model.jobs.unfinished())
+
+
+def _submitted(call: ApiCall, reading: JobReading, group: str) -> Response:
+    """Submits, and goes to the page of the job."""
+    submission = submit_reading(CallerContext(call), JobWish(group=group, user=call.caller.label), reading)
+    name = f"{call.caller.label}~{submission.jobs[0].name}"
+    return sent_to(f"/jobs/{quote(name, safe='~')}" if len(submission.jobs) == 1 else "/jobs")
+
+
+def _shown(
+    call: ApiCall, draft: Draft, content: str = "", preview: JobPreview | None = None, status: int = 200
+) -> Response:
+    answers = []
+    for one in preview.answers if preview is not None else ():
+        rows, hidden, more = holder_rows(call, one.holders)
+        answers.append((one, rows, hidden, more))
+    file = draft.content if draft.content is not None else content
+    return shown(
+        call,
+        "new_job.html",
+        status,
+        draft=draft,
+        file=file,
+        masked=has_mask(file),
+        preview=preview,
+        answers=answers,
+        may_add=len(draft.form.roles) < MOST_ROLES,
+        **_choices(call),
+    )
+
+
+def _choices(call: ApiCall) -> dict[str, Any]:
+    """What the caller may choose."""
+    profile, own = call.services.model.profile, set(call.caller.groups)
+    scheduling = profile.require_scheduling()
+    return {
+        "groups": call.caller.groups,
+        "clusters": [one.name for one in scheduling.clusters if own & set(one.groups)],
+        "skus": list(scheduling.supply),
+        "priorities": list(PRIORITIES),
+        "storages": [one.name for one in storages_of(profile, call.caller.groups)],
+    }
+
+
+def routes(services: ConsoleServices) -> tuple[Route, ...]:
+    """All routes."""
+    return (
+        Route(ADDRESS, page(new_job), methods=["GET"]),
+        action(services, ADDRESS, change_job, _LARGEST),
+    )

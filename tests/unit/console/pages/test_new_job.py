@@ -1,0 +1,206 @@
+"""The page of a new job: checked, simulated, and submitted as the caller, without scripts."""
+
+from __future__ import annotations
+
+import re
+from http import HTTPStatus
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from pai_install.cluster.client import ApiError
+from pai_install.console.services import ConsoleServices
+from pai_install.console.sign_in.forms import form_token
+from pai_install.console.sign_in.sessions import COOKIE
+from pai_install.kube.model import Ref
+from tests.unit.console.conftest import eventually, signed_in
+from tests.unit.console.live import LiveCluster
+from tests.unit.console.pages.test_job_form import FORM
+from tests.unit.console.pages.test_jobs import shown
+from tests.unit.console.pages.test_waiting import rows, used
+from tests.unit.console.routes.test_cluster_views import node
+from tests.unit.console.routes.test_jobs import FILE, named, train
+
+__all__ = ["train", "used"]
+SUBMIT = '<button class="main" name="do" value="submit">'
+
+
+def send(web: TestClient, who: str, typed: dict[str, str], origin: str = "https://testserver", /, **kept: str) -> Any:
+    headers = {**signed_in(who), "Cookie": f"{COOKIE}=a-session", "Origin": origin}
+    return web.post("/jobs/new", data={"form": form_token("a-session"), **typed, **kept}, headers=headers)
+
+
+@pytest.fixture
+def idle(web: TestClient, services: ConsoleServices, kubernetes: LiveCluster) -> TestClient:
+    """A console of a cluster without jobs."""
+    kubernetes.put(*(node(name, 8) for name in ("g1", "g2", "g3")))
+    eventually(lambda: len(services.model.nodes()) == 3)
+    return web
+
+
+def made(kubernetes: LiveCluster) -> list[str]:
+    return [ref.name for ref in kubernetes.objects if ref.kind == "jobset"]
+
+
+def test_the_form_offers_what_the_caller_may_use(idle: TestClient) -> None:
+    page = shown(idle, "/jobs/new", "bob")
+    assert "<option>default</option>" in page
+    assert "research" not in page
+    assert "team" not in page
+    assert 'name="storage.team"' in shown(idle, "/jobs/new", "alice")
+    assert '<select name="group">' in shown(idle, "/jobs/new", "carol")
+    assert "<option selected>research</option>" in shown(idle, "/jobs/new?vc=research", "alice")
+
+
+def test_a_job_is_checked_before_it_is_submitted(idle: TestClient, kubernetes: LiveCluster) -> None:
+    answer = send(idle, "alice", FORM, do="check")
+    assert answer.status_code == HTTPStatus.OK
+    assert "it starts as soon as a node has room" in answer.text
+    assert SUBMIT in answer.text
+    assert "uri: example.com/train:1" in answer.text
+    (quota,) = rows(answer.text, "Quota of research")
+    assert quota[:3] == ["a100", "8", "16"]
+    assert made(kubernetes) == []
+    assert [name for name, _ in kubernetes.calls if name == "dry_run"]
+    # the values stay
+    assert 'name="r0.image" value="example.com/train:1"' in answer.text
+
+
+def test_a_job_is_submitted_as_its_caller(idle: TestClient, kubernetes: LiveCluster) -> None:
+    answer = send(idle, "alice", FORM, do="submit")
+    assert (answer.status_code, answer.headers["location"]) == (303, "/jobs/alice~bert")
+    labels = kubernetes.objects[Ref("jobset", "bert", "vision-1")]["metadata"]["labels"]
+    assert labels["pai-install/user"] == "alice"
+    assert "example.com/train:1" in shown(idle, "/jobs/alice~bert")
+    again = send(idle, "alice", FORM, do="submit")
+    assert again.status_code == HTTPStatus.CONFLICT
+    assert "there is a job bert already" in again.text
+
+
+def test_wrong_values_have_their_place(idle: TestClient, kubernetes: LiveCluster) -> None:
+    answer = send(idle, "alice", {**FORM, "r0.instances": "two", "name": ""}, do="check")
+    found = rows(answer.text, "Problems of the file")
+    assert {row[1] for row in found} >= {"name", "taskRoles.worker.instances"}
+    assert SUBMIT not in answer.text
+    answer = send(idle, "alice", {**FORM, "r0.instances": "two"}, do="submit")
+    assert answer.status_code == HTTPStatus.BAD_REQUEST
+    assert made(kubernetes) == []
+
+
+def test_too_much_can_never_run(idle: TestClient) -> None:
+    answer = send(idle, "alice", {**FORM, "r0.gpus": "16"}, do="check")
+    assert "Problems of the file" in answer.text
+    assert SUBMIT not in answer.text
+
+
+def test_a_full_quota_shows_its_holders(used: TestClient) -> None:
+    answer = send(used, "alice", {**FORM, "r0.instances": "3", "r0.gpus": "8"}, do="check")
+    holders = rows(answer.text, "Holders of this quota")
+    assert [row[0] for row in holders] == ["holds", "1 jobs of other groups"]
+    assert "bob" not in answer.text
+    assert SUBMIT in answer.text
+
+
+def test_a_file(idle: TestClient, kubernetes: LiveCluster) -> None:
+    page = send(idle, "alice", {"content": FILE}, do="check").text
+    assert SUBMIT in page
+    assert FILE.splitlines()[0] in page
+    assert send(idle, "alice", {"content": FILE.replace("\n", "\r\n")}, do="submit").status_code == 303
+    assert made(kubernetes) == ["train"]
+
+
+@pytest.mark.parametrize("content", ["", "a: [", "- x", "\x00", "{" * 5000, "name: &a [*a]", "</textarea><script>x"])
+def test_a_file_that_is_no_job(idle: TestClient, kubernetes: LiveCluster, content: str) -> None:
+    for wanted in ("check", "submit", "to-file", "remove-x", "<script>"):
+        answer = send(idle, "alice", {"content": content}, do=wanted)
+        assert answer.status_code < 500
+        assert "<script>" not in answer.text
+        assert SUBMIT not in answer.text
+    assert made(kubernetes) == []
+
+
+def test_a_large_file_is_refused(idle: TestClient) -> None:
+    assert send(idle, "alice", {"content": "é" * 600_000}, do="check").status_code in (400, 413)
+    assert send(idle, "alice", {"content": "x" * 3_000_000}, do="check").status_code == 413
+    assert send(idle, "alice", {f"f{number}": "" for number in range(500)}, do="check").status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("who", "changes", "words"),
+    [
+        ("dan", {}, "dan is in no group"),
+        ("bob", {}, "no group of bob may use the virtual cluster research"),
+        ("alice", {"group": "nlp"}, "alice is not in the group nlp"),
+        ("alice", {"cluster": "<script>"}, "&lt;script&gt;"),
+    ],
+)
+def test_a_job_for_others(
+    idle: TestClient, kubernetes: LiveCluster, who: str, changes: dict[str, str], words: str
+) -> None:
+    for wanted in ("check", "submit"):
+        answer = send(idle, who, {**FORM, **changes}, do=wanted)
+        assert words in answer.text
+        assert SUBMIT not in answer.text
+        assert "<script>" not in answer.text
+    assert made(kubernetes) == []
+
+
+def test_a_policy_of_the_cluster_has_the_last_word(idle: TestClient, kubernetes: LiveCluster) -> None:
+    words = "admission webhook denied request: <b>hostNetwork</b> is not permitted"
+    kubernetes.rejects = ApiError("cannot create", reason="Forbidden", details=words)
+    answer = send(idle, "alice", FORM, do="check")
+    assert "&lt;b&gt;hostNetwork" in answer.text
+    assert SUBMIT not in answer.text
+    assert send(idle, "alice", FORM, do="submit").status_code == HTTPStatus.FORBIDDEN
+    assert made(kubernetes) == []
+
+
+def test_forms_of_other_sites_submit_nothing(idle: TestClient, kubernetes: LiveCluster) -> None:
+    for origin, token in (
+        ("https://evil.example.com", form_token("a-session")),
+        ("", form_token("a-session")),
+        ("https://testserver", form_token("another")),
+        ("https://testserver", ""),
+    ):
+        assert send(idle, "alice", FORM, origin, do="submit", form=token).status_code == HTTPStatus.FORBIDDEN
+    assert send(idle, "no-one", FORM, do="submit").status_code == HTTPStatus.FORBIDDEN
+    assert made(kubernetes) == []
+
+
+def test_roles_are_added_and_removed(idle: TestClient) -> None:
+    page = send(idle, "alice", FORM, do="add-role").text
+    assert 'name="r1.image" value="example.com/train:1"' in page
+    assert 'value="remove-1"' in page
+    second = {"r1.name": "ps", "r1.image": "other"}
+    page = send(idle, "alice", {**FORM, **second}, do="remove-0").text
+    assert 'name="r0.name" value="ps"' in page
+    assert 'name="r1.name"' not in page
+    page = send(idle, "alice", FORM, do="to-file").text
+    assert re.search(r"<textarea name=\"content\".*protocolVersion: 2", page, re.DOTALL)
+
+
+def test_a_job_again(train: TestClient) -> None:
+    assert 'href="/jobs/new?from=alice~train"' in shown(train, "/jobs/alice~train")
+    assert "example.com/train:1" in shown(train, "/jobs/new?from=alice~train")
+    for who in ("bob", "dan"):
+        answer = train.get("/jobs/new?from=alice~train", headers=signed_in(who))
+        assert answer.status_code == HTTPStatus.NOT_FOUND
+        assert "example.com" not in answer.text
+    for name in ("x", "~", "%00~%00", "a" * 5000):
+        assert train.get(f"/jobs/new?from={name}", headers=signed_in("alice")).status_code == HTTPStatus.NOT_FOUND
+
+
+def test_secrets_of_a_job_are_not_kept(idle: TestClient, services: ConsoleServices) -> None:
+    content = named(FILE, "hidden") + "secrets: {token: abc}\n"
+    assert send(idle, "alice", {"content": content}, do="submit").status_code == 303
+    eventually(lambda: len(services.model.jobs) == 1)
+    page = shown(idle, "/jobs/new?from=alice~hidden")
+    assert "abc" not in page
+    assert "Write them in place of" in page
+
+
+def test_submissions_have_a_rate(idle: TestClient, services: ConsoleServices) -> None:
+    services.rates.rates["submit"] = (1, 1000.0)
+    assert send(idle, "alice", FORM, do="check").status_code == HTTPStatus.OK
+    assert send(idle, "alice", FORM, do="submit").status_code == HTTPStatus.TOO_MANY_REQUESTS
