@@ -35,7 +35,7 @@ ADDRESS = "/jobs/new"
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class JobDraft:
     """A job that is not submitted. content: of the file, None in the form."""
 
     form: JobForm
@@ -47,9 +47,9 @@ def new_job(call: ApiCall) -> Response:
     source = call.query.get("from", "")
     if source:
         content = kept_file(replace(call, path={"name": source})) or ""
-        return _shown(call, Draft(JobForm(), content))
+        return _shown(call, JobDraft(JobForm(), content))
     return _shown(
-        call, Draft(JobForm(cluster=call.query.get("vc", "")), "" if call.query.get("as") == "file" else None)
+        call, JobDraft(JobForm(cluster=call.query.get("vc", "")), "" if call.query.get("as") == "file" else None)
     )
 
 
@@ -57,13 +57,13 @@ def change_job(call: ApiCall, form: Mapping[str, str]) -> Response:
     """The button of the form: check, submit, one role more or less, or the form as a file."""
     wanted, draft = form.get("do", ""), _draft(form)
     if wanted == "add-role":
-        return _shown(call, Draft(draft.form.with_role()))
+        return _shown(call, JobDraft(draft.form.with_role()))
     if wanted.startswith("remove-"):
-        return _shown(call, Draft(draft.form.without_role(wanted.removeprefix("remove-"))))
+        return _shown(call, JobDraft(draft.form.without_role(wanted.removeprefix("remove-"))))
     profile = call.services.model.profile
     content = draft.form.text(profile) if draft.content is None else draft.content
     if wanted == "to-file":
-        return _shown(call, Draft(draft.form, content))
+        return _shown(call, JobDraft(draft.form, content))
     if len(content) > MAX_FILE:
         raise invalid(f"the job file exceeds {MAX_FILE} characters")
     call.services.rates.take("submit", call.caller.name)
@@ -80,9 +80,9 @@ def change_job(call: ApiCall, form: Mapping[str, str]) -> Response:
     return _shown(call, draft, content, JobPreview((), refused.message, ()), status=refused.status)
 
 
-def _draft(form: Mapping[str, str]) -> Draft:
+def _draft(form: Mapping[str, str]) -> JobDraft:
     content = form.get("content")
-    return Draft(JobForm.read(form), content.replace("\r\n", "\n") if content is not None else None)
+    return JobDraft(JobForm.read(form), content.replace("\r\n", "\n") if content is not None else None)
 
 
 def _preview(call: ApiCall, reading: JobReading, group: str) -> JobPreview:
@@ -98,7 +98,7 @@ def _submitted(call: ApiCall, reading: JobReading, group: str) -> Response:
 
 
 def _shown(
-    call: ApiCall, draft: Draft, content: str = "", preview: JobPreview | None = None, status: int = 200
+    call: ApiCall, draft: JobDraft, content: str = "", preview: JobPreview | None = None, status: int = 200
 ) -> Response:
     answers = []
     for one in preview.answers if preview is not None else ():
