@@ -1,8 +1,60 @@
-"""Pieces of the JSON Schemas that are published."""
+"""Results of commands: the models that --format json prints, and the JSON Schemas that are derived from them."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, WithJsonSchema
+from pydantic.json_schema import GenerateJsonSchema
+from pydantic_core.core_schema import WithDefaultSchema
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+# The limit is in the schema alone: an odd number from the cluster does not stop a report.
+Count = Annotated[int, WithJsonSchema({"type": "integer", "minimum": 0})]
+Seconds = Annotated[float, WithJsonSchema({"type": "number", "minimum": 0, "description": "seconds"})]
+
+
+class ReportObject(BaseModel):
+    """An object in the JSON of a command. It has all its keys, always.
+
+    `model_validate` also takes an object whose attributes have the names of the fields.
+    """
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        from_attributes=True,
+        serialize_by_alias=True,
+        json_schema_serialization_defaults_required=True,
+        defer_build=True,  # a command uses few of the models that it imports
+    )
+
+    def as_json(self) -> dict[str, Any]:
+        """The published JSON form."""
+        return self.model_dump(mode="json")
+
+
+class Report(ReportObject):
+    """The document of a command, which is the class argument `title`."""
+
+    schema_version: int = 1
+
+
+class _Generator(GenerateJsonSchema):
+    """Leaves out what says nothing: titles that repeat a key, and defaults of keys that are always there."""
+
+    def field_title_should_be_set(self, schema: object) -> bool:  # noqa: ARG002 - of the base class
+        return False
+
+    def default_schema(self, schema: WithDefaultSchema) -> dict[str, Any]:
+        return self.generate_inner(schema["schema"])
+
+
+def schema_of(report: type[Report]) -> dict[str, Any]:
+    """The JSON Schema of a report."""
+    schema = report.model_json_schema(mode="serialization", schema_generator=_Generator)
+    schema["properties"]["schema_version"] = {"const": report.model_fields["schema_version"].default}
+    return {"$schema": DIALECT, "title": schema["title"], **schema}
 
 
 def closed_object(**properties: dict[str, Any]) -> dict[str, Any]:
@@ -18,7 +70,7 @@ def closed_object(**properties: dict[str, Any]) -> dict[str, Any]:
 def published(title: str, version: int, **properties: dict[str, Any]) -> dict[str, Any]:
     """The schema of a report. title: the command that prints it. version: its `schema_version`."""
     return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$schema": DIALECT,
         "title": title,
         **closed_object(schema_version={"const": version}, **properties),
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import click
@@ -11,6 +12,7 @@ import click
 from pai_install.app import explain
 from pai_install.cli import failure
 from pai_install.cli.output import echo
+from pai_install.json_schema import Report, schema_of
 from pai_install.operations.listing import schema as operations_schema
 from pai_install.parts.addon import schema as addon_schema
 from pai_install.preflight.schema import schema as preflight_schema
@@ -19,11 +21,11 @@ from pai_install.report.gpu_hours import schema as usage_schema
 from pai_install.report.job import schema as job_validate_schema
 from pai_install.report.jobs import job_schema, jobs_schema
 from pai_install.report.registries import schema as registries_schema
-from pai_install.report.schemas import NAMES as REPORTS
+from pai_install.report.schemas import NAMES as RUNS
 from pai_install.report.schemas import schema as report_schema
 from pai_install.report.storage import schema as storage_schema
 from pai_install.report.storages import schema as storages_schema
-from pai_install.report.users import schema as users_schema
+from pai_install.report.users import UsersReport
 from pai_install.report.virtual_cluster import schema as virtual_cluster_schema
 from pai_install.report.virtual_clusters import schema as virtual_clusters_schema
 from pai_install.report.virtual_clusters_plan import schema as virtual_clusters_plan_schema
@@ -41,10 +43,14 @@ def _health() -> dict[str, Any]:
     return found
 
 
+# name -> its model
+REPORTS: dict[str, type[Report]] = {
+    "users": UsersReport,
+}
 # name -> what makes it
 SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
     **{name: lambda name=name: site_schema(name) for name in SITE},  # type: ignore[misc]
-    **{name: lambda name=name: report_schema(name) for name in REPORTS},  # type: ignore[misc]
+    **{name: lambda name=name: report_schema(name) for name in RUNS},  # type: ignore[misc]
     "addon": addon_schema,
     "operations": operations_schema,
     "preflight": preflight_schema,
@@ -63,7 +69,7 @@ SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
     "job-validate": job_validate_schema,
     "job": job_schema,
     "jobs": jobs_schema,
-    "users": users_schema,
+    **{name: partial(schema_of, report) for name, report in REPORTS.items()},
     "error": failure.schema,
 }
 

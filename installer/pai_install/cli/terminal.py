@@ -29,6 +29,7 @@ from pai_install.checks.verdict import Verdict
 from pai_install.cli.copy_progress import CopyLine
 from pai_install.cli.output import ask, confirm, echo, echo_log
 from pai_install.errors import ExitCode, PaiError
+from pai_install.json_schema import ReportObject
 from pai_install.run.workflow import MachinesMissing, RollbackStarted, StageFinished, StageStarted
 
 if TYPE_CHECKING:
@@ -137,9 +138,11 @@ class Terminal:
         """Prints a line beside the result."""
         echo(text, err=True)
 
-    def show(self, data: Mapping[str, Any], text: str) -> None:
+    def show(self, result: ReportObject | Mapping[str, Any], text: str) -> None:
         """Prints the result of a verb that reads. text: with its last line end."""
-        echo(f"{json.dumps(data, indent=2)}\n" if self.as_json else text, nl=False)
+        if self.as_json:
+            text = f"{json.dumps(result.as_json() if isinstance(result, ReportObject) else result, indent=2)}\n"
+        echo(text, nl=False)
 
     def show_runs(self, code: int, *, several: bool) -> None:
         """Prints the document of the runs with --format json. several: whether the verb may make more than one."""

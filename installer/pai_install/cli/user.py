@@ -23,7 +23,7 @@ from pai_install.cli.terminal import Terminal
 from pai_install.errors import ExitCode
 from pai_install.operations.user_add import UserAdd
 from pai_install.operations.user_remove import UserRemove
-from pai_install.report.users import time_text, users_data, users_text
+from pai_install.report.users import time_text, users_report, users_text
 from pai_install.system.words import plural
 
 
@@ -62,8 +62,8 @@ def list_command(*, app: App, terminal: Terminal) -> int:
 
     Exit code 5 when no control plane answers, 6 when the API refuses.
     """
-    users, now = list_users(app), datetime.now(UTC)
-    terminal.show(users_data(users, now), users_text(users, now))
+    report = users_report(list_users(app), datetime.now(UTC))
+    terminal.show(report, users_text(report))
     return ExitCode.OK
 
 

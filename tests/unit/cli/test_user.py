@@ -15,8 +15,9 @@ from syrupy.assertion import SnapshotAssertion
 
 from pai_install.cluster.client import Token
 from pai_install.errors import ExitCode
+from pai_install.json_schema import schema_of
 from pai_install.kube.model import Ref
-from pai_install.report.users import schema
+from pai_install.report.users import UsersReport
 from pai_install.users.credentials import fingerprint
 from pai_install.users.objects import account, expiring, mark, membership
 from tests.unit.cli.stub_environment import World, run, write_site
@@ -102,7 +103,7 @@ def test_a_kubeconfig_is_a_private_file_and_its_token_is_nowhere_else(site: Path
     assert marks(world) == {asked[2]}, "the mark that was never finished is gone"
     assert run(["user", "list", "--format", "json", "--site", str(site)]) == ExitCode.OK
     listed = json.loads(capsys.readouterr().out)
-    jsonschema.validate(listed, schema())
+    jsonschema.validate(listed, schema_of(UsersReport))
     assert listed["users"][0]["until"] == f"{LATER:%Y-%m-%dT%H:%M:%SZ}"
 
 
