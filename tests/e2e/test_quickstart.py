@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from subprocess import CompletedProcess
+from typing import Any
 
 import pytest
 
@@ -33,6 +34,39 @@ taskRoles:
     commands: ["{command}"]
 defaults: {{virtualCluster: default}}
 """
+
+
+# Jobs of articles about OpenPAI, with another image and other commands: whole cores, in protocol 1.
+SINGLE: dict[str, Any] = {
+    "jobName": "mnist_024",
+    "image": "registry.pai.internal/busybox:stable",
+    "codeDir": "hdfs://10.0.0.1:9000/folder/mnist",
+    "taskRoles": [
+        {"taskNumber": 1, "cpuNumber": 4, "memoryMB": 4096, "gpuNumber": 2, "command": "nvidia-smi -L"},
+    ],
+}
+DISTRIBUTED: dict[str, Any] = {
+    "jobName": "mnist_025",
+    "image": "registry.pai.internal/busybox:stable",
+    "taskRoles": [
+        {
+            "name": "ps_server",
+            "taskNumber": 2,
+            "cpuNumber": 2,
+            "memoryMB": 8192,
+            "gpuNumber": 0,
+            "command": "echo parameters for $PAI_TASK_ROLE_worker_HOST_LIST; sleep 3600",
+        },
+        {
+            "name": "worker",
+            "taskNumber": 2,
+            "cpuNumber": 2,
+            "memoryMB": 16384,
+            "gpuNumber": 4,
+            "command": "nvidia-smi -L",
+        },
+    ],
+}
 
 
 @pytest.fixture(scope="module")
@@ -73,6 +107,20 @@ def test_it_shows_no_finding_of_the_lab_itself(done: CompletedProcess[str]) -> N
     found = [line for line in done.stdout.splitlines() if line.startswith(("WARN ", "UNKNOWN ", "FAIL "))]
     # what a busy box does to its disk is true
     assert [line for line in found if "etcd-disk" not in line] == []
+
+
+@pytest.mark.parametrize(("job", "gpus"), [(SINGLE, 2), (DISTRIBUTED, 8)], ids=["single", "distributed"])
+def test_jobs_of_openpai_articles_run(
+    job: dict[str, Any], gpus: int, site: Path, done: CompletedProcess[str], tmp_path: Path
+) -> None:
+    assert done.returncode == 0, done.stderr
+    file = tmp_path / "job.json"
+    file.write_text(json.dumps(job))
+    words = ("--site", str(site), "--group", "team")
+    submitted = pai_install("job", "submit", str(file), "--watch", *words, timeout_s=600)
+    assert submitted.returncode == 0, submitted.stdout + submitted.stderr
+    logs = pai_install("job", "logs", job["jobName"], *words)
+    assert logs.stdout.count("(stand-in)") == gpus, logs.stdout + logs.stderr
 
 
 @pytest.fixture(scope="module")

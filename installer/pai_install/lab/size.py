@@ -1,4 +1,7 @@
-"""A stand-in for memory, where a machine's SKU has more than the box. CPUs stay real: the kubelet writes cpusets."""
+"""Stand-ins for memory and CPUs, where the SKU of a lab machine has more than the host.
+
+The kubelet reports them, and the scheduler plans with them. The kernel shares the real ones among all machines.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +14,30 @@ _FOLDER = "var/lib/pai-stand-in-size"
 _SBIN = "usr/local/sbin"
 _UNITS = "etc/systemd/system"
 _SCRIPT = f"""#!/bin/sh
-# Shows the memory of the machine's SKU: a stand-in, since a lab machine has that of the box.
-folder=/{_FOLDER}
-read -r kb <"$folder/memory-kb"
-sed "s/^MemTotal:.*/MemTotal: $kb kB/" /proc/meminfo >"$folder/meminfo"
-mount --bind "$folder/meminfo" /proc/meminfo
+# Shows the memory and the CPUs of the machine's SKU: stand-ins, since a lab machine has those of the host.
+set -e
+cd /{_FOLDER}
+if [ -e memory-kb ]; then
+    read -r kb <memory-kb
+    sed "s/^MemTotal:.*/MemTotal: $kb kB/" /proc/meminfo >meminfo
+    mount --bind meminfo /proc/meminfo
+fi
+if [ -e cpus ]; then
+    read -r cpus <cpus
+    last=$((cpus - 1))
+    for number in $(seq 0 $last); do
+        mkdir -p "cpu/cpu$number/topology"
+        echo "$number" >"cpu/cpu$number/topology/core_id"
+        echo 0 >"cpu/cpu$number/topology/physical_package_id"
+    done
+    for list in online possible present; do echo "0-$last" >"cpu/$list"; done
+    mount --bind cpu /sys/devices/system/cpu
+    # The kubelet counts the CPUs of the NUMA nodes. Without nodes, it counts those of the folder above.
+    if [ -d /sys/devices/system/node ]; then mount -t tmpfs -o ro,size=4k stand-in /sys/devices/system/node; fi
+fi
 """
 _UNIT = f"""[Unit]
-Description=Show a stand-in for memory
+Description=Show stand-ins for memory and CPUs
 DefaultDependencies=no
 Before=sysinit.target
 
@@ -34,12 +53,22 @@ def box_memory() -> int:
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
+def box_cpus() -> int:
+    """The CPUs of the host."""
+    return os.cpu_count() or 1
+
+
 def entries(machine: LabMachine) -> dict[str, Entry]:
-    """Returns all entries that make a machine show the memory of its SKU, or {} if the host has as much."""
-    if machine.memory <= box_memory():
+    """Returns all entries that make a machine show the memory and CPUs of its SKU, or {} if the host has as many."""
+    numbers = {}
+    if machine.memory > box_memory():
+        numbers["memory-kb"] = machine.memory // 1024
+    if machine.cpus > box_cpus():
+        numbers["cpus"] = machine.cpus
+    if not numbers:
         return {}
     return {
-        f"{_FOLDER}/memory-kb": Entry(f"{machine.memory // 1024}\n"),
+        **{f"{_FOLDER}/{name}": Entry(f"{number}\n") for name, number in numbers.items()},
         f"{_SBIN}/size-boot-stand-in": Entry(_SCRIPT, 0o755),
         f"{_UNITS}/size-boot-stand-in.service": Entry(_UNIT),
         f"{_UNITS}/sysinit.target.wants/size-boot-stand-in.service": Entry(link="../size-boot-stand-in.service"),

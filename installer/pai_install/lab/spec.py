@@ -23,8 +23,8 @@ class LabGpus:
 class LabMachine:
     """One machine: host name, address in the lab's subnet, SSH port, GPUs.
 
-    storage: its exported folder. images: its folder for containerd_data_root. Both empty for none. memory (bytes): of
-    its SKU. folders: of hostPath storages.
+    storage: its exported folder. images: its folder for containerd_data_root. Both empty for none. memory (bytes) and
+    cpus: of its SKU. folders: of hostPath storages.
     """
 
     name: str
@@ -34,6 +34,7 @@ class LabMachine:
     storage: str = ""
     images: str = ""
     memory: int = 0
+    cpus: int = 0
     folders: tuple[str, ...] = ()
 
 
@@ -130,6 +131,7 @@ def _lab_machine(site: Site, machine: Machine) -> LabMachine:
         storage=site.services.file_server.localpath if machine.storage else "",
         images=site.settings.containerd_data_root or "",
         memory=sku.mem_bytes,
+        cpus=sku.vcore,
         folders=tuple(one.path for one in site.services.storages or () if one.type == "hostPath" and one.path),
     )
 
