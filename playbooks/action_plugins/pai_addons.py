@@ -1,4 +1,4 @@
-"""Action of pai_addons: fills the templates of add-ons on the dev box and gives the module their objects.
+"""Action of pai_addons: fills the templates of add-ons on the controller host and gives the module their objects.
 
 Values are data here: they are never templates themselves, and each is written into YAML as JSON, so that no value
 can become anything but itself.

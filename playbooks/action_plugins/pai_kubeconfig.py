@@ -1,4 +1,4 @@
-"""Action pai_kubeconfig: writes the administrator's kubeconfig on the dev box, from the data of a control plane's.
+"""Action pai_kubeconfig: writes the administrator's kubeconfig on the controller host, from that of a control plane.
 
 A kubeconfig may name programs to run and files to read. So the machine's file never comes: the certificates and the
 key in it do, once they are seen to be that and no more, and the file here is of our own making.
@@ -128,7 +128,7 @@ def write_private(path: str, content: str) -> bool:
 
 
 class ActionModule(ActionBase):
-    """Arguments: dest (path on the dev box), server (URL that the file is to lead to)."""
+    """Arguments: dest (path on the controller host), server (URL that the file is to lead to)."""
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """Gives only whether the file changed: nothing of its content."""
@@ -141,7 +141,7 @@ class ActionModule(ActionBase):
             content = kubeconfig(text, str(self._task.args["server"]))
         except (KubeconfigError, ValueError) as error:
             raise AnsibleActionFail(
-                f"{SOURCE} of this machine is not what kubeadm writes: {error}. Nothing of it reached the dev box. "
+                f"{SOURCE} is not a file of kubeadm: {error}. Nothing of it reached the controller host. "
                 "A kubeconfig can run programs where it is used, so look who changed it before you do anything else. "
                 "`kubeadm init phase kubeconfig admin` makes a new one once the file is moved away"
             ) from error

@@ -24,7 +24,7 @@ def _require(holds: object, otherwise: str) -> None:
 
 
 class ActionModule(ActionBase):
-    """Arguments: src (file of the machine), dest (path on the dev box), sha256 (of the file)."""
+    """Arguments: src (file of the machine), dest (path on the controller host), sha256 (of the file)."""
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """Gives only how much came."""

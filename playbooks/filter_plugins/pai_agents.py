@@ -1,4 +1,4 @@
-"""Filter for agents: the files of one, from the package pai_install/agents of the dev box."""
+"""Filter for agents: the files of one, from the package pai_install/agents of the controller host."""
 
 from __future__ import annotations
 

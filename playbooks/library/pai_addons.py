@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Ansible module: the cluster's add-ons (its action renders their objects on the dev box)."""
+"""Ansible module: the cluster's add-ons (its action renders their objects on the controller host)."""
 
 from __future__ import annotations
 

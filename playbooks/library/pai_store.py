@@ -5,7 +5,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: pai_store
-short_description: Fill the component store from the dev box
+short_description: Fill the component store from the controller host
 description:
   - In a playbook, give I(files) and I(images); the action of the same name sends only what the store lacks.
   - The registry is read-only. Uploads go through a second registry over the same folder, which runs for
@@ -13,9 +13,9 @@ description:
 options:
   url: {description: The registry., type: str, required: true}
   ca: {description: PEM of the authorities that its certificate is checked with., type: str, required: true}
-  files: {description: "Files on the dev box: name, path, sha256.", type: list, elements: dict}
+  files: {description: "Files on the controller host: name, path, sha256.", type: list, elements: dict}
   images:
-    description: "OCI layouts on the dev box: repository, tag, layout, manifest_digest."
+    description: "OCI layouts on the controller host: repository, tag, layout, manifest_digest."
     type: list
     elements: dict
   data: {description: Where the registry keeps its blobs., type: path, required: true}

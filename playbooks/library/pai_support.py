@@ -8,7 +8,7 @@ module: pai_support
 short_description: Collect logs and versions of this machine
 description:
   - Runs programs that only read, a few at a time, each with a limit of time; keeps the last part of what is long.
-  - Reads no secret on purpose; the dev box masks what it knows of.
+  - Reads no secret on purpose; the controller host masks what it knows of.
 options:
   largest: {description: Bytes of all texts together., type: int, default: 2000000}
   timeout: {description: Seconds for one program., type: int, default: 15}

@@ -1,4 +1,4 @@
-"""The dev box and the machines read and judge nodes and pods alike."""
+"""The controller host and the machines read and judge nodes and pods alike."""
 
 from __future__ import annotations
 

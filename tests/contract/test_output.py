@@ -80,7 +80,7 @@ def test_documents_of_verbs_are_ascii() -> None:
 
 
 def test_pages_escape_every_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every environment of Jinja on the dev box that makes HTML."""
+    """Every environment of Jinja on the controller host that makes HTML."""
     for path in sorted(PACKAGE.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "Environment":

@@ -26,7 +26,7 @@ INSTEAD = {
     r"for good\b": "permanently",
     r"at its end\b": "expired",
     r"is no file\b": "is not a file",
-    r"(?i)\bthis box\b": "the dev box",
+    r"(?i)\bthis box\b|\bdev box\b(?! \|)": "the controller host",
     r"lives here": "is installed",
     r"(?i)nothing swaps": "swap is off",
     r"\bno way to\b": "cannot reach",

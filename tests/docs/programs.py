@@ -33,7 +33,7 @@ def _lines(catalogue: Catalogue) -> Iterator[str]:
 
 def _hosts(catalogue: Catalogue) -> Iterator[str]:
     yield from ("", "## Hosts", "")
-    yield "What the dev box speaks to for the source `upstream`, by HTTPS: the host in an address, and those that it"
+    yield "Servers of the source `upstream`, by HTTPS from this host: the host in an address, and those that it"
     yield "sends on to for a login or for the bytes. `*` stands for what differs by place and time. A site needs those"
     yield "of its components."
     yield ""

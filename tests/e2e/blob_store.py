@@ -1,4 +1,4 @@
-"""A real blob service (Azurite) on the dev box, in the part of Azure."""
+"""A real blob service (Azurite) on the controller host, in the part of Azure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KEY = base64.b64encode(b"an-account-of-the-tests-own-0123456789").decode()
 
 @dataclass
 class BlobStore:
-    """A storage account that listens on one address of the dev box. folder: of its own."""
+    """A storage account that listens on one address of the controller host. folder: of its own."""
 
     folder: Path
     address: str

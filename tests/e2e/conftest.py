@@ -314,7 +314,7 @@ def until(holds: Callable[[], object], seconds: float = 90) -> bool:
 
 
 def equip(site: Path) -> None:
-    """Brings the site's components into the cache, and onto a new dev box what builds them: apply does not do that."""
+    """Fetches the site's components into the cache, and installs the packages that build them."""
     fetched = pai_install("components", "fetch", "--site", str(site), "--yes", timeout_s=4500)
     assert fetched.returncode == 0, fetched.stderr
 
@@ -387,7 +387,7 @@ def _ran(events: Path, phase: str, machine: str) -> bool:
 
 
 def traces(subnet: str) -> list[str]:
-    """What a lab of that subnet left behind on the dev box: mounts, interfaces, network namespaces, processes."""
+    """What a lab of that subnet left behind on this host: mounts, interfaces, network namespaces, processes."""
     dashes, digits = subnet.replace(".", "-"), "".join(f"{int(part):02x}" for part in subnet.split("."))
     mounts = [line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()]
     links = [path.name for path in Path("/sys/class/net").iterdir()]

@@ -85,7 +85,7 @@ def test_pod_does_not_send_with_the_address_of_a_machine(cluster: Cluster, pods:
 
 
 def test_stranger_in_the_network_does_not_reach_the_tunnel(cluster: Cluster) -> None:
-    """The dev box is in the same network and no machine of the cluster; flannel's machines are let in."""
+    """The controller host is in the same network and no machine of the cluster; flannel's machines are let in."""
     with counting(cluster) as seen, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
         for port in (TUNNEL_PORT, OTHER_PORT):
             stranger.sendto(b"hi", (TARGET, port))

@@ -1,4 +1,4 @@
-"""Certificates renewed, the cluster backed up and restored, the dev box lost: on the one cluster."""
+"""Certificates renewed, the cluster backed up and restored, the controller host lost: on the one cluster."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ pytestmark = pytest.mark.lab
 
 MASTER = "lab-master"
 APISERVER = "/etc/kubernetes/pki/apiserver.crt"
-# what a new dev box has: the site's files, and how machines are reached
+# what a new controller host has: the site's files, and how machines are reached
 KEPT = ("lab_ssh_key", "lab_ssh_key.pub", "known_hosts")
 
 
 @pytest.fixture
 def lost(cluster: Cluster, tmp_path: Path) -> Iterator[Path]:
-    """The dev box is lost: the site's state folder is gone, but for the keys by which its machines are reached.
+    """The controller host is lost: the site's state folder is gone, but for the keys by which its machines are reached.
 
     Gives where the old folder is; its runs come back afterwards.
     """
@@ -52,11 +52,11 @@ def test_every_certificate_is_shown(cluster: Cluster) -> None:
         f"{MASTER} /etc/kubernetes/controller-manager.conf",
         f"{MASTER} /etc/pai-install/store/server.pem",
         "lab-worker1 /var/lib/kubelet/pki/kubelet-client-current.pem",
-        "dev box .pai/kubeconfig",
+        "controller host .pai/kubeconfig",
     ):
         assert name in found
     # its number says how often it was rotated
-    assert any(name.startswith("dev box .pai/registry.json authority ") for name in found)
+    assert any(name.startswith("controller host .pai/registry.json authority ") for name in found)
 
 
 def test_renewal_of_one_control_plane(cluster: Cluster) -> None:
@@ -70,7 +70,7 @@ def test_renewal_of_one_control_plane(cluster: Cluster) -> None:
     assert renewed == {
         name
         for name in before
-        if name == "dev box .pai/kubeconfig"
+        if name == "controller host .pai/kubeconfig"
         or (f"{MASTER} /etc/kubernetes/" in name and not name.endswith(("/ca.crt", "/front-proxy-ca.crt")))
     }
     assert MASTER in cluster.kubectl("get", "nodes")
@@ -123,7 +123,7 @@ def test_a_new_dev_box_takes_the_cluster_over(cluster: Cluster, lost: Path) -> N
     report = cluster.converge()
     assert report["ok"], report["stderr"]
     assert {phase["name"] for phase in report["phases"]} <= {"observe", "kubeconfig"}
-    # the kubeconfig that is written on the dev box counts for the machine that it comes from
+    # the kubeconfig that is written on the controller host counts for the machine that it comes from
     assert {host for host, counts in report["hosts"].items() if counts["changed"]} <= {MASTER}
     assert report["hosts"].get(MASTER, {"changed": 0})["changed"] <= 1
     state = cluster.site / ".pai"

@@ -1,4 +1,4 @@
-"""People of a directory on a cluster: a stand-in issuer on the dev box, with one that never answers, and without."""
+"""People of a directory on a cluster: a stand-in issuer on the controller host, one that never answers, and none."""
 
 from __future__ import annotations
 

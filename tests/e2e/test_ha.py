@@ -36,7 +36,7 @@ ADDED = f"""\
   - {{hostname: ha-master4, hostip: {SUBNET}.14, machine-type: small, pai-master: "true"}}
   - {{hostname: ha-master5, hostip: {SUBNET}.15, machine-type: small, pai-master: "true"}}
 """
-# three disks for etcd are files on one disk of the dev box, which other work keeps busy: a fault of the stand-in
+# three disks for etcd are files on one disk of this host, which other work keeps busy: a fault of the stand-in
 FORCED = ("--force-check", "etcd-disk")
 # the API as a worker's own programs reach it
 READY = "kubectl --kubeconfig /etc/kubernetes/kubelet.conf get --raw /readyz --request-timeout=15s"
@@ -285,7 +285,7 @@ def test_a_new_dev_box_takes_the_cluster_over(ha: Cluster, tmp_path: Path) -> No
         MASTERS[0]: 1,
     }
     assert ready_nodes(other) == set(MACHINES)
-    assert ha.to_change() == [], "the old dev box has nothing to undo"
+    assert ha.to_change() == [], "the old controller host has nothing to undo"
 
 
 def test_all_machines_are_new_and_a_backup_brings_the_cluster_back(ha: Cluster, tmp_path: Path) -> None:

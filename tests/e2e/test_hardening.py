@@ -91,7 +91,7 @@ LOOSENED = (
 
 @contextmanager
 def command_lines_with(secret: str) -> Iterator[set[str]]:
-    """Collects the names of programs on the dev box in whose command line the secret is seen meanwhile."""
+    """Collects the names of programs on the controller host in whose command line the secret is seen meanwhile."""
     found: set[str] = set()
     ended = threading.Event()
 
@@ -118,7 +118,7 @@ def test_a_secret_in_a_command_line_would_be_seen() -> None:
 
 
 def test_what_is_loosened_is_drift_and_tightened_again(cluster: Cluster) -> None:
-    """And nobody who lists the processes of the dev box learns the password of the site."""
+    """And nobody who lists the processes of the controller host learns the password of the site."""
     for damage, _words, _tight in LOOSENED:
         cluster.on("lab-master", damage)
     phases = {phase["name"]: phase["hosts"] for phase in cluster.plan()["phases"]}

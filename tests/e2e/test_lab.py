@@ -75,7 +75,7 @@ class Site:
 
 
 def traces() -> list[str]:
-    """Everything on the dev box that carries the test lab's names."""
+    """Everything on the controller host that carries the test lab's names."""
     looks = {
         "mounts": Path("/proc/self/mounts").read_text(),
         "links": run(["ip", "-br", "link"]).stdout,

@@ -117,7 +117,7 @@ def _start(folder: Path, root: Path, servers: list[subprocess.Popen[bytes]]) -> 
 
 
 def _connect() -> None:
-    """A bridge on the dev box, and a namespace with an address for each server."""
+    """A bridge on the controller host, and a namespace with an address for each server."""
     sh("ip", "-batch", "-", text=f"link add {BRIDGE} type bridge\naddress add {SUBNET}.1/24 dev {BRIDGE}\n"
        f"link set {BRIDGE} up\n")  # fmt: skip
     for number, name in enumerate(NAMES):

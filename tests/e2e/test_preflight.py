@@ -43,7 +43,7 @@ class Lab:
         return on_machine(self.site, machine, command)
 
     def disk(self, machine: str) -> dict[str, str]:
-        """Every file that a machine has of its own, as the dev box sees its disk: path -> mode, time and content."""
+        """Every file that a machine has of its own, as this host sees its disk: path -> mode, time and content."""
         spec = lab_of(self.site)
         root = machine_names(spec, spec.machine(machine)).disk
         found = {}
@@ -140,7 +140,7 @@ def spoil(lab: Lab) -> None:
     )
     fault = pai_install("lab", "fault", "--site", str(lab.site), MASTER, "disk-full")
     if fault.returncode != 0:
-        pytest.skip(f"the dev box cannot fill a machine's disk: {fault.stderr}")
+        pytest.skip(f"the controller host cannot fill a machine's disk: {fault.stderr}")
 
 
 def assert_forcing_is_named(lab: Lab, checks: set[str]) -> None:
@@ -155,7 +155,7 @@ def assert_forcing_is_named(lab: Lab, checks: set[str]) -> None:
 def assert_no_secret(lab: Lab, report: dict[str, Any]) -> None:
     """The site's password is nowhere in what was printed or kept."""
     assert PLANTED_SECRET not in json.dumps(report)
-    # read here: a command line with the secret would be found by the test that looks at those of the dev box
+    # read here: a command line with the secret would be found by the test that looks at those of the controller host
     kept = [path for path in (lab.site / ".pai").rglob("*") if path.is_file()]
     assert kept
     assert [path for path in kept if PLANTED_SECRET.encode() in path.read_bytes()] == []

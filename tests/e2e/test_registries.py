@@ -101,7 +101,7 @@ def private(upstream: Upstream, cluster: Cluster, tmp_path_factory: pytest.TempP
 
 
 def layout_of(cluster: Cluster) -> Path:
-    """The OCI layout of an image that the dev box has."""
+    """The OCI layout of an image that the controller host has."""
     return site_components(load_site(cluster.site).site, lambda _line: None).image("busybox").layout
 
 

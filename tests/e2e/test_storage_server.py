@@ -155,7 +155,7 @@ def test_root_of_a_worker_is_not_root_on_the_server(served: Cluster) -> None:
 
 
 def test_a_stranger_in_the_network_does_not_mount(served: Cluster) -> None:
-    """The dev box is root, and in the machines' network."""
+    """The controller host is root, and in the machines' network."""
     del served
     assert module_util("pai_nfs").asked(ADDRESS, "/share/data") == {"answer": "missing", "why": "no such export"}
 

@@ -1,4 +1,4 @@
-"""A second real registry (CNCF distribution) on the dev box, in the part of the world's registries."""
+"""A second real registry (CNCF distribution) on the controller host, in the part of the world's registries."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.ends_with_us import ends_with_us
 
 @dataclass
 class Upstream:
-    """A registry that listens on one address of the dev box. program: of CNCF distribution. folder: of its own.
+    """A registry that listens on one address of the controller host. program: of CNCF distribution. folder: of its own.
 
     login: NAME:PASSWORD that it asks for, and htpasswd, a line of that account with bcrypt; both empty for none.
     """

@@ -23,7 +23,7 @@ def http_client(api: Api) -> HttpClient:
 
 
 def relayed_client(api: Api) -> HttpClient:
-    """The client of the dev box, with the relay as a program of this machine instead of over SSH."""
+    """The client of the controller host, with the relay as a program of this machine instead of over SSH."""
     program = Path(relay.__file__).read_text().replace(relay.CONFIG, str(api.admin_config))
     command = SshCommand((sys.executable, "-I", "-c", program), os.environ, "password\n")
     return HttpClient(Connections([over_ssh("here", lambda: command)]))

@@ -1,6 +1,6 @@
 """Project quotas on real xfs and ext4: a user-mode Linux mounts images and runs the product's code.
 
-Neither the kernels of dev boxes nor that of the lab have to know quotas. The guest's root is this box, read-only.
+The kernels of controller hosts and of the lab need no quotas. The guest's root is this box, read-only.
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ def judge(path: str) -> None:
 
 
 def collector_cost() -> dict[str, float]:
-    """CPU and wall time of the collector on the dev box."""
+    """CPU and wall time of the collector on the controller host."""
     from pai_install.health.collect import collector  # noqa: PLC0415
 
     done = subprocess.run([sys.executable, collector.__file__], capture_output=True, text=True, check=True)

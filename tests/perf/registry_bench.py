@@ -1,6 +1,6 @@
 """What the registry cache costs and brings: three machines that pull one large image, straight and through it.
 
-The upstream is a second registry on the dev box: the network between is as fast as memory, so "straight" is the best
+The upstream is a second registry on this host: the network between is as fast as memory, so "straight" is the best
 that an upstream can be. What is compared is the way, not the internet.
 """
 

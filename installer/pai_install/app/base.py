@@ -52,7 +52,7 @@ class AppContext(Workspace, ClusterContext):
 
     @property
     def user(self) -> str:
-        """The login on the dev box."""
+        """The login on the controller host."""
         return getpass.getuser()
 
     def submitter(self, user: str) -> Impersonation | None:

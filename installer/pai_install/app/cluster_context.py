@@ -1,4 +1,4 @@
-"""Context of use cases that need a cluster and no site: on the dev box, and in the cluster itself."""
+"""Context of use cases that need a cluster and no site: on the controller host, and in the cluster itself."""
 
 from __future__ import annotations
 

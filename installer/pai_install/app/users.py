@@ -202,7 +202,7 @@ def _server(path: Path, server: str) -> dict[str, str]:
     remedy = "pai-install apply writes it: it makes the cluster, or takes over the one that is there"
     if not path.is_file():
         raise PaiError(
-            f"{path} is missing: this dev box has not met the site's cluster yet",
+            f"{path} is missing: this host has not met the site's cluster yet",
             code="kubeconfig-missing",
             remedy=remedy,
             exit_code=ExitCode.USAGE,

@@ -15,8 +15,8 @@ _ALWAYS = ("id", "verdict", "subject", "message", "value", "expected", "remedy")
 class Finding(NamedTuple):  # a tuple: a thousand machines with eight GPUs make a third of a million
     """One verdict about one subject.
 
-    id: the check, kebab-case, such as "cluster-dns". subject: a machine, "cluster", or "dev box". device: its bus id,
-    port, or disk. message: one sentence. value, expected: current and desired value as text. remedy: empty for PASS and
+    id: the check, kebab-case, such as "cluster-dns". subject: a machine, "cluster", or "controller host". device: bus
+    id, port, or disk. message: one sentence. value, expected: current and desired value. remedy: empty for PASS and
     SKIP. source: origin of the rule or limit. evidence: the values read.
     """
 

@@ -1,4 +1,4 @@
-"""Errors of the dev box's operating system, as messages with a remedy."""
+"""Errors of the controller host's operating system, as messages with a remedy."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def refused_by_box(error: OSError) -> PaiError | None:
     reason = _WORDS.get(error.errno or 0) or os.strerror(error.errno or 0)
     where = _path(error)
     return PaiError(
-        f"{where} cannot be used: {reason}" if where else f"the dev box refuses: {reason}",
+        f"{where} cannot be used: {reason}" if where else f"the controller host refuses: {reason}",
         code="dev-box-refused",
         remedy=remedy,
         exit_code=ExitCode.PREFLIGHT_FAILED,

@@ -37,7 +37,7 @@ def command(*, site_dir: Path, words: tuple[str, ...]) -> int:
     kubeconfig = state.path / "kubeconfig"
     if not kubeconfig.is_file():
         raise PaiError(
-            f"{kubeconfig} is missing: this dev box has not met the site's cluster yet",
+            f"{kubeconfig} is missing: this host has not met the site's cluster yet",
             code="kubeconfig-missing",
             remedy=f"pai-install apply --site {site_dir}: it makes the cluster, or takes over the one that is there",
             exit_code=ExitCode.USAGE,

@@ -1,4 +1,4 @@
-"""`pai-install lab`: throw-away machines for a site on the dev box."""
+"""`pai-install lab`: throw-away machines for a site on the controller host."""
 
 from __future__ import annotations
 

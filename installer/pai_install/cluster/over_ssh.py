@@ -1,4 +1,4 @@
-"""The API of a site's cluster from the dev box: over SSH to a control plane, and to the next one when it is away."""
+"""The API of a site's cluster from the controller host: over SSH to the first reachable control-plane node."""
 
 from __future__ import annotations
 

@@ -112,7 +112,9 @@ def refused(url: str, error: urllib.error.HTTPError) -> PaiError:
             remedy="check component_mirror_username and component_mirror_password, or choose another component source",
         )
     return PaiError(
-        said, code="download-refused", remedy="check the component source of the site and that the dev box may reach it"
+        said,
+        code="download-refused",
+        remedy="check the component source of the site and that the controller host may reach it",
     )
 
 

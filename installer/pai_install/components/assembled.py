@@ -159,7 +159,7 @@ def install_wheels(lock: Path, version: str, architecture: Architecture, folder:
             f"cannot fetch the Python packages of {lock.name} for Python {version}: pip failed",
             code="pip-install-failed",
             details=(done.stderr or done.stdout).strip()[-4000:],
-            remedy="check the package index in pip's settings (pip config list) on the dev box",
+            remedy="check the package index in pip's settings (pip config list) on the controller host",
         )
 
 
@@ -169,9 +169,9 @@ def python_version(nodes: list[LayerEntry]) -> str:
     version = next(iter(found), "")
     if version not in {"3.11", "3.12", "3.13", "3.14"}:
         raise PaiError(
-            f"cannot assemble an image of pai-install: the dev box's packages have Python {version or '(none)'}",
+            f"cannot assemble an image of pai-install: this host has packages for Python {version or '(none)'}",
             code="python-not-supported",
-            remedy="use a dev box with Debian 12, Ubuntu 24.04, or newer, or a bundle that was made there",
+            remedy="use a controller host with Debian 12, Ubuntu 24.04, or newer, or a bundle that was made there",
         )
     return version
 

@@ -1,4 +1,4 @@
-"""A component bundle: one offline file with everything a cluster needs, for dev boxes without a network."""
+"""A component bundle: one offline file with everything a cluster needs, for controller hosts without a network."""
 
 from __future__ import annotations
 

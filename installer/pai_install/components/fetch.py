@@ -59,7 +59,9 @@ def fetch(selection: Selection, source: Source, cache: Path | None = None, progr
     try:
         return _fetch(selection, source, Store(cache or default_cache()), progress)
     except PaiError as error:
-        if error.exit_code is ExitCode.STEP_FAILED:  # no machine was touched: it is the dev box that lacks something
+        if (
+            error.exit_code is ExitCode.STEP_FAILED
+        ):  # no machine was touched: it is the controller host that lacks something
             error.exit_code = ExitCode.PREFLIGHT_FAILED
         raise
 
@@ -97,7 +99,7 @@ def _check_box(wanted: Sequence[PinnedComponent], source: Source, store: Store) 
     lacking = missing(package for pick in wanted for package in source.debian_packages(pick))
     if lacking:
         raise PaiError(
-            f"the dev box lacks {', '.join(lacking)}, needed for components from the source {source.name}",
+            f"the controller host lacks {', '.join(lacking)}, needed for components from the source {source.name}",
             code="build-tools-missing",
             remedy=f"run: apt-get install {' '.join(lacking)}",
             exit_code=ExitCode.PREFLIGHT_FAILED,

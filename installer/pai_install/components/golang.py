@@ -1,4 +1,4 @@
-"""The Go client: found on the dev box or fetched through the module proxy, and the environment builds run in."""
+"""The Go client: found on the controller host or fetched through the module proxy, and the environment of builds."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def go_command(wanted: GoToolchain, architecture: Architecture, folder: Path, pr
         return Path(found)
     kept = folder / f"go{wanted.version}" / "bin/go"
     if not kept.exists():
-        progress(f"go {wanted.version}: fetching the toolchain (the dev box has none this new)")
+        progress(f"go {wanted.version}: fetching the toolchain (the controller host has none this new)")
         fetch_toolchain(wanted, architecture, kept.parent.parent)
     return kept
 
@@ -62,7 +62,7 @@ def fetch_toolchain(wanted: GoToolchain, architecture: Architecture, target: Pat
         raise PaiError(
             f"no checksum of Go {wanted.version} for {architecture} is pinned",
             code="go-checksum-not-pinned",
-            remedy=f"install Go {wanted.version} or newer on the dev box",
+            remedy=f"install Go {wanted.version} or newer on the controller host",
         )
     module = f"golang.org/toolchain@v0.0.1-go{wanted.version}.linux-{architecture}"
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -88,7 +88,7 @@ def _download_zip(module: str, target: Path) -> None:
     choices = proxies(os.environ)
     if not choices:
         raise PaiError(
-            "no Go on the dev box and GOPROXY names no module proxy to fetch it from",
+            "no Go on the controller host and GOPROXY names no module proxy to fetch it from",
             code="go-proxy-missing",
             remedy="install Go or set GOPROXY",
         )
@@ -108,7 +108,7 @@ def _download_zip(module: str, target: Path) -> None:
         f"the Go toolchain {version} cannot be fetched",
         code="go-toolchain-download-failed",
         details="\n".join(failures),
-        remedy="check GOPROXY, or install Go on the dev box",
+        remedy="check GOPROXY, or install Go on the controller host",
     )
 
 

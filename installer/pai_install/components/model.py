@@ -31,7 +31,7 @@ class FileArtifact:
 
 @dataclass(frozen=True, slots=True)
 class ImageArtifact:
-    """A container image as an OCI image layout on the dev box.
+    """A container image as an OCI image layout on the controller host.
 
     repository: below the registry of the site, e.g. "kube-apiserver".
     tag: the one kubeadm asks for, e.g. "v1.36.3".
@@ -49,7 +49,7 @@ class ImageArtifact:
 class ManifestArtifact:
     """Kubernetes objects of a third-party program, as its makers publish them.
 
-    path: a file of YAML documents on the dev box. sha256: 64 lower-case hex digits.
+    path: a file of YAML documents on the controller host. sha256: 64 lower-case hex digits.
     """
 
     name: str

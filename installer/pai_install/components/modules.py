@@ -1,4 +1,4 @@
-"""The source for dev boxes that reach only a package proxy: builds everything from verified modules."""
+"""The source for controller hosts that reach only a package proxy: builds everything from verified modules."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ PROBES = {
 
 
 def missing(packages: Iterable[str]) -> tuple[str, ...]:
-    """Those of the packages that the dev box lacks, sorted."""
+    """Those of the packages that the controller host lacks, sorted."""
     return tuple(sorted(name for name in set(packages) if not _present(PROBES[name])))
 
 

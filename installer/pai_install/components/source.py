@@ -42,7 +42,7 @@ class Source(Protocol):
         ...
 
     def debian_packages(self, pick: PinnedComponent) -> tuple[str, ...]:
-        """Debian packages the dev box needs to make it."""
+        """Debian packages the controller host needs to make it."""
         ...
 
     def disk_mb(self, pick: PinnedComponent) -> int:
@@ -65,5 +65,7 @@ def box_architecture() -> Architecture:
     names: dict[str, Architecture] = {"x86_64": "amd64", "aarch64": "arm64"}
     machine = platform.machine()
     if machine not in names:
-        raise PaiError(f"the dev box is a {machine}. Supported are x86_64 and aarch64", code="dev-box-architecture")
+        raise PaiError(
+            f"the controller host is a {machine}. Supported are x86_64 and aarch64", code="dev-box-architecture"
+        )
     return names[machine]

@@ -1,4 +1,4 @@
-"""The cache on the dev box: finished results under a key that says how they were made, checked on each use."""
+"""The cache on the controller host: finished results under a key that says how they were made, checked on each use."""
 
 from __future__ import annotations
 

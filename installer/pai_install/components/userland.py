@@ -58,7 +58,7 @@ def fetch_packages(names: Sequence[str], folder: Path, progress: Progress) -> li
                 f"apt-get cannot fetch {' '.join(names)}",
                 code="apt-download-failed",
                 details=(done.stderr or done.stdout).strip()[-4000:],
-                remedy="check the dev box's apt sources",
+                remedy="check the controller host's apt sources",
             )
     return sorted((folder / "archives").glob("*.deb"))
 

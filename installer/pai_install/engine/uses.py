@@ -20,7 +20,7 @@ _DEFINED_FILTER = re.compile(r'"(\w+)":')
 _IMPORT = re.compile(r"^ *from ansible\.module_utils\S* import (?:\([^)]*\)|.*)", re.MULTILINE)
 _WORD = re.compile(r"\w+")
 _AGENT = re.compile(r"""["'](\w+)["'] \| agent_(?:files|rows)""")
-# the package agents/ of the dev box, as a path below the content folder
+# the package agents/ of the controller host, as a path below the content folder
 AGENTS = "agents/"
 
 # path below the content folder -> text

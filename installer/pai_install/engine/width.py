@@ -1,4 +1,4 @@
-"""How many machines Ansible talks to at a time: as many as there are, as the dev box and its way out can carry."""
+"""Number of machines that Ansible configures at a time, limited by the memory and network of the controller host."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ASK_S = 5
 
 
 def forks(hosts: int, cores: int, free_bytes: int, *, bastion: bool = False) -> int:
-    """How many forks for `hosts` machines. A small dev box gets fewer, and FEWEST at least, if so many exist."""
+    """Returns the forks for `hosts` machines. A small controller host gets fewer, but at least FEWEST."""
     carried = min(cores * FORKS_PER_CORE, free_bytes // MEMORY_SHARE // FORK_BYTES, MOST)
     if bastion:
         carried = min(carried, MOST_BY_BASTION)
@@ -30,7 +30,7 @@ def forks(hosts: int, cores: int, free_bytes: int, *, bastion: bool = False) -> 
 
 
 def forks_for(hosts: int, address: str = "") -> int:
-    """As `forks`, on this dev box as it is now. address: of one of the machines: is there a bastion on the way?"""
+    """As `forks`, on this host as it is now. address: of one of the machines: is there a bastion on the way?"""
     cores = len(os.sched_getaffinity(0))
     return forks(hosts, cores, free_memory(), bastion=hosts > MOST_BY_BASTION and by_bastion(address))
 

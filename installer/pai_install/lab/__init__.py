@@ -1,4 +1,4 @@
-"""Throw-away machines on the dev box: systemd-nspawn on an overlay of a distribution's image, one lab per site."""
+"""Throw-away machines on the controller host: systemd-nspawn on an overlay of a base image, one lab per site."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The dev box's apt access, rewritten for the release that runs in the machines."""
+"""The controller host's apt access, rewritten for the release that runs in the machines."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def unreachable(access: AptAccess) -> str:
 def no_way(access: AptAccess, why: str) -> PaiError:
     """Returns the error of `lab up` for an unreachable archive."""
     return PaiError(
-        f"the dev box cannot reach {access.distribution.name}'s archive of {access.suite}: {why}",
+        f"the controller host cannot reach {access.distribution.name}'s archive of {access.suite}: {why}",
         code="lab-archive-unreachable",
         remedy="let it through, or give lab up a root file system as a tar file in the suite's place (docs/lab.md)",
         exit_code=ExitCode.PREFLIGHT_FAILED,
@@ -66,7 +66,7 @@ def known_keys(mine: LabDistribution, packed: Path, folder: Path) -> Path:
         raise PaiError(
             f"{mine.name}'s {mine.keyring_package} lacks a key that signs its archive: {', '.join(missing)}",
             code="lab-archive-keys-missing",
-            remedy="see whether the distribution has announced new keys, and who serves its archive to the dev box",
+            remedy="Check for new keys of the distribution, and for a proxy that serves its archive to this host.",
             exit_code=ExitCode.PREFLIGHT_FAILED,
         )
     run([*gpg, "--output", keyring, "--export", *mine.fingerprints])

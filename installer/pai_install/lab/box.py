@@ -27,7 +27,7 @@ LOCK_TIMEOUT_S = 120
 
 @contextmanager
 def lab_lock() -> Iterator[None]:
-    """One change to labs at a time on the dev box. Raises PaiError without root, or when another takes too long."""
+    """Allows one change to labs at a time on this host. Raises PaiError without root, or if another takes too long."""
     require_root()
     LABS_DIR.mkdir(parents=True, exist_ok=True)
     try:
@@ -35,7 +35,7 @@ def lab_lock() -> Iterator[None]:
             yield
     except Timeout as error:
         raise PaiError(
-            "another lab command runs on the dev box", code="lab-locked", remedy="wait for it to end"
+            "another lab command runs on the controller host", code="lab-locked", remedy="wait for it to end"
         ) from error
 
 

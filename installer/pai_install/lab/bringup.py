@@ -116,7 +116,7 @@ def _make_shared(spec: LabSpec, ledger: Ledger) -> list[str]:
         ledger.add([Resource(Kind.KEY_PAIR, str(spec.key_file))])
         keys.ensure_key_pair(spec.key_file)
         changed.append(f"made the key pair {spec.key_file}")
-    changed += [f"raised {name} of the dev box" for name in raise_settings()]
+    changed += [f"raised {name} of the controller host" for name in raise_settings()]
     if network.ensure_bridge(spec):
         changed.append(f"made the bridge {names.bridge} with {spec.gateway}")
     if network.ensure_nat(spec):
@@ -124,7 +124,7 @@ def _make_shared(spec: LabSpec, ledger: Ledger) -> list[str]:
     if network.drops_forwarded():
         ledger.add([Resource(Kind.FORWARD_RULE, names.bridge)])
         if network.ensure_forward_rules(spec):
-            changed.append(f"allowed forwarding of {names.bridge} in the dev box's firewall")
+            changed.append(f"allowed forwarding of {names.bridge} in the controller host's firewall")
     return changed
 
 

@@ -109,7 +109,7 @@ def _slow_net(spec: LabSpec, one: LabMachine) -> str:
 
 def _disk_full(spec: LabSpec, one: LabMachine) -> str:
     if not disk.fill(machine_names(spec, one)):
-        raise _cannot("the dev box has no loop devices, so the machine's disk is the box's own")
+        raise _cannot("the controller host has no loop devices, so the machine's disk is the box's own")
     return f"{one.name} has a full disk: not a byte left in / and /var/lib; the box's own disk is not touched"
 
 

@@ -1,4 +1,4 @@
-"""Names of everything the lab makes on the dev box, derived from addresses so that labs never collide."""
+"""Names of everything the lab makes on the controller host, derived from addresses so that labs never collide."""
 
 from __future__ import annotations
 

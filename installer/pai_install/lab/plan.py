@@ -45,7 +45,7 @@ def open_ledger(spec: LabSpec) -> Ledger:
         taken = [resource.name for resource in planned if exists(resource)]
         if taken:
             raise PaiError(
-                f"already on the dev box, but not of this lab: {', '.join(taken)}",
+                f"already on the controller host, but not of this lab: {', '.join(taken)}",
                 code="lab-names-taken",
                 remedy="remove them, or give the site addresses of another /24",
             )

@@ -78,7 +78,7 @@ def resolver_text(resolv_conf: str, uplink: str) -> str:
 
 
 def box_resolver() -> str:
-    """The resolver settings for the machines of the dev box."""
+    """The resolver settings for the machines of the controller host."""
     texts = [Path(name) for name in ("/etc/resolv.conf", "/run/systemd/resolve/resolv.conf")]
     return resolver_text(*(path.read_text() if path.exists() else "" for path in texts))
 

@@ -25,14 +25,18 @@ fi
 if [ -e cpus ]; then
     read -r cpus <cpus
     last=$((cpus - 1))
+    # The kubelet counts the folders of CPUs, and may use those with a topology: kubepods gets them as its cpuset.
     for number in $(seq 0 $last); do
-        mkdir -p "cpu/cpu$number/topology"
-        echo "$number" >"cpu/cpu$number/topology/core_id"
-        echo 0 >"cpu/cpu$number/topology/physical_package_id"
+        mkdir -p "cpu/cpu$number"
+        real="/sys/devices/system/cpu/cpu$number/topology"
+        if [ -d "$real" ]; then
+            mkdir -p "cpu/cpu$number/topology"
+            for file in core_id physical_package_id; do cat "$real/$file" >"cpu/cpu$number/topology/$file"; done
+        fi
     done
     for list in online possible present; do echo "0-$last" >"cpu/$list"; done
     mount --bind cpu /sys/devices/system/cpu
-    # The kubelet counts the CPUs of the NUMA nodes. Without nodes, it counts those of the folder above.
+    # With NUMA nodes, it would count their CPUs instead.
     if [ -d /sys/devices/system/node ]; then mount -t tmpfs -o ro,size=4k stand-in /sys/devices/system/node; fi
 fi
 """

@@ -96,7 +96,7 @@ def checked(spec: LabSpec) -> LabSpec:
         ):
             raise _unfit(
                 f"{machine.name} cannot have {machine.address}",
-                f"lab machines need private addresses other than {spec.gateway}, which is the dev box's",
+                f"lab machines need private addresses other than {spec.gateway}, which is the controller host's",
             )
     if len(set(addresses)) != len(addresses) or len({machine.name for machine in spec.machines}) != len(addresses):
         raise _unfit("two machines share a name or an address", "make them unique in layout.yaml")

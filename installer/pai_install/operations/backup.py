@@ -30,7 +30,9 @@ class Backup(Operation):
     """A snapshot of etcd, the keys of the cluster, the site's files, and the site's state on the controller host."""
 
     name: ClassVar[str] = "backup"
-    summary: ClassVar[str] = "Back up etcd, the cluster's keys, the site and its state into one file of the dev box."
+    summary: ClassVar[str] = (
+        "Back up etcd, the cluster's keys, the site and its state into one file of the controller host."
+    )
     file: Annotated[str, Parameter(positional=True, metavar="[FILE]")] = Field("", description="Path of the new file.")
     snapshot: Annotated[str, Parameter(metavar="NAME", default="a new snapshot")] = Field(
         "", description="Use a scheduled snapshot of the control plane, for example etcd-20270131T000000Z.db."
@@ -64,7 +66,7 @@ class Backup(Operation):
             )
 
     def plan(self, site: Site, observation: Observation) -> Plan:
-        """One step on the leader, one on the dev box. Raises PaiError where no control plane answered."""
+        """One step on the leader, one on the controller host. Raises PaiError where no control plane answered."""
         leader = leader_of(site, observation.machines)
         if leader not in observation.machines:
             raise PaiError(

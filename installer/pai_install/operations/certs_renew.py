@@ -1,4 +1,4 @@
-"""Renew the certificates of the control planes, and the dev box's copy of the administrator's."""
+"""Renew the certificates of the control planes, and the controller host's copy of the administrator's."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class CertsRenew(Operation):
         return tuple(machine.hostname for machine in site.control_planes)
 
     def plan(self, site: Site, observation: Observation) -> Plan:
-        """A step on the control planes with a certificate that ends, and one for the dev box.
+        """A step on the control planes with a certificate that ends, and one for the controller host.
 
         Raises PaiError where no control plane that answered is in a cluster.
         """
@@ -76,7 +76,7 @@ class CertsRenew(Operation):
         """What restarts where."""
         renewing = [name for step in plan.steps if step.name == RENEW for name in step.names if name in hosts]
         if not renewing:
-            return "bring the administrator's kubeconfig to the dev box"
+            return "bring the administrator's kubeconfig to the controller host"
         return f"renew the certificates of {', '.join(renewing)} and restart their programs"
 
     def _due(self, rows: Sequence[CertificateRow]) -> list[CertificateRow]:
@@ -96,9 +96,9 @@ class CertsRenew(Operation):
         """Returns why the controller host needs the kubeconfig of a control-plane node, or ""."""
         own = [row for row in rows if (row.subject, row.path) == (DEV_BOX, KUBECONFIG)]
         if not own:
-            return "the dev box has no kubeconfig"
+            return "the controller host has no kubeconfig"
         (row,) = own
-        return "that of the dev box ends" if row.days is None or row.days < self.within_days else ""
+        return "that of the controller host ends" if row.days is None or row.days < self.within_days else ""
 
     def _nothing(self, rows: Sequence[CertificateRow]) -> str:
         dated = [row for row in rows if row.renewable and row.expires is not None]

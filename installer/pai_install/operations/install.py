@@ -115,7 +115,7 @@ class Install(Operation):
         return replace(plan, steps=steps, jobs=_jobs(steps))
 
     def _kubeconfig(self, site: Site, observation: Observation, plan: Plan) -> tuple[Step, ...]:
-        """The copy that the dev box lacks, unless the role that makes it runs anyway."""
+        """The copy that the controller host lacks, unless the role that makes it runs anyway."""
         why = missing_kubeconfig(observation, plan.leader)
         made = any(step.name == "control-plane" and plan.leader in step.names for step in plan.steps)
         if not why or made or (self.phases and "control-plane" not in self.phases):

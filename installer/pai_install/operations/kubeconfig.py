@@ -1,4 +1,4 @@
-"""The step that brings the administrator's kubeconfig to the dev box."""
+"""The step that brings the administrator's kubeconfig to the controller host."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def kubeconfig_step(site: Site, leader: str, why: str) -> Step:
     """Copies the one of a control plane."""
     dest = site.directory.resolve() / KUBECONFIG
     action = Playbook("kubeconfig.yml", {"control_plane_kubeconfig_dest": str(dest)})
-    title = "Bring the administrator's kubeconfig to the dev box"
+    title = "Bring the administrator's kubeconfig to the controller host"
     return Step("kubeconfig", title, (HostStep(leader, (why,)),), action, looks=True)
 
 
@@ -29,9 +29,9 @@ def missing_kubeconfig(observation: Observation, leader: str) -> str:
         return ""
     own = next((entry for entry in observation.box if entry.path == KUBECONFIG), None)
     if own is None:
-        return "the dev box has no kubeconfig of this cluster"
+        return "the controller host has no kubeconfig of this cluster"
     if own.problem:
-        return f"that of the dev box cannot be used: {own.problem}"
+        return f"that of the controller host cannot be used: {own.problem}"
     theirs = next((entry.expires for entry in seen.certificates if entry.path == _ADMIN), None)
     soon = own.expires is None or own.expires < observation.at + RENEW_WITHIN_DAYS * _DAY_S
-    return "that of the dev box ends soon" if soon and theirs and theirs > (own.expires or 0) + _DAY_S else ""
+    return "that of the controller host ends soon" if soon and theirs and theirs > (own.expires or 0) + _DAY_S else ""

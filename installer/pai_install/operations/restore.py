@@ -30,7 +30,7 @@ class Restore(Operation):
     name: ClassVar[str] = "restore"
     summary: ClassVar[str] = "Put the objects of a backup in the place of those that the cluster has."
     configures: ClassVar[bool] = True
-    machine: str = Field(exclude=True, description="What goes to the control plane, on the dev box.")
+    machine: str = Field(exclude=True, description="What goes to the control plane, on the controller host.")
     cluster: str = Field(description="The id of the cluster in the backup.")
     created: str = Field(description="When the backup was made.")
 

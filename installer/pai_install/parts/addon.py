@@ -118,7 +118,7 @@ def schema() -> dict[str, Any]:
 
 
 class Manifest(_Data):
-    """An upstream manifest on the dev box."""
+    """An upstream manifest on the controller host."""
 
     name: str
     path: str

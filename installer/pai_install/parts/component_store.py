@@ -11,12 +11,12 @@ from pai_install.parts.context import Context
 from pai_install.parts.part import Part, Port, RoleVariables, Space, is_leader
 from pai_install.site import Machine, Site
 
-# Where something lies on the dev box says nothing about the machine.
+# Where something lies on the controller host says nothing about the machine.
 _PLACES = {"path", "layout"}
 
 
 class LocalFile(BaseModel):
-    """A file on the dev box."""
+    """A file on the controller host."""
 
     model_config = ConfigDict(frozen=True)
     name: str
@@ -25,7 +25,7 @@ class LocalFile(BaseModel):
 
 
 class LocalImage(BaseModel):
-    """An OCI image layout on the dev box."""
+    """An OCI image layout on the controller host."""
 
     model_config = ConfigDict(frozen=True)
     repository: str
@@ -35,7 +35,7 @@ class LocalImage(BaseModel):
 
 
 class LocalProgram(BaseModel):
-    """A program on the dev box."""
+    """A program on the controller host."""
 
     model_config = ConfigDict(frozen=True)
     path: str
@@ -57,7 +57,7 @@ class ComponentStoreVariables(RoleVariables):
     images: tuple[LocalImage, ...]
 
     def settings(self) -> dict[str, Any]:
-        """Without the places on the dev box."""
+        """Without the places on the controller host."""
         return {name: _without_places(value) for name, value in self.variables().items()}
 
 

@@ -61,7 +61,7 @@ class ControlPlane(Part):
     model = ControlPlaneVariables
     after = ("container_runtime", "system_images", "kubernetes_node", "api_proxy")
     namespaces = ("kube-system",)
-    # where the administrator's kubeconfig is written on the dev box
+    # where the administrator's kubeconfig is written on the controller host
     not_settings = frozenset({"control_plane_kubeconfig_dest"})
     given_to_others = frozenset({"control_plane_kubelet_config"})
 

@@ -12,7 +12,7 @@ from pai_install.plan.observed import Certificate, Observed
 from pai_install.site import Site
 
 CHECK = "certificates"
-DEV_BOX = "dev box"
+DEV_BOX = "controller host"
 KUBECONFIG = ".pai/kubeconfig"
 RENEW_WITHIN_DAYS = 30
 _DAY_S = 86400
@@ -54,7 +54,7 @@ _KINDS: Mapping[str, tuple[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class CertificateRow:
-    """One certificate. subject: a machine, or the dev box. purpose: its use, in a few words.
+    """One certificate. subject: a machine, or the controller host. purpose: its use, in a few words.
 
     expires: seconds since 1970, None if unreadable. days: whole days left, negative after expiry. unread: its program
     has not loaded it yet.
@@ -84,9 +84,9 @@ class CertificateRow:
 def certificate_rows(
     site: Site, observed: Mapping[str, Observed], box: Sequence[Certificate], now: float
 ) -> tuple[CertificateRow, ...]:
-    """Every certificate, machine by machine in the order of the layout, then those of the dev box.
+    """Every certificate, machine by machine in the order of the layout, then those of the controller host.
 
-    box: the certificates that the dev box keeps. now: seconds since 1970. Machines that did not answer are left out.
+    box: the certificates of the controller host. now: seconds since 1970. Unreachable machines are left out.
     """
     machines = [
         (machine.hostname, observed[machine.hostname])

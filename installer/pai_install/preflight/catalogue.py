@@ -1,4 +1,4 @@
-"""Every check of preflight: of machines, of the way to them, and of the dev box."""
+"""Every check of preflight: of machines, of the way to them, and of the controller host."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from pai_install.preflight.evidence import Interface, MachineIdentity, Preflight
 from pai_install.preflight.limits import LIMITS
 from pai_install.site import Machine, Site
 
-BOX = "dev box"  # the subject of findings about the machine that pai-install runs on
+BOX = "controller host"  # the subject of findings about the machine that pai-install runs on
 
 # interfaces that pods and containers bring along
 _MADE_BY_US = ("cni", "flannel", "docker", "br-", "veth", "cali", "kube-", "virbr", "tun", "tap", "nodelocaldns")

@@ -46,7 +46,7 @@ class PreflightReport:
 
     @property
     def subjects(self) -> dict[str, list[Finding]]:
-        """Machine or the dev box -> its findings, in order of appearance."""
+        """Machine or the controller host -> its findings, in order of appearance."""
         return by_subject(self.findings)
 
     def as_json(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Whether the dev box has the components of a site in its cache or can fetch them."""
+"""Whether the controller host has the components of a site in its cache or can fetch them."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from pai_install.system.words import shortened
 
 COMPONENT_SOURCE = Check(
     id="component-source",
-    title="The dev box has every component in its cache or can fetch it",
+    title="The controller host has every component in its cache or can fetch it",
     judge=None,
     about="box",
     reads="the component cache, and the first byte of one real file or image from each server of a missing component",
     rule="FAIL when a server does not give it, a component is not there for the machines' architecture, or packages or "
     "disk space for making components are missing",
-    remedy="check network and proxy of the dev box, or choose another component_source (mirror, bundle) in config.yaml",
+    remedy="check the network and the proxy of this host, or set component_source to mirror or bundle in config.yaml",
 )
 _TIMEOUT_S = 5.0
 # servers without access have the same cause
@@ -75,7 +75,7 @@ def _trouble(ask: Callable[[], None]) -> str:
 def source_finding(
     site: Site, *, cache: Path | None = None, probe: Probe = answer_problem, ask: Ask = first_bytes
 ) -> Finding:
-    """One finding about the dev box: every component is in the cache, or could be fetched."""
+    """One finding about the controller host: every component is in the cache, or could be fetched."""
     settings = site.settings
     try:
         selection, source = choose_components(site)
@@ -98,7 +98,7 @@ def _require_means(wanted: Sequence[PinnedComponent], source: Source, cache: Pat
     lacking = missing(package for pick in wanted for package in source.debian_packages(pick))
     if lacking:
         raise PaiError(
-            f"the dev box lacks {', '.join(lacking)}, needed for components from the source {source.name}",
+            f"the controller host lacks {', '.join(lacking)}, needed for components from the source {source.name}",
             code="build-tools-missing",
             remedy=f"sudo apt-get install {' '.join(lacking)}",
         )

@@ -63,7 +63,7 @@ _TABLE = (
     _Known(
         "ssh-name",
         r"Could not resolve hostname|Name or service not known.*ssh",
-        "The machine's name cannot be resolved from the dev box.",
+        "The machine's name cannot be resolved from the controller host.",
         "Give hostip in layout.yaml as an IPv4 address.",
         only_unreachable=True,
     ),

@@ -63,7 +63,7 @@ def schema() -> dict[str, Any]:
     text: dict[str, Any] = {"type": "string"}
     number: dict[str, Any] = {"type": ["integer", "null"]}
     one = closed_object(
-        subject={**text, "description": "a machine, or the dev box"},
+        subject={**text, "description": "a machine, or the controller host"},
         path=text,
         purpose={**text, "description": "whose it is, in a few words"},
         expires={**number, "description": "seconds since 1970; null where it cannot be read"},

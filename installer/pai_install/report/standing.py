@@ -195,7 +195,7 @@ def _compared(standing: Standing) -> Iterator[str]:
     if standing.plan is None:
         return
     if not standing.compared:
-        yield "not compared with the site: components are missing on the dev box; pai-install components fetch"
+        yield "not compared with the site: components are missing on the controller host; pai-install components fetch"
     elif standing.plan.silent:
         yield "no machine answered: nothing was compared with the site"
     elif not (standing.drift or standing.upgrading):

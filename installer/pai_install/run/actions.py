@@ -39,7 +39,7 @@ class Stage:
             observer.notice(notice)
 
 
-# Work on the dev box: takes the step's hosts and arguments, gives findings; raises PaiError when it cannot be done.
+# Work on the controller host: takes the step's hosts and arguments, returns findings. Raises PaiError on failure.
 LocalWorker = Callable[[Sequence[str], Mapping[str, Any]], Sequence[Finding]]
 
 

@@ -48,7 +48,7 @@ class Environment(ABC):
 
     @abstractmethod
     def stocked(self, site: Site) -> bool:
-        """Whether `inventory` would find all components on the dev box."""
+        """Whether `inventory` would find all components on the controller host."""
 
     @abstractmethod
     def image(self, site: Site, state: StateFolder, name: str, say: Say) -> str:

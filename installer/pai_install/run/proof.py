@@ -25,7 +25,7 @@ class Unproven(BaseModel):
 
 
 class Proof(BaseModel):
-    """unproven: machine -> why. A machine that is not named works, as far as the dev box knows."""
+    """unproven: machine -> why. A machine that is not named works, as far as the controller host knows."""
 
     model_config = ConfigDict(frozen=True)
     schema_version: int = 1

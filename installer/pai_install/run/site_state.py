@@ -70,13 +70,13 @@ def take_over(
     except (NoClusterError, ApiError) as error:
         raise _unknown(error.message) from error
     if found is None:
-        say("this dev box does not know the site's authority, and the cluster has no copy: another one is made")
+        say("this host does not know the site's authority, and the cluster has no copy: another one is made")
         return False
     files = _files(found)
     private_folder(state.path)
     for name, text in files.items():
         write_secret(state.path / name, text)
-    say(f"this dev box takes the cluster over: {', '.join(files)} came from it")
+    say(f"this host takes the cluster over: {', '.join(files)} came from it")
     return bool(files)
 
 
@@ -99,7 +99,7 @@ def _files(secret: Mapping[str, Any]) -> dict[str, str]:
 
 def _unknown(why: str) -> PaiError:
     return PaiError(
-        "this dev box does not know the site's authority, and cannot take it over from the cluster",
+        "this host does not know the site's authority, and cannot take it over from the cluster",
         code="site-authority-unknown",
         details=why,
         remedy="bring a control plane back, or restore .pai from a backup: pai-install restore FILE --only-site",

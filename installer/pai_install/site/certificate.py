@@ -1,4 +1,4 @@
-"""Certificates of a site: PEM files on the dev box, read with the site."""
+"""Certificates of a site: PEM files on the controller host, read with the site."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pai_install.site.secret import site_path
 
 _MAX_BYTES = 1024 * 1024
 _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
-_REMEDY = "name a file with -----BEGIN CERTIFICATE----- on the dev box"
+_REMEDY = "name a file with -----BEGIN CERTIFICATE----- on the controller host"
 
 
 def read_certificates(value: object, info: ValidationInfo) -> str:

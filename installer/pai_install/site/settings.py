@@ -70,7 +70,7 @@ def _site_file(value: object, info: ValidationInfo) -> Path:
     try:
         return site_path(word, folder)
     except (RuntimeError, ValueError):
-        raise invalid("path", f"{shown(word)} is not a path on the dev box") from None
+        raise invalid("path", f"{shown(word)} is not a path on the controller host") from None
 
 
 def _sorted_unique(values: tuple[str, ...]) -> tuple[str, ...]:
@@ -155,7 +155,7 @@ class Settings(f.FileModel):
     password: Annotated[Secret | None, live()] = None
     """Password of `user`, also for sudo. Needed where there is no ssh_key_file_path."""
     ssh_key_file_path: Annotated[SiteFile | None, live()] = None
-    """Private key of `user`, on the dev box. A relative path starts at the site's folder."""
+    """Private key of `user`, on the controller host. A relative path starts at the site's folder."""
 
     # the cluster (ours)
     kubernetes_version: Annotated[KubernetesVersion, _VERSION] = "1.36"
@@ -197,11 +197,11 @@ class Settings(f.FileModel):
     component_mirror_url: Annotated[f.PlainUrl | None, live()] = None
     """With component_source: mirror, the address that stands for the upstream ones."""
     component_mirror_username: Annotated[f.Word | None, live()] = None
-    """Account by which the dev box asks the mirror, for files and images alike."""
+    """Account by which the controller host asks the mirror, for files and images alike."""
     component_mirror_password: Annotated[Secret | None, live()] = None
     """Password, or token, of that account."""
     component_mirror_ca_file: Annotated[CertificateFile | None, live()] = None
-    """File (PEM) on the dev box with the authorities that signed the mirror's certificate; beside the system's."""
+    """PEM file on the controller host with additional authorities of the mirror's certificate."""
     component_bundle: Annotated[SiteFile | None, live()] = None
     """With component_source: bundle, the offline file."""
     component_images: Annotated[dict[f.Word, SiteFile], live()] = Field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Debian packages of the dev box. One process installs at a time: apt itself does not wait for the lists of another."""
+"""Debian packages of the controller host. One process installs at a time, because apt does not wait for its lists."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class OverdueError(PaiError):
 
 def _missing(program: str) -> PaiError:
     return PaiError(
-        f"{program} is not installed on the dev box",
+        f"{program} is not installed on the controller host",
         code="program-missing",
         remedy=f"install the package that provides {program}",
         exit_code=ExitCode.PREFLIGHT_FAILED,

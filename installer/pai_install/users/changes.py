@@ -1,4 +1,4 @@
-"""Objects to add and to delete when a user joins or leaves groups, for the dev box and for the console. Pure."""
+"""Objects to add and to delete when a user joins or leaves groups, for the controller host and the console. Pure."""
 
 from __future__ import annotations
 

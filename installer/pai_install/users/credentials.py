@@ -1,4 +1,4 @@
-"""Credentials of users as Secrets of the console's namespace: what the console and the dev box write there. Pure.
+"""Credentials of users as Secrets in the console's namespace, for the console and the controller host. Pure.
 
 Each belongs to one account by its UID: an account of the same name that is made later has none of them.
 """

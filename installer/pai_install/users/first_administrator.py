@@ -1,6 +1,6 @@
 """The first administrator of the console: OpenPAI's default-pai-admin-username and -password. Pure.
 
-The dev box has no argon2, so the password comes as a scrypt hash. The console replaces it at the first sign-in, and
+The controller host has no argon2, so the password is a scrypt hash. The console replaces it at the first sign-in, and
 a password that the user has already precedes it.
 """
 

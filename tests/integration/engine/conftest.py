@@ -24,7 +24,7 @@ class Bench:
     token: str = "abcdef.0123456789abcdef"
 
     def inventory(self, *names: str, **host_vars: Mapping[str, Any]) -> Inventory:
-        """Hosts on the dev box; host_vars: further variables of single hosts."""
+        """Hosts on the controller host; host_vars: further variables of single hosts."""
         shared = {
             "ansible_connection": "local",
             "ansible_python_interpreter": sys.executable,

@@ -22,7 +22,7 @@ INVENTORY = {
 }
 
 
-# only what asks the leader: what a role does before that must not touch the dev box
+# only what asks the leader: what a role does before that must not touch the controller host
 ROLES = {
     "worker": ("main", {"worker_leader": "dead", "worker_endpoint": "x:1", "worker_node_name": "one"}),
     "node_labels": ("main", {"node_labels_leader": "dead", "node_labels_labels": {"a": "b"}}),

@@ -53,7 +53,7 @@ def facts(name: str, *, touched: bool = True) -> dict[str, Any]:
 class World(Environment):
     """What the machines are like in a test. phases: what there is to do; script: playbook -> events.
 
-    stocked_up: whether all components are on the dev box. new_machines: machines that no role was ever on;
+    stocked_up: whether all components are on the controller host. new_machines: machines that no role was ever on;
     in_the_way: what preflight finds there. api: the Kubernetes API.
     """
 

@@ -1,4 +1,4 @@
-"""What the dev box refuses is told as such: path, reason, remedy, exit code; and looking writes nothing."""
+"""What the controller host refuses is told as such: path, reason, remedy, exit code; and looking writes nothing."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_history_of_a_mistyped_site_makes_nothing(tmp_path: Path) -> None:
 def test_kubectl_without_a_cluster_makes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     site = write_site(tmp_path / "site")
     assert run(["kubectl", "--site", str(site), "get", "nodes"]) == ExitCode.USAGE
-    assert "this dev box has not met the site's cluster yet" in capsys.readouterr().err
+    assert "this host has not met the site's cluster yet" in capsys.readouterr().err
     assert not (site / ".pai").exists()
 
 
@@ -209,8 +209,8 @@ def test_a_broken_journal_is_read_as_far_as_it_can_be(tmp_path: Path, world: Wor
     [
         (PermissionError(errno.EACCES, "x", "/a"), "/a cannot be used: Permission denied"),
         (OSError(errno.EROFS, "x", b"/b"), "/b cannot be used: Read-only file system"),
-        (OSError(errno.ENOSPC, "x"), "the dev box refuses: No space left on device"),
-        (OSError(errno.EMFILE, "x"), "the dev box refuses: Too many open files"),
+        (OSError(errno.ENOSPC, "x"), "the controller host refuses: No space left on device"),
+        (OSError(errno.EMFILE, "x"), "the controller host refuses: Too many open files"),
     ],
 )
 def test_words_for_what_is_refused(error: OSError, words: str) -> None:

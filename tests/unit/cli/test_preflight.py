@@ -18,7 +18,7 @@ from tests.unit.cli.stub_environment import World, run
 from tests.unit.preflight.machines import NAMES, good, write_site
 from tests.unit.runs import done, event
 
-SOURCE = Finding("component-source", Verdict.PASS, "dev box", "every component is in the cache")
+SOURCE = Finding("component-source", Verdict.PASS, "controller host", "every component is in the cache")
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def test_forced(site: Path, in_world: Any, capsys: Any) -> None:
     report = json.loads(capsys.readouterr().out)
     assert report["forced"] == ["hostname"]
     assert report["machines"]["worker1"] == "WARN"
-    assert report["findings"][0]["subject"] == "dev box"
+    assert report["findings"][0]["subject"] == "controller host"
 
 
 def test_report_is_kept_for_the_owner(site: Path, in_world: Any, capsys: Any) -> None:

@@ -76,7 +76,7 @@ def _handler(state: WebServer) -> type[BaseHTTPRequestHandler]:
 
 @pytest.fixture
 def web() -> Iterator[WebServer]:
-    """A server on a free port of the dev box."""
+    """A server on a free port of the controller host."""
     state = WebServer()
     server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(state))
     state.url = f"http://127.0.0.1:{server.server_address[1]}"

@@ -123,7 +123,7 @@ def test_an_old_go_is_not_used(web: WebServer, tmp_path: Path, monkeypatch: pyte
     command = go_command(pinned(), "amd64", tmp_path / "kept", told.append)
     assert command == tmp_path / "kept/go1.26.8/bin/go"
     assert go_version(command) == (1, 26, 8)
-    assert told == ["go 1.26.8: fetching the toolchain (the dev box has none this new)"]
+    assert told == ["go 1.26.8: fetching the toolchain (the controller host has none this new)"]
     assert go_command(pinned(), "amd64", tmp_path / "kept", told.append) == command
     assert len(web.asked) == len(told) == 1
 

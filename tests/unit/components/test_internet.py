@@ -23,7 +23,7 @@ from tests.internet.servers import MIRROR_HOST, TOKEN_LASTS, Servers
 
 REAL = load_catalogue()
 DOCUMENTED = {*REAL.servers, *(host for hosts in REAL.servers.values() for host in hosts)}
-# pip asks it, with the settings of the dev box
+# pip asks it, with the settings of the controller host
 BY_PIP = {"pypi.org"}
 ARCHITECTURES: tuple[Architecture, ...] = ("amd64", "arm64")
 

@@ -126,7 +126,7 @@ def test_command_must_be_sshs(children: list[subprocess.Popen[str]]) -> None:
 
 
 def test_the_beginning_of_a_folders_name_is_not_the_folder(tmp_path: Path) -> None:
-    """A user of the dev box makes folders that are called like the beginning of another's."""
+    """A user of the controller host makes folders that are called like the beginning of another's."""
     folder = tmp_path / "pai-ssh-10.20.30-abc"
     code = "import time; print('up', flush=True); time.sleep(60)"
     words = ["ssh", "-c", code, f"ControlPath={folder}/x"]

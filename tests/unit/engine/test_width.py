@@ -1,4 +1,4 @@
-"""How many machines at a time: never more than there are, never more than the dev box carries."""
+"""How many machines at a time: never more than there are, never more than the controller host carries."""
 
 from __future__ import annotations
 

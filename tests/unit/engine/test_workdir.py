@@ -101,7 +101,7 @@ def test_folder_of_another_container_is_left_over_after_a_day_only(tmp_path: Pat
 
 
 def test_folders_of_other_users_are_none_of_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another user of the dev box makes them, so that root's run ends somebody's connections."""
+    """Another user of the controller host makes them, so that root's run ends somebody's connections."""
     long_ago = time.time() - 3 * 86400
     folder, link = tmp_path / "pai-ssh-1.1.1-abc", tmp_path / "pai-ssh-1.1.1-link"
     folder.mkdir()

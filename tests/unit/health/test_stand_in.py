@@ -1,4 +1,4 @@
-"""Collector and verdicts together, on the dev box, with the lab's stand-in for nvidia-smi that plays a sick machine."""
+"""Collector and verdicts together, on this host, with the lab's stand-in for nvidia-smi that plays a sick machine."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Play:
 
 
 def gpu_failures(report: MachineReport) -> dict[str, str]:
-    """Check -> action of what FAILs about GPUs: the dev box's own disk and clock are none of this test."""
+    """Check -> action of what FAILs about GPUs: the controller host's own disk and clock are none of this test."""
     found = [item for item in report.findings if item.verdict is Verdict.FAIL]
     return {item.id: item.action.value for item in found if item.id.startswith(("gpu", "driver", "nvlink"))}
 

@@ -44,7 +44,7 @@ def lab(spec: LabSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LabSp
 
 
 def ask(lab: LabSpec, program: str, *words: str) -> subprocess.CompletedProcess[str]:
-    """Runs one of the stand-ins on the dev box over the machine's folder."""
+    """Runs one of the stand-ins on the controller host over the machine's folder."""
     root = machine_names(lab, GPU).root
     environment = {"PATH": os.environ["PATH"], "PAI_STAND_IN": str(root / FOLDER)}
     argv = [str(root / "usr/local/bin" / program), *words]
@@ -115,7 +115,7 @@ def test_modinfo_knows_the_module_that_is_not_there(lab: LabSpec) -> None:
 
 
 def test_journal_adds_what_the_kernel_did_not_say(lab: LabSpec, tmp_path: Path) -> None:
-    # the one on the dev box is not asked: its journal is nobody's business here
+    # the one on the controller host is not asked: its journal is nobody's business here
     root = machine_names(lab, GPU).root
     program = root / "usr/local/bin/journalctl-stand-in"
     real = tmp_path / "journalctl"

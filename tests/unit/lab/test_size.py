@@ -46,7 +46,7 @@ def test_more_cpus_alone_need_no_stand_in_for_memory() -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounts need root")
 def test_a_machine_shows_the_cpus_of_its_sku(tmp_path: Path) -> None:
-    """The C library, and so Python, counts the CPUs that are online. The kubelet counts the folders."""
+    """The C library, and so Python, counts the CPUs that are online. The kubelet counts folders, and uses real ones."""
     folder = tmp_path / "size"
     folder.mkdir()
     (folder / "cpus").write_text("8\n")
@@ -55,6 +55,7 @@ def test_a_machine_shows_the_cpus_of_its_sku(tmp_path: Path) -> None:
     script.write_text(text.replace(f"/{FOLDER}", str(folder)))
     count = "ls -d /sys/devices/system/cpu/cpu[0-9]* /sys/devices/system/node/node* 2>/dev/null | wc -l"
     online = f"{sys.executable} -c 'import os; print(os.cpu_count())'"
-    commands = f"sh {script} && {count} && {online}"
+    usable = "ls -d /sys/devices/system/cpu/cpu[0-9]*/topology | wc -l"
+    commands = f"sh {script} && {count} && {online} && {usable}"
     done = subprocess.run(["unshare", "--mount", "sh", "-c", commands], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["8", "8"]
+    assert done.stdout.split() == ["8", "8", f"{min(8, os.cpu_count() or 8)}"], "a cpuset of others is refused"

@@ -185,7 +185,7 @@ def test_missing_kubeconfigs_are_made_and_others_left(
 
 @pytest.fixture
 def answers() -> Any:
-    """A server on the dev box that gives the status in the path."""
+    """A server on the controller host that gives the status in the path."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:

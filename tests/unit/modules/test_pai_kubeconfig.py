@@ -1,4 +1,4 @@
-"""kubeconfig-exec: of a control plane's kubeconfig only certificates and a key reach the dev box."""
+"""kubeconfig-exec: of a control plane's kubeconfig only certificates and a key reach the controller host."""
 
 from __future__ import annotations
 

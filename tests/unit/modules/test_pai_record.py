@@ -99,7 +99,7 @@ def test_module_alone_needs_a_role(run_module: Run) -> None:
 
 
 def test_ansible_gives_the_roles_name_and_settings(tmp_path: Path) -> None:
-    """A role of its own, run by Ansible on the dev box in check mode: nothing is written."""
+    """A role of its own, run by Ansible on the controller host in check mode: nothing is written."""
     tasks = tmp_path / "roles" / "example" / "tasks"
     tasks.mkdir(parents=True)
     (tasks / "main.yml").write_text("- pai_record: {managed: []}\n")

@@ -14,7 +14,7 @@ from tests.ansible_path import module_util
 POD = module_util("pai_storage_pod")
 HOW = POD.How("ab12", "registry.pai.internal/busybox@sha256:00", 1, 150)
 GRANT = POD.Grant("data", "vision", "data")
-# the tools of the dev box under the name of busybox; $BREAK: words of the command that fails, and what it then says
+# the tools of this host under the name of busybox; $BREAK: words of the command that fails, and what it then says
 BUSYBOX = """#!/bin/sh
 if [ -n "$BREAK" ]; then
   case "$*" in *"$BREAK"*) echo "$1: $SAYS" >&2; exit 1 ;; esac

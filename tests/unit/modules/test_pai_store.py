@@ -1,4 +1,4 @@
-"""The component store's action: what it reads on the dev box."""
+"""The component store's action: what it reads on the controller host."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A file that is for root alone comes to the dev box part by part, whole or not at all."""
+"""A file that is for root alone comes to the controller host part by part, whole or not at all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which control planes get new certificates, and when the dev box gets the kubeconfig."""
+"""Which control planes get new certificates, and when the controller host gets the kubeconfig."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def plane(name: str, days: float, *, unread: bool = False) -> Observed:
 
 
 def seen(*machines: Observed, box: float | None = 364) -> Observation:
-    """The dev box's kubeconfig ends in `box` days; None: it has none."""
+    """The controller host's kubeconfig ends in `box` days; None: it has none."""
     own = () if box is None else (ends(KUBECONFIG, box),)
     names = {machine.hostname: machine for machine in machines}
     return Observation(Inventory({}, {}, {name: {} for name in names}), names, at=NOW, box=own)
@@ -102,7 +102,9 @@ def test_a_single_control_plane_is_away_for_a_while(site: Site, snapshot: Snapsh
     assert CertsRenew().question(plan, plan.hosts) == snapshot
 
 
-@pytest.mark.parametrize(("box", "why"), [(None, "the dev box has no kubeconfig"), (3, "that of the dev box ends")])
+@pytest.mark.parametrize(
+    ("box", "why"), [(None, "the controller host has no kubeconfig"), (3, "that of the controller host ends")]
+)
 def test_the_dev_box_alone_may_need_it(three: Site, box: float | None, why: str, snapshot: SnapshotAssertion) -> None:
     plan = CertsRenew(within_days=30).plan(three, seen(plane("b", 200), box=box))
     assert steps(plan) == [("kubeconfig", ("b",))]
@@ -120,11 +122,11 @@ def test_without_a_cluster_there_is_nothing_to_renew(site: Site) -> None:
 @pytest.mark.parametrize(
     ("box", "control_plane", "words"),
     [
-        (None, 300, "the dev box has no kubeconfig of this cluster"),
+        (None, 300, "the controller host has no kubeconfig of this cluster"),
         (300, 360, ""),
-        (10, 360, "that of the dev box ends soon"),
+        (10, 360, "that of the controller host ends soon"),
         (10, 10, ""),
-        (-5, 360, "that of the dev box ends soon"),
+        (-5, 360, "that of the controller host ends soon"),
     ],
 )
 def test_when_apply_brings_it(box: float | None, control_plane: float, words: str) -> None:

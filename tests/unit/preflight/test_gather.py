@@ -31,7 +31,7 @@ def engine(*events: Event) -> ScriptedEngine:
 
 
 def right_now(evidence: dict[str, Any]) -> dict[str, Any]:
-    """Evidence of a machine whose clock is that of the dev box."""
+    """Evidence of a machine whose clock is that of the controller host."""
     return {**evidence, "clock": {"began": time.time() - 1, "ended": time.time()}}
 
 
@@ -102,7 +102,7 @@ def test_run_judges_forces_and_adds(site: Site) -> None:
     seen = good("worker1")
     seen["identity"] |= {"hostname": "other"}
     ticks = iter((10.0, 14.5))
-    source = Finding("component-source", Verdict.PASS, "dev box", "in the cache")
+    source = Finding("component-source", Verdict.PASS, "controller host", "in the cache")
     played = engine(event("ok", "worker1", evidence=right_now(seen)))
     report = run(played, site, forced=["hostname", "hostname"], more=(source,), clock=lambda: next(ticks))
     assert report.ok

@@ -19,7 +19,7 @@ from pai_install.site import Site
 from tests.unit.preflight.machines import CONFIG, DRIVER, NAMES, STORAGES, STORING, good, installed, read_site, timed
 
 Raw = dict[str, Any]
-# set by the dev box, not by the machine
+# set by the controller host, not by the machine
 OURS = {"sudo_problem", "clock.asked", "clock.answered"}
 
 

@@ -148,7 +148,7 @@ def test_addresses_of_the_kernel(network: Any) -> None:
 
 @pytest.fixture
 def listener() -> Iterator[int]:
-    """A port of the dev box on which somebody listens."""
+    """A port of the controller host on which somebody listens."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield server.getsockname()[1]
 

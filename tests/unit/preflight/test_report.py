@@ -24,7 +24,7 @@ REFERENCE = Path(__file__).parents[3] / "docs" / "reference" / "preflight.schema
 FULL = Finding("disk-space", Verdict.FAIL, "one", "too little", "0 B", "10 GiB", "free some")
 WARM = Finding("cgroups", Verdict.WARN, "one", "version 1", "1", "2", "boot otherwise")
 FINE = Finding("sudo", Verdict.PASS, "two", "can act as root")
-SOURCE = Finding("component-source", Verdict.PASS, "dev box", "every component is in the cache")
+SOURCE = Finding("component-source", Verdict.PASS, "controller host", "every component is in the cache")
 
 
 def report(*findings: Finding, forced: tuple[str, ...] = ()) -> PreflightReport:

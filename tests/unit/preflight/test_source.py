@@ -39,7 +39,7 @@ def test_a_real_file_or_image_of_each_upstream_server_is_asked_for(tmp_path: Pat
 
     site = read_site(tmp_path / "s", config=CONFIG + "component_source: upstream\n")
     found = source_finding(site, cache=tmp_path / "cache", ask=fine)
-    assert (found.verdict, found.subject) == (Verdict.PASS, "dev box")
+    assert (found.verdict, found.subject) == (Verdict.PASS, "controller host")
     hosts = [url.split("/")[2] for url in asked]
     assert {"dl.k8s.io", "github.com", "registry.k8s.io", "ghcr.io"} <= set(hosts)
     assert len(hosts) == len(set(hosts))

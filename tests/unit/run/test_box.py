@@ -1,4 +1,4 @@
-"""Certificates on the dev box."""
+"""Certificates on the controller host."""
 
 from __future__ import annotations
 

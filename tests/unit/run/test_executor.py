@@ -277,7 +277,7 @@ def test_only_fail_fails(kit: Any, verdict: Verdict) -> None:
 
 
 def local(step: Step) -> Step:
-    """The same step, done on the dev box."""
+    """The same step, done on the controller host."""
     return replace(step, action=LocalWork(step.name, {"deep": True}))
 
 

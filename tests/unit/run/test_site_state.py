@@ -1,4 +1,4 @@
-"""The dev box's own knowledge, kept in the cluster and taken over from there."""
+"""The controller host's own knowledge, kept in the cluster and taken over from there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Packages of the dev box: whoever comes second waits."""
+"""Packages of the controller host: whoever comes second waits."""
 
 from __future__ import annotations
 

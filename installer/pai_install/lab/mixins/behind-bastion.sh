@@ -1,4 +1,4 @@
-# sshd answers the other machines and not the dev box: ssh has to jump (`lab ssh` reaches it no longer)
+# sshd answers the other machines and not the controller host: ssh has to jump (`lab ssh` reaches it no longer)
 nft -f - <<END
 table inet bastion {
     chain input {

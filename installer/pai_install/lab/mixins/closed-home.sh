@@ -7,7 +7,7 @@ echo 'AuthorizedKeysFile /etc/ssh/keys/%u' > /etc/ssh/sshd_config.d/20-keys.conf
 [ -d "/srv/homes/$LOGIN" ] || cp -a "$home" "/srv/homes/$LOGIN"
 cat > /usr/local/sbin/open-fuse <<'END'
 #!/bin/sh
-# /dev/fuse is the dev box's own, which may be for root alone
+# /dev/fuse is the controller host's own, which may be for root alone
 [ -e /dev/fuse-for-all ] || mknod -m 666 /dev/fuse-for-all c 10 229
 mountpoint -q /dev/fuse && umount /dev/fuse
 mount --bind /dev/fuse-for-all /dev/fuse

@@ -60,14 +60,14 @@ def offset_to_box(clock: Clock | None) -> Offset | None:
     "Your own servers are ntp_servers in config.yaml",
 )
 def clock(case: Case) -> Result | None:
-    """The machine's clock agrees with that of the first control plane, and that one with the dev box's."""
+    """The machine's clock agrees with that of the first control plane, and that one with the controller host's."""
     own, warn = require(offset_to_box(case.evidence.clock), "clock"), case.limit("clock-warn-seconds")
     leader = case.fleet.evidence.get(case.fleet.leader)
     reference, other = (
         (offset_to_box(leader.clock), case.fleet.leader) if leader and leader.has("clock") else (None, "")
     )
     if case.name == case.fleet.leader or reference is None:
-        off, other = own, "the dev box"
+        off, other = own, "the controller host"
     else:
         off = own - reference
     if off.proven <= warn:

@@ -116,13 +116,13 @@ def operating_system(case: Case) -> Result | None:
 
 @machine_check(
     id="architecture",
-    title="x86_64 or aarch64, like the dev box",
+    title="x86_64 or aarch64, like the controller host",
     reads="system: architecture of the kernel",
-    rule="FAIL when it differs from the dev box",
-    remedy="run pai-install on a dev box of the machine's architecture. All machines of a site have the same one",
+    rule="FAIL when it differs from the controller host",
+    remedy="run pai-install on a host of the machine's architecture. All machines of a site have the same architecture",
 )
 def architecture(case: Case) -> Result | None:
-    """The programs that the dev box has fetched run there."""
+    """The programs that the controller host has fetched run there."""
     seen, box = case.evidence.system.architecture, case.fleet.architecture
     if seen not in _ARCHITECTURES:
         expected = " or ".join(_ARCHITECTURES)
@@ -131,8 +131,8 @@ def architecture(case: Case) -> Result | None:
     if not box or seen == box:
         return passed(seen, message="the components run on this architecture")
     return failed(
-        "the machine's architecture is not that of the dev box, for which components are fetched",
+        "the machine's architecture is not that of the controller host, for which components are fetched",
         value=seen,
         expected=box,
-        remedy=f"run pai-install on a dev box with {seen}. All machines of a site have the same architecture",
+        remedy=f"run pai-install on a controller host with {seen}. All machines of a site have the same architecture",
     )

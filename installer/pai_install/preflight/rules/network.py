@@ -143,7 +143,7 @@ def peers(case: Case) -> Result | None:
     answers = case.evidence.peers
     asked = {name: answer for name, answer in answers.items() if name in case.fleet.evidence}
     if not asked:
-        return skipped("no other machine answers the dev box")
+        return skipped("no other machine answers the controller host")
     silent = [name for name, answer in asked.items() if not answer.reached]
     if silent:
         return failed(

@@ -112,7 +112,7 @@ def _readme(names: list[str], missing: Mapping[str, str], dropped: list[str]) ->
     lines = [
         "A support bundle of pai-install.",
         "",
-        "Secrets that the dev box knows are masked, and what looks like one.",
+        "Secrets that the controller host knows are masked, and what looks like one.",
     ]
     lines.append("Read it before you give it away: logs may hold names, addresses, and what programs of yours print.")
     if missing:

@@ -137,7 +137,7 @@ class Issuer(KebabSection):
     groups_claim: Word = "groups"
     """The claim with the names of a person's groups."""
     ca_file: CertificateFile | None = None
-    """File (PEM) on the dev box with the authorities that signed its certificate; instead of the system's."""
+    """File (PEM) on the controller host with the authorities that signed its certificate; instead of the system's."""
 
 
 class Authentication(Service):

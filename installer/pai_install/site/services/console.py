@@ -61,7 +61,7 @@ class Console(KebabSection):
     http: Flag = True
     """Whether port 80 redirects browsers to HTTPS."""
     certificate: CertificateFile | None = None
-    """File (PEM) on the dev box with its certificate chain; without it the site's authority signs one."""
+    """File (PEM) on the controller host with its certificate chain; without it the site's authority signs one."""
     key: Secret | None = Field(default=None, repr=False)
     """The private key (PEM) of `certificate`."""
     passwords: Flag = True

@@ -129,7 +129,7 @@ class Webportal(Service):
 
 
 class Ssl(Section):
-    """pylon.ssl: certificate and key, as paths in OpenPAI's dev box."""
+    """pylon.ssl: certificate and key, as paths in OpenPAI's controller host."""
 
     port: Port = 443
     """As console.port."""

@@ -33,7 +33,7 @@ class UpstreamEntry(KebabSection):
     password: Secret | None = None
     """Password of that account."""
     ca_file: CertificateFile | None = None
-    """File (PEM) on the dev box with the authorities that signed its certificate; beside the system's."""
+    """File (PEM) on the controller host with the authorities that signed its certificate; beside the system's."""
     mirror: PlainUrl | None = None
     """URL of a pull-through cache of your own: machines ask it, and ours does not serve this upstream."""
     mirror_username: Word | None = None
@@ -41,7 +41,7 @@ class UpstreamEntry(KebabSection):
     mirror_password: Secret | None = None
     """Password of that account."""
     mirror_ca_file: CertificateFile | None = None
-    """File (PEM) on the dev box with the authorities that signed the mirror's certificate."""
+    """File (PEM) on the controller host with the authorities that signed the mirror's certificate."""
 
     @model_validator(mode="before")
     @classmethod

@@ -1,4 +1,4 @@
-"""Evidence on its way: what a machine packs must not cost the dev box more than a document may have."""
+"""Evidence on its way: what a machine packs must not cost the controller host more than a document may have."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from tests.unit.preflight.machines import findings_of, fleet, timed
 
 
 def clocks(site: Site, ahead: dict[str, float], took: float = 2.2) -> dict[str, Finding]:
-    """What is said of machines whose clocks are ahead of the dev box's by so many seconds."""
+    """What is said of machines whose clocks are ahead of the controller host's by so many seconds."""
     seen = {name: timed(one, ahead=ahead.get(name, 0.0), took=took) for name, one in fleet().items()}
     return {finding.subject: finding for finding in judge(site, seen, {}) if finding.id == "clock"}
 
@@ -46,7 +46,7 @@ def test_a_worker_against_the_first_control_plane(site: Site, ahead: float, verd
 def test_machines_that_agree_with_each_other_but_not_with_this_box(site: Site) -> None:
     found = clocks(site, dict.fromkeys(("master", "worker1", "worker2"), 3600.0))
     assert [found[name].verdict for name in ("master", "worker1", "worker2")] == ["FAIL", "PASS", "PASS"]
-    assert "dev box" in found["master"].message
+    assert "controller host" in found["master"].message
 
 
 def test_without_the_control_plane_this_box_is_the_measure(site: Site) -> None:

@@ -1,4 +1,4 @@
-"""No secret leaves the dev box: those that the site knows, and what looks like one."""
+"""No secret leaves the controller host: those that the site knows, and what looks like one."""
 
 from __future__ import annotations
 
