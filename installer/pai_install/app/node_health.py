@@ -26,7 +26,7 @@ from pai_install.scheduling.usage.pods import alive, node_of
 GpuState = Literal["used", "other", "free", "sick", "cordoned"]
 _GRAVITY = {Verdict.FAIL: 0, Verdict.WARN: 1}
 _HASH = "pod-template-hash"
-_MISSING = "restore the device: pai-install health --machines {name} shows its state"
+_MISSING = "restore the device: pai-install health --limit {name} shows its state"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from urllib.parse import urlencode
 
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from pai_install.app.job_quota import utilization_in
@@ -93,11 +93,6 @@ def _why(job: JobState) -> str:
     return job.abnormal or job.why
 
 
-def _home(call: ApiCall) -> Response:
-    del call
-    return RedirectResponse("/jobs", 303)
-
-
 def stop_from_page(call: ApiCall, form: Mapping[str, str]) -> Response:
     """Stops a job."""
     del form
@@ -109,7 +104,6 @@ def stop_from_page(call: ApiCall, form: Mapping[str, str]) -> Response:
 def routes(services: ConsoleServices) -> tuple[Route, ...]:
     """All routes."""
     return (
-        Route("/", page(_home), methods=["GET"]),
         Route("/jobs", page(list_jobs), methods=["GET"]),
         Route("/jobs/{name}", page(show_job), methods=["GET"]),
         action(services, "/jobs/{name}/stop", stop_from_page),

@@ -31,11 +31,13 @@ SIGNS: Mapping[str, str] = {
 }
 # key of the text, address, and whether it is for administrators alone
 MENU = (
+    ("home", "/", False),
     ("jobs", "/jobs", False),
     ("virtual_clusters", "/virtual-clusters", False),
     ("nodes", "/nodes", False),
     ("health", "/health", True),
     ("services", "/services", True),
+    ("storages", "/storages", False),
 )
 _LANGUAGE = "lang"
 _LANGUAGE_S = 365 * 86400

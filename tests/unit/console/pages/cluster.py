@@ -87,7 +87,8 @@ def fill(web: TestClient, services: ConsoleServices, kubernetes: LiveCluster) ->
         ("carol", "holds", "research"),
         ("bob", "hides", "default"),
     ):
-        assert post(web, who, named(FILE, name, cluster)).status_code == 202
+        content = FILE if name == "train" else FILE.replace("instances: 2", "instances: 1")
+        assert post(web, who, named(content, name, cluster)).status_code == 202
     kubernetes.put(
         workload("train", "vision-1", "research", 2, reserved=False),
         workload("holds", "vision-1", "research", 8, reserved=True),

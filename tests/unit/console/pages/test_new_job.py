@@ -97,7 +97,7 @@ def test_too_much_can_never_run(idle: TestClient) -> None:
 def test_a_full_quota_shows_its_holders(used: TestClient) -> None:
     answer = send(used, "alice", {**FORM, "r0.instances": "3", "r0.gpus": "8"}, do="check")
     holders = rows(answer.text, "Holders of this quota")
-    assert [row[0] for row in holders] == ["holds", "1 jobs of other groups"]
+    assert [row[0] for row in holders] == ["holds", "jobs of other groups: 1"]
     assert "bob" not in answer.text
     assert SUBMIT in answer.text
 

@@ -29,7 +29,7 @@ FAMILIES = {
     "menu": {name for name, _, _ in MENU},
 }
 # words that are the same in all languages
-SAME = {"pai", "pai-install", "install", "health", "act", "cordon", "logs"}
+SAME = {"pai", "pai-install", "install", "health", "act", "cordon", "logs", "mnt"}
 
 
 def sources() -> Iterator[Path]:

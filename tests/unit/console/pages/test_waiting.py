@@ -45,7 +45,7 @@ def test_a_waiting_job_shows_who_holds_its_quota(used: TestClient) -> None:
     holder, hidden = rows(page, "Holders of this quota")
     assert holder[:5] == ["holds", "carol", "research", "8", "▶ RUNNING"]
     assert holder[6] == "idle for 2:00 (41 % on average)"
-    assert hidden[:3] == ["1 jobs of other groups", "default", "8"]
+    assert hidden[:3] == ["jobs of other groups: 1", "default", "8"]
     assert 'href="/jobs/carol~holds"' in page
 
 
@@ -57,7 +57,7 @@ def test_another_group_is_counted_and_not_named(used: TestClient) -> None:
     page = shown(used, "/virtual-clusters/research", "bob")
     assert "holds" not in page
     assert "carol" not in page
-    assert "2 jobs of other groups" in page
+    assert "jobs of other groups: 2" in page
 
 
 def test_an_administrator_sees_all_holders(used: TestClient) -> None:
@@ -91,7 +91,7 @@ def test_a_job_with_reserved_quota_waits_for_a_node(
     eventually(lambda: seen(services) == 3 and not any(one.waits for one in services.model.usage().jobs))
     page = shown(used, "/jobs/alice~train")
     assert "The quota is reserved for the job" in page
-    assert [row[0] for row in rows(page, "Holders of this quota")] == ["holds", "1 jobs of other groups"]
+    assert [row[0] for row in rows(page, "Holders of this quota")] == ["holds", "jobs of other groups: 1"]
 
 
 def test_an_object_that_is_no_job_of_a_known_form(used: TestClient, kubernetes: LiveCluster) -> None:
@@ -110,7 +110,7 @@ def test_the_list_has_the_numbers_of_vc_usage(used: TestClient, services: Consol
                 rf'<td class="number">{quota[name]}</td>\s*' for name in ("guaranteed", "used", "lent", "borrowed")
             )
             assert re.search(rf"<td>{quota['sku']}</td>\s*{numbers}", page), (cluster["name"], quota)
-    assert "1 jobs: 2 nvidia.com/gpu" in page
+    assert "jobs: 1, 2 nvidia.com/gpu" in page
 
 
 def test_a_virtual_cluster(used: TestClient) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from pai_install.console.routes.old_pages import PAGES
 from pai_install.console.services import ConsoleServices
 from pai_install.schedulers.kueue.compile import flavor_name
 from tests.unit.console.conftest import eventually, signed_in
@@ -189,13 +190,26 @@ def test_every_route_needs_a_caller(web: TestClient, path: str) -> None:
         ("/job-detail.html?username=//evil.example.com&jobName=x", "/jobs/%2F%2Fevil.example.com~x"),
         ("/job-detail.html", "/jobs"),
         ("/job-list.html", "/jobs"),
-        ("/submit.html", "/jobs"),
-        ("/index.html", "/jobs"),
+        ("/submit.html", "/jobs/new"),
+        ("/index.html", "/"),
+        ("/task-attempt.html?username=alice&jobName=train&taskIndex=0", "/jobs/alice~train"),
+        ("/virtual-clusters.html", "/virtual-clusters"),
+        ("/cluster-view/services.html", "/services"),
+        ("/cluster-view/hardware.html", "/nodes"),
+        ("/cluster-view/hardware/detail.html?instance=g1:9100", "/nodes/g1"),
+        ("/cluster-view/hardware/detail.html?instance=//evil.example.com", "/nodes/%2F%2Fevil.example.com"),
     ],
 )
 def test_pages_of_the_old_portal_lead_to_ours(web: TestClient, path: str, target: str) -> None:
     answer = web.get(path)
     assert (answer.status_code, answer.headers["location"]) == (HTTPStatus.FOUND, target)
+
+
+@pytest.mark.parametrize("path", [*PAGES, "/job-detail.html", "/cluster-view/hardware/detail.html"])
+def test_every_page_of_the_old_portal_is_one_of_ours(web: TestClient, path: str) -> None:
+    target = web.get(path).headers["location"]
+    if target != "/login":
+        assert web.get(target, headers=signed_in("root")).status_code == HTTPStatus.OK
 
 
 def test_a_page_that_clients_probe_does_not_exist(web: TestClient) -> None:

@@ -1,0 +1,64 @@
+"""Home: one's own jobs and quota, and for administrators sick nodes and abnormal jobs."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from starlette.responses import Response
+from starlette.routing import Route
+
+from pai_install.app.node_health import node_findings
+from pai_install.cluster.client import Select
+from pai_install.console.endpoint import ApiCall
+from pai_install.console.model.query import JobQuery
+from pai_install.console.openpai.job import full_name, gpus_of
+from pai_install.console.pages.endpoint import page, shown
+from pai_install.console.services import ConsoleServices
+from pai_install.jobs.anomalies import abnormal
+from pai_install.report.virtual_clusters_usage import usage_data
+
+# the order in which people look at them
+_STATES = ("WAITING", "RUNNING", "STOPPING", "FAILED", "SUCCEEDED", "STOPPED")
+_MOST_JOBS, _MOST_FINDINGS = 10, 10
+
+
+def show_home(call: ApiCall) -> Response:
+    """The first page after a sign-in."""
+    model, label = call.services.model, call.caller.label
+    visible, own = model.visible(call.caller), frozenset({label})
+    unfinished = frozenset({"WAITING", "RUNNING", "STOPPING"})
+    scheduling = model.profile.require_scheduling()
+    groups = set(call.caller.groups)
+    mine = {one.name for one in scheduling.clusters if groups & set(one.groups)}
+    clusters = usage_data(scheduling, model.usage())["virtual_clusters"]
+    return shown(
+        call,
+        "home.html",
+        counts=[(state, model.jobs.count(JobQuery(own, states=frozenset({state})), visible)) for state in _STATES],
+        views=model.jobs.page(JobQuery(own, states=unfinished, limit=_MOST_JOBS), visible),
+        clusters=[one for one in clusters if call.caller.admin or one["name"] in mine],
+        full_name=full_name,
+        gpus_of=gpus_of,
+        age=int(model.age),
+        **(_for_administrators(call) if call.caller.admin else {"findings": [], "hidden": 0, "abnormal": []}),
+    )
+
+
+def _for_administrators(call: ApiCall) -> dict[str, Any]:
+    """Findings of nodes, read as the caller, and jobs that hold GPUs for long or for nothing."""
+    model = call.services.model
+    (nodes,) = call.client.list(Select(("nodes",)))
+    findings = node_findings(model.profile.require_scheduling(), nodes)
+    jobs = abnormal(model.jobs.unfinished(), datetime.now(UTC), model.profile.limits_of)
+    return {
+        "findings": findings[:_MOST_FINDINGS],
+        "hidden": max(0, len(findings) - _MOST_FINDINGS),
+        "abnormal": jobs[:_MOST_JOBS],
+    }
+
+
+def routes(services: ConsoleServices) -> tuple[Route, ...]:
+    """All routes."""
+    del services
+    return (Route("/", page(show_home), methods=["GET"]),)
