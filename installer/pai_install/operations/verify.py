@@ -86,7 +86,7 @@ def scheduler_proof(
     """
     leader = site.control_planes[0].hostname
     left = leader in observation.unproven
-    if not (changed or left) or (limit and leader not in limit):
+    if not (changed or left) or (limit and leader not in limit) or leader not in observation.machines:
         return ()
     return quick_test(site, observation, _reason(observation, leader, "the scheduler has changed"), (VERIFY.name,))
 

@@ -85,9 +85,10 @@ def _played(
     if not backend_of(context.backend).self_test.knows_devices:
         scheduling = kept_of(arguments["kept"])
         assert scheduling is not None  # noqa: S101 - the operation has made it
-        return _in_turn(cluster, context, scheduling, bounds, wanted)
+        return _in_turn(cluster, context, scheduling, bounds, wanted, waits=arguments.get("waits", True))
     played = tuple(filter(wanted, scenarios(context.backend, bounds)))
-    return (SelfTestRunner(cluster, context).play(played) if played else []), {}
+    runner = SelfTestRunner(cluster, context, waits=arguments.get("waits", True))
+    return (runner.play(played) if played else []), {}
 
 
 def _in_turn(
@@ -96,6 +97,8 @@ def _in_turn(
     scheduling: Scheduling,
     bounds: Bounds,
     wanted: Callable[[Scenario], bool],
+    *,
+    waits: bool,
 ) -> tuple[list[ScenarioRun], Mapping[str, str]]:
     """Runs HiveD's scenarios one after the other in one virtual cluster. A user's job invalidates a scenario and ends
     the test.
@@ -105,7 +108,7 @@ def _in_turn(
     acts = [act for act in found.acts if wanted(act.scenario)]
     runs: list[ScenarioRun] = []
     for number, act in enumerate(acts):
-        played = SelfTestRunner(cluster, replace(context, cells=act.stage)).play((act.scenario,))
+        played = SelfTestRunner(cluster, replace(context, cells=act.stage), waits=waits).play((act.scenario,))
         if busy(scheduling, act.stage.sku, cluster.list(Select(("pods",)))[0]):
             missed = [check for left in acts[number:] for check in left.scenario.checks]
             return runs, {**found.reasons, **dict.fromkeys(missed, "a user's job came meanwhile")}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -209,3 +210,22 @@ def test_a_cluster_without_the_scheduler_is_told() -> None:
     with raises("scheduler-kinds-missing") as caught:
         played(Strange())
     assert "pai-install apply" in caught.value.remedy
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_short_test_begins_to_remove_its_objects_and_does_not_wait_for_the_end(
+    waits: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waited: list[bool] = []
+
+    def gone(*_words: Any) -> tuple[str, ...]:
+        waited.append(True)
+        return ()
+
+    monkeypatch.setattr("pai_install.run.self_test.runner.gone", gone)
+    cluster = SimulatedCluster()
+    chosen = [one for one in scenarios("kueue", BOUNDS) if one.name == "quota"]
+    runs = replace(theatre(cluster), waits=waits).play(chosen)
+    assert findings("kueue", runs)
+    assert len(waited) == (2 if waits else 1), "what an earlier test left is always waited for"
+    assert not any("scheduler-self-test" in ref.name for ref in cluster.objects)

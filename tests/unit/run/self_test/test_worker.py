@@ -39,8 +39,8 @@ class Stage:
     casts: list[SelfTestContext] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
 
-    def open(self, cluster: object, context: SelfTestContext) -> Stage:
-        del cluster
+    def open(self, cluster: object, context: SelfTestContext, *, waits: bool) -> Stage:
+        del cluster, waits
         self.casts.append(context)
         return self
 
