@@ -47,4 +47,5 @@ def with_sign_in(
         (sign_in.cookies,),
         is_valid=lambda caller: not caller.uid or sign_in.users.uid(caller.label) == caller.uid,
         model=model,
+        sign_in=sign_in,
     )

@@ -12,6 +12,7 @@ from pai_install.console.links import LinkSealer
 from pai_install.console.model.read_model import ReadModel
 from pai_install.console.rates import RateGate
 from pai_install.console.settings import ConsoleSettings
+from pai_install.console.sign_in.service import SignInService
 from pai_install.console.streams import StreamGate
 
 
@@ -21,7 +22,7 @@ class ConsoleServices:
 
     authenticators: of the API, in this order. page_authenticators: of pages, by their cookie. api_routes, page_routes:
     of other packages, below /rest-server and at the root. is_valid: whether the caller of a signed address still
-    exists.
+    exists. sign_in: behind the pages of users and accounts, None without them.
     """
 
     settings: ConsoleSettings
@@ -32,6 +33,7 @@ class ConsoleServices:
     page_authenticators: tuple[Authenticator, ...] = ()
     is_valid: Callable[[Caller], bool] = field(default=lambda _caller: True, repr=False)
     model: ReadModel = field(default=None, repr=False)  # type: ignore[assignment] # one of these clients
+    sign_in: SignInService | None = field(default=None, repr=False)
     rates: RateGate = field(init=False, repr=False)
     streams: StreamGate = field(default_factory=StreamGate, repr=False)
     links: LinkSealer = field(init=False, repr=False)

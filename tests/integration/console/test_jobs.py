@@ -13,6 +13,7 @@ from pai_install.console.clients import CallerClients
 from pai_install.console.connect import with_sign_in
 from pai_install.console.server import create_app
 from pai_install.console.services import ConsoleServices
+from pai_install.profile.model import ProfileGroup
 from pai_install.profile.project import profile_of
 from pai_install.profile.publish import profile_object
 from pai_install.schedulers.last_applied import kept_object
@@ -42,6 +43,8 @@ JOBS = "/rest-server/api/v2/jobs"
 def served(users: Users, own: HttpClient, console: Console) -> Iterator[tuple[ConsoleServices, TestClient]]:
     """A console with a model of the cluster, which has the profile of a site with batch Jobs."""
     profile = profile_of(site_of("default"))
+    speech = ProfileGroup(name="speech", namespace="speech")
+    profile = profile.model_copy(update={"groups": (*profile.groups, speech)})
     for entry in (profile_object(profile), kept_object(profile.require_scheduling())):
         users.admin.apply(entry)
     services = with_sign_in(console.settings, CallerClients(own), console.sign_in, None)

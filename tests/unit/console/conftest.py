@@ -15,6 +15,7 @@ from pai_install.console.caller import Caller, CallerKind
 from pai_install.console.server import create_app
 from pai_install.console.services import ConsoleServices
 from pai_install.console.settings import ConsoleSettings
+from pai_install.console.sign_in.service import open_sign_in
 from pai_install.profile.publish import profile_object
 from pai_install.schedulers.last_applied import kept_object
 from pai_install.users.model import ACCOUNT_PREFIX
@@ -94,7 +95,8 @@ def clients(kubernetes: LiveCluster) -> LiveClients:
 @pytest.fixture
 def services(settings: ConsoleSettings, clients: LiveClients) -> Iterator[ConsoleServices]:
     """The services of the console, with a model that is up to date."""
-    made = ConsoleServices(settings, clients, (NamedCallers(),), page_authenticators=(NamedCallers(),))
+    named = (NamedCallers(),)
+    made = ConsoleServices(settings, clients, named, page_authenticators=named, sign_in=open_sign_in(settings, clients))
     made.model.load()
     eventually(lambda: made.model.is_ready)
     yield made

@@ -37,7 +37,9 @@ MENU = (
     ("nodes", "/nodes", False),
     ("health", "/health", True),
     ("services", "/services", True),
+    ("users", "/users", False),
     ("storages", "/storages", False),
+    ("account", "/account", False),
 )
 _LANGUAGE = "lang"
 _LANGUAGE_S = 365 * 86400

@@ -24,6 +24,12 @@ PAGES: Mapping[str, str] = {
     "/cluster-view/k8s.html": "/services",
     "/cluster-view/abnormal-jobs.html": "/",
     "/storage.html": "/storages",
+    "/user-profile.html": "/account",
+    "/change-password.html": "/account",
+    "/user-view.html": "/users",
+    "/user-management.html": "/users",
+    "/register.html": "/users",
+    "/batch-register.html": "/users",
 }
 _JOB_PAGES = ("/job-detail.html", "/job-events.html", "/job-retry.html", "/task-attempt.html")
 

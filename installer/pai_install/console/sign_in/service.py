@@ -8,7 +8,8 @@ import time
 from dataclasses import dataclass
 from threading import Thread
 
-from pai_install.console.caller import Clients
+from pai_install.console.caller import Caller, Clients
+from pai_install.console.errors import forbidden
 from pai_install.console.settings import ConsoleSettings
 from pai_install.console.sign_in.authenticators import CookieAuthenticator, TokenAuthenticator
 from pai_install.console.sign_in.issue import TokenIssuer
@@ -19,6 +20,7 @@ from pai_install.console.sign_in.reviews import TokenReviews
 from pai_install.console.sign_in.sessions import Renewal, Sessions
 from pai_install.console.sign_in.store import CredentialStore
 from pai_install.errors import PaiError
+from pai_install.users.model import ACCOUNT_PREFIX
 
 _LOG = logging.getLogger("pai_install.console")
 _SWEPT_S = 3600.0
@@ -42,6 +44,16 @@ class SignInService:
         """Watches users, and removes what is over, until the process ends."""
         self.users.start()
         Thread(target=self._sweep_again, name="sweep credentials", daemon=True).start()
+
+    def change_password(self, caller: Caller, address: str, old: str, new: str) -> None:
+        """Sets the password of the caller, and ends its sessions. Raises RestError for a wrong old password."""
+        if not caller.name.startswith(ACCOUNT_PREFIX):
+            raise forbidden("your identity provider keeps your password")
+        self.passwords.sign_in(caller.label, old, address)
+        if new == old:
+            return  # nothing changes, so the token of the sender stays
+        self.passwords.write(caller.label, caller.uid, new)
+        self.sessions.close_all(caller.label, caller.uid)
 
     def sweep(self) -> None:
         """Removes credentials that are over, and those of accounts that are gone."""

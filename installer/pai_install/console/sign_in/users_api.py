@@ -88,7 +88,7 @@ class UserRoutes:
             raise forbidden("this is another user than the sender")
         users = self._users(call)
         if new := word(found, "newPassword"):
-            self._change_password(call, word(found, "oldPassword"), new)
+            self.sign_in.change_password(caller, call.address, word(found, "oldPassword"), new)
         if changes := _profile_changes(found):
             users.change_profile(caller.label, caller.uid, changes)
         return _done(f"Update user {caller.label} successfully", 201)
@@ -132,7 +132,8 @@ class UserRoutes:
         """The old form of one change, by an administrator or by the user."""
         found, name = call.json(), call.path["user"]
         if user_name(name) == call.caller.label:
-            self._change_password(call, word(found, "oldPassword"), word(found, "newPassword"))
+            old, new = word(found, "oldPassword"), word(found, "newPassword")
+            self.sign_in.change_password(call.caller, call.address, old, new)
         else:
             self._users(call).set_password(name, word(found, "newPassword"))
         return _done(f"Update user {name} successfully", 201)
@@ -181,17 +182,6 @@ class UserRoutes:
         caller = users.caller
         kept = users.profile_of(caller.label, caller.uid) if caller.uid else UserProfile()
         return users.content(caller.label, caller.groups, kept, admin=caller.admin)
-
-    def _change_password(self, call: ApiCall, old: str, new: str) -> None:
-        """Raises RestError for a wrong old password."""
-        caller = call.caller
-        if not caller.name.startswith(ACCOUNT_PREFIX):
-            raise forbidden("your identity provider keeps your password")
-        self.sign_in.passwords.sign_in(caller.label, old, call.address)
-        if new == old:
-            return  # nothing changes, so the token of the sender stays
-        self.sign_in.passwords.write(caller.label, caller.uid, new)
-        self.sign_in.sessions.close_all(caller.label, caller.uid)
 
 
 def _data(call: ApiCall) -> Mapping[str, Any]:

@@ -12,6 +12,7 @@ import pytest
 
 from pai_install.app.node_health import GpuState
 from pai_install.checks.verdict import Action
+from pai_install.console.caller import CallerKind
 from pai_install.console.openpai.states import STATES as OPENPAI_STATES
 from pai_install.console.pages.rendering import FOLDER, MENU
 from pai_install.console.pages.texts import LANGUAGES, language_of, texts_of
@@ -26,10 +27,11 @@ FAMILIES = {
     "outcome": set(get_args(Outcome)),
     "gpu": {*get_args(GpuState), "hidden"},
     "action": set(Action),
+    "kind": set(CallerKind),
     "menu": {name for name, _, _ in MENU},
 }
 # words that are the same in all languages
-SAME = {"pai", "pai-install", "install", "health", "act", "cordon", "logs", "mnt"}
+SAME = {"pai", "pai-install", "install", "health", "act", "cordon", "logs", "mnt", "user", "kubeconfig"}
 
 
 def sources() -> Iterator[Path]:
