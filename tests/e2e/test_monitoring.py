@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ pytestmark = [pytest.mark.lab, pytest.mark.soak]
 
 SUBNET = "172.30.93"
 MASTER, WELL, DEAD = MACHINES = ("lab-master", "lab-worker1", "lab-worker2")
-RUNS = 7
+RUNS = 3
 # the kernel of the box says whether a clock is synchronised, and other work uses its processors
 OF_THE_BOX = {
     "NodeCPUUsage",
@@ -39,7 +40,7 @@ HEAT = "sed -i 's/, {before}, /, {after}, /' /var/lib/pai-stand-in/metrics.csv"
 
 @dataclass(frozen=True)
 class Site:
-    """The cluster, the receiver of its alerts, and the seconds and tasks of runs before monitoring was on."""
+    """The cluster, the receiver of its alerts, and the CPU seconds and tasks of runs before monitoring was on."""
 
     cluster: Cluster
     hook: Hook
@@ -67,13 +68,21 @@ class Site:
 
 
 def idle(cluster: Cluster) -> tuple[float, Mapping[str, int]]:
-    """The shortest of some runs with nothing to do, and the tasks of each machine."""
-    reports = [cluster.apply() for _ in range(RUNS)]
+    """The least CPU seconds of some runs with nothing to do, and the tasks of each machine.
+
+    Elapsed time would measure the other work of the box.
+    """
+    reports, seconds = [], []
+    for _ in range(RUNS):
+        before = os.times()
+        reports.append(cluster.apply())
+        after = os.times()
+        seconds.append(after.children_user + after.children_system - before.children_user - before.children_system)
     assert all(report["ok"] for report in reports), reports[0]["stderr"]
     changed = {host: counts["changed"] for report in reports for host, counts in report["hosts"].items()}
     assert changed == dict.fromkeys(MACHINES, 0)
     tasks = {host: counts["tasks"] for host, counts in reports[-1]["hosts"].items()}
-    return min(report["duration_s"] for report in reports), tasks
+    return min(seconds), tasks
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +109,7 @@ def wait_for(holds: Callable[[], object], seconds: float) -> float:
 
 def test_a_second_run_changes_nothing_and_costs_little(site: Site, record_property: Record) -> None:
     (seconds, tasks), (seconds_before, tasks_before) = idle(site.cluster), site.before
-    record_property("seconds without and with monitoring", (seconds_before, seconds))
+    record_property("CPU seconds without and with monitoring", (seconds_before, seconds))
     assert all(tasks[host] - tasks_before[host] <= 1 for host in MACHINES)
     assert seconds - seconds_before <= 0.3
 

@@ -11,7 +11,7 @@ import yaml
 
 from pai_install.monitoring.dashboards import dashboards, grafana
 from pai_install.monitoring.routes import routing_of
-from pai_install.monitoring.rules import rule_groups
+from pai_install.monitoring.rules import own_rule_groups, rule_groups
 from pai_install.monitoring.scrape import Scraping, configuration, exporter_tls, outside
 from pai_install.site import Site
 from pai_install.site.services.own_monitoring import Monitoring
@@ -43,6 +43,9 @@ def exported(
         "kubernetes/scrapeconfig.yaml": _yaml(_object("ScrapeConfig", "v1alpha1", "pai-node", _scrape(site, inside))),
         **{f"grafana/{name}.json": json.dumps(grafana(name, it), indent=2) + "\n" for name, it in dashboards().items()},
     }
+    if own := own_rule_groups(site):
+        files["prometheus/customized.yml"] = _yaml(own)
+        files["kubernetes/customized.yaml"] = _yaml(_object("PrometheusRule", "v1", "pai-customized", own))
     found = {path: ExportedFile(content) for path, content in files.items()}
     for name, content in (*tls.items(), *_password(login)):
         found[f"prometheus/tls/{name}"] = ExportedFile(content, secret=True)

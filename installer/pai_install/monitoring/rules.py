@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
@@ -11,11 +11,22 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from pai_install.site import Site
 from pai_install.site.services.own_monitoring import Monitoring
-from pai_install.system.yaml import load_yaml
+from pai_install.system.yaml import load_untrusted_yaml, load_yaml
 
 RULES = Path(__file__).parent / "rules.yml"
 XIDS = Path(__file__).parents[1] / "health/judge/xid.yml"
+OPENPAI_NAMES = Path(__file__).parent / "openpai_names.yml"
+_WORD = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
+_JOB_LABELS = {"job_name": "job", "username": "user", "virtual_cluster": "virtual_cluster"}
+_OF_PODS = 'kube_pod_labels{label_pai_install_job!=""}'
+for _new, _old in _JOB_LABELS.items():
+    _OF_PODS = f'label_replace({_OF_PODS}, "{_new}", "$1", "label_pai_install_{_old}", "(.*)")'
+_OF_JOB = (
+    f"* on (namespace, pod) group_left ({', '.join(_JOB_LABELS)}) "
+    f"max by (namespace, pod, {', '.join(_JOB_LABELS)}) ({_OF_PODS})"
+)
 _DURATION = r"^[0-9]+[smhd]$"
 _PLACE = re.compile(r"\{([a-z][a-z-]*)\}")
 PAGE = "docs/alerts.md"
@@ -66,6 +77,25 @@ def rule_groups(wanted: Monitoring) -> dict[str, Any]:
             for group, members in alerts().items()
         ]
     }
+
+
+def own_rule_groups(site: Site) -> dict[str, Any] | None:
+    """Returns the rules of prometheus.customized-alerts, or None without any."""
+    section = site.services.prometheus
+    if section is None or section.customized_alerts is None:
+        return None
+    found: dict[str, Any] = load_untrusted_yaml(section.customized_alerts)
+    names = [{"record": name, "expr": expression} for name, expression in _openpai_names(section.customized_alerts)]
+    return {"groups": [*([{"name": "pai-openpai-names", "rules": names}] if names else []), *found["groups"]]}
+
+
+def _openpai_names(text: str) -> Iterator[tuple[str, str]]:
+    """Yields the metrics of OpenPAI that a text uses, with their expressions."""
+    table: Mapping[str, str] = load_yaml(OPENPAI_NAMES.read_text(encoding="utf-8"))
+    words = set(_WORD.findall(text))
+    for name, expression in table.items():
+        if name in words:
+            yield name, expression.replace("{job}", _OF_JOB)
 
 
 def _thresholds(wanted: Monitoring) -> Mapping[str, str]:

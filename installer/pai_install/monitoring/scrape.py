@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pai_install.monitoring.rules import own_rule_groups
 from pai_install.ports import (
     ALERTMANAGER_PORT,
     API_SERVER_PORT,
@@ -26,6 +27,8 @@ _LOOPBACK = "127.0.0.1"
 # a target that serves more than this is refused as a whole: it harms only itself
 SAMPLE_LIMIT = 50_000
 _LABEL_LIMIT = 40
+# parallel requests to a remote store: each holds samples in memory
+_MOST_SHARDS = 10
 
 # name of a job -> what is kept of its metrics; names without a match are dropped
 KEPT: Mapping[str, Sequence[str]] = {
@@ -123,19 +126,36 @@ class Scraping:
 
 def configuration(site: Site, scraping: Scraping, cache_login: str) -> dict[str, Any]:
     """Returns the configuration of Prometheus without its rules. cache_login: user at the registry cache, or ""."""
+    own = ["/etc/prometheus/customized.yml"] if own_rule_groups(site) else []
+    stores = _remote_stores(site)
     return {
         "global": {"scrape_interval": f"{scraping.scrape_s}s", "evaluation_interval": f"{scraping.evaluate_s}s"},
-        "rule_files": ["/etc/prometheus/rules.yml"],
+        "rule_files": ["/etc/prometheus/rules.yml", *own],
+        **({"remote_write": stores} if stores else {}),
         "alerting": {"alertmanagers": [{"static_configs": [_targets(f"{_LOOPBACK}:{ALERTMANAGER_PORT}")]}]},
         "scrape_configs": [*_on_machines(site, scraping), *_on_loopback(), *_registries(site, scraping, cache_login)],
     }
+
+
+def _remote_stores(site: Site) -> list[dict[str, Any]]:
+    wanted = site.services.monitoring
+    found: list[dict[str, Any]] = []
+    for number, store in enumerate(wanted.remote_write if wanted else ()):
+        token = {"authorization": {"credentials_file": f"{TLS}/{remote_token(number)}"}} if store.token else {}
+        found.append({"name": store.name, "url": store.url, **token, "queue_config": {"max_shards": _MOST_SHARDS}})
+    return found
+
+
+def remote_token(number: int) -> str:
+    """Returns the name of the file with the token of a remote store."""
+    return f"remote-{number}-token"
 
 
 def outside(site: Site, scraping: Scraping, cache_login: str) -> dict[str, Any]:
     """Returns the configuration of a Prometheus outside of the cluster. What answers on loopback alone is left out."""
     return {
         "global": {"scrape_interval": f"{scraping.scrape_s}s", "evaluation_interval": f"{scraping.evaluate_s}s"},
-        "rule_files": ["rules.yml"],
+        "rule_files": ["rules.yml", *(["customized.yml"] if own_rule_groups(site) else [])],
         "scrape_configs": [*_on_machines(site, scraping), *_registries(site, scraping, cache_login)],
     }
 

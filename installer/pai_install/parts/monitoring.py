@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from pai_install.monitoring.routes import routing_of
-from pai_install.monitoring.rules import rule_groups
-from pai_install.monitoring.scrape import Scraping, configuration
+from pai_install.monitoring.rules import own_rule_groups, rule_groups
+from pai_install.monitoring.scrape import Scraping, configuration, remote_token
 from pai_install.monitoring.state import state_arguments
 from pai_install.parts.context import Context
 from pai_install.parts.node_exporter import exporter_port
@@ -40,6 +40,7 @@ def monitoring_values(context: Context) -> dict[str, Any]:
     site = context.site
     wanted = site.services.monitoring or Monitoring()
     routing, memory = routing_of(site), _OWN_MIB + _NODE_MIB * len(site.present_machines)
+    own = own_rules(site)
     login = cache_login(context.registries.cache, context.identity)
     scraping = Scraping(scrape_seconds(site), exporter_port(site))
     return {
@@ -56,11 +57,24 @@ def monitoring_values(context: Context) -> dict[str, Any]:
         "configuration": {
             "prometheus.yml": json.dumps(configuration(site, scraping, login.get("username", "")), indent=1),
             "rules.yml": json.dumps(rule_groups(wanted), indent=1),
+            **({"customized.yml": own} if own else {}),
         },
         "routes": json.dumps(routing.configuration, indent=1),
-        "identity": {"secret_data": {**scraper_files(context.identity), "cache-password": login.get("password", "")}},
+        "identity": {"secret_data": {**scraper_files(context.identity), **_passwords(wanted, login)}},
         "receivers": {"secret_data": dict(routing.secrets)},
     }
+
+
+def own_rules(site: Site) -> str | None:
+    """Returns the file of the site's own rules, or None without monitoring or rules."""
+    found = own_rule_groups(site) if has_monitoring(site) else None
+    return json.dumps(found, indent=1) if found else None
+
+
+def _passwords(wanted: Monitoring, login: Mapping[str, str]) -> dict[str, str]:
+    tokens = {remote_token(number): it.token for number, it in enumerate(wanted.remote_write) if it.token is not None}
+    found = {name: token.get_secret_value() for name, token in tokens.items()}
+    return {"cache-password": login.get("password", ""), **found}
 
 
 def scrape_seconds(site: Site) -> int:

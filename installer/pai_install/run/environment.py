@@ -87,6 +87,7 @@ class ProductEnvironment(Environment):
         from pai_install.engine.content import part_digests  # noqa: PLC0415
         from pai_install.parts.registry import make_context  # noqa: PLC0415
         from pai_install.plan.inventory import build_inventory, combined, connection  # noqa: PLC0415
+        from pai_install.run.own_rules import check_own_rules  # noqa: PLC0415
 
         for machine in site.present_machines:
             connection(machine)  # an unavailable password is an error before anything is fetched
@@ -95,6 +96,7 @@ class ProductEnvironment(Environment):
         main, *_ = choices
         others = [(selection, entry) for selection, entry in choices.items() if selection != main]
         sets = {selection: _fetched(site, selection, source, say) for selection, (source, _) in choices.items()}
+        check_own_rules(site, main, choices[main][0])
         digests, whole = part_digests(content_dir()), sets[main].also(*(sets[it] for it, _ in others))
         inventory = build_inventory(make_context(site, whole, state.path, identity), digests)
         for selection, (_, hosts) in others:

@@ -23,6 +23,7 @@ from pai_install.site.rules.contradictions import check_contradictions
 from pai_install.site.rules.directory import check_directory
 from pai_install.site.rules.groups import check_groups
 from pai_install.site.rules.layout import check_layout
+from pai_install.site.rules.monitoring import check_monitoring
 from pai_install.site.rules.network import check_networks
 from pai_install.site.rules.registries import check_cache_port, check_registry, check_registry_settings
 from pai_install.site.rules.scheduling.check import check_scheduling
@@ -123,6 +124,7 @@ def _read_site(directory: Path, services_text: str | None, layout_text: str | No
     if site is not None and SERVICES in sources:
         check_scheduling(sources[SERVICES], site)
         check_console(sources[SERVICES], site)
+        check_monitoring(sources[SERVICES], site)
     problems = tuple(problem for source in sources.values() for problem in sorted(source.problems, key=_place))
     if site is None or settings is None or any(problem.is_error for problem in problems):
         return SiteReading(None, problems, sources)

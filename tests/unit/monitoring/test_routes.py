@@ -9,6 +9,7 @@ import pytest
 
 from pai_install.monitoring.routes import SECRETS, routing_of
 from pai_install.site import Site, load_site
+from pai_install.site.load import read_site
 from pai_install.site.rules.pending import pending
 from tests.unit.site.sites import write_site
 
@@ -62,8 +63,28 @@ def test_openpais_sections_need_monitoring(tmp_path: Path, services: str, told: 
     assert any("monitoring: true" in line for line in pending(site(tmp_path, services))) == told
 
 
-def test_what_has_no_effect_yet_is_named(tmp_path: Path) -> None:
-    text = "monitoring: true\nprometheus: {customized-alerts: 'groups: []'}\n"
-    text += "alert-manager: {customized-receivers: [{name: a}], customized-routes: {routes: []}}\n"
-    told = [line for line in pending(site(tmp_path, text)) if "customized" in line]
-    assert len(told) == 2
+OPENPAI = """
+monitoring: true
+prometheus: {port: 9191}
+alert-manager:
+  customized-routes: {routes: [{receiver: a}]}
+  cert-expiration-checker: {alert-residual-days: 20}
+  cluster-utilization: {schedule: "0 0 * * *"}
+  job-status-change-notification: {enable: true}
+  customized-receivers:
+    - name: a
+      actions: {email-admin: null, stop-jobs: null, cordon-nodes: null}
+"""
+
+
+def test_keys_of_openpai_without_effect_are_explained_at_their_lines(tmp_path: Path) -> None:
+    reading = read_site(write_site(tmp_path, config="user: pai\npassword: example\n", services=OPENPAI))
+    found = [problem for problem in reading.problems if problem.code == "site.no-effect"]
+    assert sorted(problem.line for problem in found) == [3, 5, 6, 7, 8, 11, 11]
+    assert all(problem.severity == "warning" and problem.remedy for problem in found)
+
+
+def test_without_monitoring_they_are_not_named_one_by_one(tmp_path: Path) -> None:
+    text = OPENPAI.replace("monitoring: true", "monitoring: false")
+    reading = read_site(write_site(tmp_path, config="user: pai\npassword: example\n", services=text))
+    assert "site.no-effect" not in {problem.code for problem in reading.problems}

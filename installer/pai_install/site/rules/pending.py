@@ -57,12 +57,8 @@ def _monitoring(site: Site) -> Iterator[str]:
     """Yields the sections of OpenPAI that need monitoring, where the site has none."""
     services = site.services
     named = [name for name in ("prometheus", "alert-manager", "node-exporter") if name in services.given]
-    if services.monitoring is None:
-        if named:
-            yield f"nothing is monitored without `monitoring: true` ({', '.join(named)})"
-        return
-    for section in (services.prometheus, services.alert_manager):
-        yield from dict.fromkeys(not_yet(section)) if section is not None else ()
+    if services.monitoring is None and named:
+        yield f"nothing is monitored without `monitoring: true` ({', '.join(named)})"
 
 
 def _devices(site: Site) -> tuple[str, ...]:

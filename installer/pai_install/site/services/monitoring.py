@@ -6,8 +6,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from pai_install.site.field_metadata import NotYet
 from pai_install.site.services.openpai import Service
+from pai_install.site.services.own_rules import OwnRules
 from pai_install.site.services.section import (
     Count,
     Flag,
@@ -16,15 +16,11 @@ from pai_install.site.services.section import (
     KebabSection,
     ListOf,
     Port,
-    Prose,
     Section,
     Whole,
     Word,
     choice,
 )
-
-_RULES = NotYet("rules of one's own are not evaluated by this version (prometheus.customized-alerts)")
-_ROUTES = NotYet("every alert goes to all receivers in this version (alert-manager.customized-routes)")
 
 
 class Prometheus(Service):
@@ -34,8 +30,8 @@ class Prometheus(Service):
     """Where it listens."""
     scrape_interval: Count = Field(default=30, alias="scrape_interval")
     """Seconds between two readings."""
-    customized_alerts: Annotated[Prose | None, _RULES] = None
-    """Rules of one's own: a block of text with Prometheus' `groups`."""
+    customized_alerts: OwnRules | None = None
+    """Rules of your own: a block of text with `groups`, as in a rule file of Prometheus."""
 
 
 class Grafana(Service):
@@ -163,10 +159,10 @@ class AlertManager(Service):
     """Mails about a user's jobs."""
     cert_expiration_checker: CertExpiration | None = None
     """Warns before certificates end."""
-    customized_routes: Annotated[Routes | None, _ROUTES] = None
-    """Which alert goes to which receiver."""
-    customized_receivers: Annotated[tuple[Receiver, ...], ListOf, _ROUTES] = ()
-    """Receivers of one's own."""
+    customized_routes: Routes | None = None
+    """Without effect: every alert goes to all receivers."""
+    customized_receivers: Annotated[tuple[Receiver, ...], ListOf] = ()
+    """Without effect: alerts start no actions, and mails go to admin-receiver."""
     repeat_interval: Word | None = None
     """How long before an alert is said again."""
     use_pylon: Flag | None = None

@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from pai_install.documents.scalars import invalid, read_size, read_text, read_whole, read_word_boolean, shown
-from pai_install.site.services.section import Count, Hidden, KebabSection, ListOf, Word
+from pai_install.site.services.section import Count, Hidden, KebabSection, ListOf, Url, Word
 
 _MOST_DAYS, _MOST_REPLICAS = 3650, 3
 _AMOUNT = re.compile(r"[0-9]{1,9}(\.[0-9]{1,6})?")
@@ -123,6 +123,17 @@ class WebHook(KebabSection):
     """Bearer token of the requests."""
 
 
+class RemoteWrite(KebabSection):
+    """monitoring.remote-write[]: a store of metrics outside of the cluster, which gets a copy of all metrics."""
+
+    name: Word
+    """Name of the store, for alerts."""
+    url: Url
+    """Address of its remote-write API."""
+    token: Hidden | None = None
+    """Bearer token of the requests."""
+
+
 class Monitoring(KebabSection):
     """monitoring: true for Prometheus, Alertmanager, and exporters with defaults, or a mapping of these keys."""
 
@@ -136,3 +147,5 @@ class Monitoring(KebabSection):
     """When alerts fire."""
     web_hooks: Annotated[tuple[WebHook, ...], ListOf] = Field(default=())
     """Receivers of all alerts from severity warn."""
+    remote_write: Annotated[tuple[RemoteWrite, ...], ListOf] = Field(default=())
+    """Stores outside of the cluster, such as Thanos or Mimir."""

@@ -132,7 +132,7 @@ def _read_node_port(value: object) -> int:
     return port
 
 
-def _read_prose(value: object) -> str:
+def read_prose(value: object) -> str:
     """Text of any number of lines."""
     if isinstance(value, dict | list):
         raise invalid("type", f"text is expected, found {shown(value)}", "write text, or a block after '|'")
@@ -149,7 +149,7 @@ def _or_list(read: Callable[[object], str]) -> Callable[[object], tuple[str, ...
 ListOf = BeforeValidator(_read_list)
 MappingOf = BeforeValidator(read_mapping)
 Word = Annotated[str, BeforeValidator(read_text), WithJsonSchema(_SCALAR)]
-Prose = Annotated[str, BeforeValidator(_read_prose), WithJsonSchema(_SCALAR)]
+Prose = Annotated[str, BeforeValidator(read_prose), WithJsonSchema(_SCALAR)]
 Flag = Annotated[bool, BeforeValidator(read_word_boolean), WithJsonSchema({"type": ["boolean", "string"]})]
 Whole = Annotated[int, BeforeValidator(read_whole), WithJsonSchema(_NUMBER)]
 Count = Annotated[int, BeforeValidator(read_count), WithJsonSchema(_NUMBER)]
