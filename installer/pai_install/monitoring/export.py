@@ -12,13 +12,29 @@ import yaml
 from pai_install.monitoring.dashboards import dashboards, grafana
 from pai_install.monitoring.routes import routing_of
 from pai_install.monitoring.rules import own_rule_groups, rule_groups
-from pai_install.monitoring.scrape import Scraping, configuration, exporter_tls, outside
+from pai_install.monitoring.scrape import (
+    HIVED,
+    HIVED_NAMESPACE,
+    HIVED_PORT_NAME,
+    Scraping,
+    configuration,
+    exporter_tls,
+    outside,
+)
 from pai_install.site import Site
+from pai_install.site.schedulers import scheduler_of
 from pai_install.site.services.own_monitoring import Monitoring
 
 NAMESPACE = "pai-monitoring"
 _SECRET = "pai-node-exporter-client"  # noqa: S105 - the name of an object
 _WIDTH = 120
+_HIVED_MONITOR = {
+    "namespaceSelector": {"matchNames": [HIVED_NAMESPACE]},
+    "selector": {"matchLabels": {"app.kubernetes.io/name": HIVED}},
+    "podMetricsEndpoints": [
+        {"port": HIVED_PORT_NAME, "relabelings": [{"targetLabel": "job", "replacement": HIVED}]},
+    ],
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +62,8 @@ def exported(
     if own := own_rule_groups(site):
         files["prometheus/customized.yml"] = _yaml(own)
         files["kubernetes/customized.yaml"] = _yaml(_object("PrometheusRule", "v1", "pai-customized", own))
+    if scheduler_of(site) == HIVED:
+        files["kubernetes/podmonitor.yaml"] = _yaml(_object("PodMonitor", "v1", "pai-hived", _HIVED_MONITOR))
     found = {path: ExportedFile(content) for path, content in files.items()}
     for name, content in (*tls.items(), *_password(login)):
         found[f"prometheus/tls/{name}"] = ExportedFile(content, secret=True)

@@ -20,6 +20,7 @@ from pai_install.ports import (
 from pai_install.registry.compile import EXPORTER_NAME, registries_of
 from pai_install.registry.model import CACHE_HOST
 from pai_install.site import Site
+from pai_install.site.schedulers import scheduler_of
 
 TLS = "/etc/prometheus-tls"
 _ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
@@ -29,6 +30,9 @@ SAMPLE_LIMIT = 50_000
 _LABEL_LIMIT = 40
 # parallel requests to a remote store: each holds samples in memory
 _MOST_SHARDS = 10
+
+# the scheduler, its namespace, and the port of its bridge
+HIVED, HIVED_NAMESPACE, HIVED_PORT_NAME = "hived", "pai-hived", "open"
 
 # name of a job -> what is kept of its metrics; names without a match are dropped
 KEPT: Mapping[str, Sequence[str]] = {
@@ -83,6 +87,7 @@ KEPT: Mapping[str, Sequence[str]] = {
         "alertmanager_(notifications_total|notifications_failed_total|alerts|silences)|process_resident_memory_bytes",
     ),
     "registry": ("registry_.+",),
+    HIVED: ("hived_bridge_.+",),
 }
 
 _NODE_RELABELS: Sequence[Mapping[str, Any]] = (
@@ -133,7 +138,12 @@ def configuration(site: Site, scraping: Scraping, cache_login: str) -> dict[str,
         "rule_files": ["/etc/prometheus/rules.yml", *own],
         **({"remote_write": stores} if stores else {}),
         "alerting": {"alertmanagers": [{"static_configs": [_targets(f"{_LOOPBACK}:{ALERTMANAGER_PORT}")]}]},
-        "scrape_configs": [*_on_machines(site, scraping), *_on_loopback(), *_registries(site, scraping, cache_login)],
+        "scrape_configs": [
+            *_on_machines(site, scraping),
+            *_on_loopback(),
+            *_schedulers(site),
+            *_registries(site, scraping, cache_login),
+        ],
     }
 
 
@@ -184,6 +194,16 @@ def _on_loopback() -> Iterator[dict[str, Any]]:
     yield _static("controller-manager", f"{_LOOPBACK}:{CONTROLLER_MANAGER_PORT}", **own)
     yield _static("prometheus", f"{_LOOPBACK}:{PROMETHEUS_PORT}")
     yield _static("alertmanager", f"{_LOOPBACK}:{ALERTMANAGER_PORT}")
+
+
+def _schedulers(site: Site) -> Iterator[dict[str, Any]]:
+    """Without the label `node`: a dead node explains its own alerts, and not that no job starts."""
+    if scheduler_of(site) != HIVED:
+        return
+    found = {"kubernetes_sd_configs": [{"role": "pod", "namespaces": {"names": [HIVED_NAMESPACE]}}]}
+    port = {"source_labels": ["__meta_kubernetes_pod_container_port_name"], "regex": HIVED_PORT_NAME, "action": "keep"}
+    pod = {"source_labels": ["__meta_kubernetes_pod_name"], "target_label": "instance"}
+    yield _job(HIVED, **found, relabel_configs=[port, pod])
 
 
 def _registries(site: Site, scraping: Scraping, login: str) -> Iterator[dict[str, Any]]:

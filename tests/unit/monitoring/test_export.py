@@ -13,7 +13,7 @@ import yaml
 
 from pai_install.monitoring.dashboards import Dashboard, dashboards, grafana
 from pai_install.monitoring.export import exported
-from pai_install.monitoring.scrape import KEPT, Scraping
+from pai_install.monitoring.scrape import KEPT, Scraping, configuration
 from pai_install.monitoring.state import state_arguments
 from pai_install.site import Site, load_site
 from tests.unit.site.sites import write_site
@@ -36,6 +36,13 @@ WORD = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 @pytest.fixture
 def site(tmp_path: Path) -> Site:
     return load_site(write_site(tmp_path, config=CONFIG, services=SERVICES)).site
+
+
+@pytest.fixture
+def addon() -> list[dict[str, Any]]:
+    """The objects of HiveD's add-on."""
+    text = (Path(__file__).parents[3] / "addons/hived/tests/plain.expected.yml").read_text()
+    return [item for item in yaml.safe_load_all(text) if item]
 
 
 def files(site: Site) -> dict[str, Any]:
@@ -65,6 +72,26 @@ def test_only_files_for_their_owner_have_secrets(site: Site) -> None:
         *(f"prometheus/tls/{name}" for name in (*TLS, "cache-password")),
         "kubernetes/secret.yaml",
     }
+
+
+@pytest.mark.parametrize(("kind", "read"), [("hived", True), ("kueue", False)])
+def test_the_bridge_of_hived_is_read_where_it_is_the_scheduler(
+    tmp_path: Path, kind: str, read: bool, addon: Any
+) -> None:
+    services = f"monitoring: true\nscheduler: {{type: {kind}}}\n"
+    found = load_site(write_site(tmp_path / "s", config="user: pai\npassword: example\n", services=services)).site
+    jobs = {job["job_name"]: job for job in configuration(found, Scraping(30, 9100), "")["scrape_configs"]}
+    assert ("hived" in jobs) == read
+    assert ("kubernetes/podmonitor.yaml" in files(found)) == read
+    if read:
+        (pods,) = (it for it in addon if it["kind"] == "Deployment" and it["metadata"]["name"] == "hived")
+        monitor = files(found)["kubernetes/podmonitor.yaml"]["spec"]
+        labels = pods["spec"]["template"]["metadata"]["labels"]
+        assert monitor["selector"]["matchLabels"].items() <= labels.items()
+        assert monitor["namespaceSelector"]["matchNames"] == [pods["metadata"]["namespace"]]
+        ports = [port["name"] for it in pods["spec"]["template"]["spec"]["initContainers"] for port in it["ports"]]
+        assert [it["port"] for it in monitor["podMetricsEndpoints"]] == ports
+        assert jobs["hived"]["relabel_configs"][0]["regex"] in ports
 
 
 def test_without_a_certificate_there_is_no_secret(site: Site) -> None:
