@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pai_install.parts.context import Context
 from pai_install.registry.pull_secrets import accounts, pull_secrets
+from pai_install.scheduling.admission import clusters_at
+from pai_install.scheduling.read import scheduling_of
 from pai_install.site import Site
 from pai_install.site.directory import directory_of
 from pai_install.site.groups import DEFAULT, groups_of
@@ -43,7 +46,7 @@ def group_values(context: Context) -> dict[str, Any]:
         "accounts": list(accounts(logins, namespaces)),
         "rights": [
             *roles(scheduler),
-            *policies(scheduler, namespaces.values()),
+            *policies(scheduler, namespaces.values(), _clusters(context.site)),
             *administration_policies(namespaces),
             *job_secrets(scheduler, namespaces.values()),
             *submitters,
@@ -51,6 +54,14 @@ def group_values(context: Context) -> dict[str, Any]:
         ],
         "quotas": list(object_quotas(scheduler, namespaces.values(), records)),
     }
+
+
+def _clusters(site: Site) -> Mapping[str, Sequence[str]] | None:
+    """Namespace -> names of the virtual clusters of its group."""
+    scheduling = scheduling_of(site)
+    if scheduling is None:
+        return None
+    return {place: [it.name for it in found] for place, found in clusters_at(scheduling).items()}
 
 
 def has_grants(site: Site) -> bool:

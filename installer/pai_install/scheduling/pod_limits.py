@@ -31,5 +31,7 @@ CAPABILITIES = (
 )
 # seconds from the deletion of a pod to its end
 MAX_GRACE_S = 120
-# bytes of the commands and environments of a pod, and of the annotations of a job or of its pods
+# bytes of the commands and environments of a pod, and of labels and annotations of an object
 MAX_COMMAND, MAX_NOTES = 64 * 1024, 32 * 1024
+# bytes of a pod, and of all pods of a job, as text
+MAX_POD, MAX_JOB = 128 * 1024, 512 * 1024

@@ -6,12 +6,12 @@ never change, they end with the job, and no job passes for a part of another job
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from pai_install.scheduling.admission import Rule, literal
-from pai_install.scheduling.job_kinds import ENTRY, ITEM, JOB, KINDS, POD, JobKind
-from pai_install.scheduling.job_queue import CLUSTER_LABEL, HIVED_SCHEDULER, QUEUE_LABEL
-from pai_install.scheduling.pod_limits import MAX_COMMAND, MAX_GRACE_S, MAX_NOTES
+from pai_install.scheduling.job_kinds import JOB, KINDS, POD, JobKind
+from pai_install.scheduling.job_queue import CLUSTER_LABEL, HIVED_SCHEDULER, QUEUE_LABEL, QUEUE_NOTE
+from pai_install.scheduling.pod_limits import MAX_COMMAND, MAX_GRACE_S, MAX_JOB, MAX_NOTES, MAX_POD
 from pai_install.site.services.virtual_clusters import SchedulerType
 
 # Kubernetes' own classes begin above this number: their pods preempt everything
@@ -23,11 +23,20 @@ _OF_NODE = "node.kubernetes.io/"
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 _HOOKS = ("lifecycle.postStart", "lifecycle.preStop")
 # labels by which controllers know the pods of their jobs
-_ADOPTION = ("controller-uid", "job-name", "batch.kubernetes.io/controller-uid")
+_OF_JOB = [f"{prefix}{name}" for prefix in ("", "batch.kubernetes.io/") for name in ("controller-uid", "job-name")]
+_ADOPTION = (*_OF_JOB, "training.kubeflow.org/replica-type", "jobset.sigs.k8s.io/job-key", "volcano.sh/task-spec")
+# annotations by which Volcano puts a pod into a PodGroup
+_GANGS = ("scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name")
+# the label by which Kueue gives a job a workload that is already there
+_WORKLOAD = "kueue.x-k8s.io/prebuilt-workload-name"
+# of the specification of a job, or of runPolicy in it: they change no pod and no queue
+_CHANGEABLE = ["suspend", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished"]
 
 
-def job_rules(kind: JobKind, scheduler: SchedulerType | None) -> Iterator[Rule]:
-    """The rules of a kind. They use the variables `specs` and `containers` of the policy."""
+def job_rules(
+    kind: JobKind, scheduler: SchedulerType | None, clusters: Mapping[str, Iterable[str]] | None
+) -> Iterator[Rule]:
+    """The rules of a kind. They use the variables `specs`, `templates`, and `containers` of the policy."""
     yield from _priority(kind)
     yield from _ownership(kind)
     yield _deletion(kind)
@@ -37,7 +46,9 @@ def job_rules(kind: JobKind, scheduler: SchedulerType | None) -> Iterator[Rule]:
     if kind is POD:
         yield from _pod_deletion()
     if kind is not POD:
-        yield _frozen(kind)
+        yield from _frozen()
+    if clusters is not None:
+        yield _own_cluster(clusters)
     if scheduler in ("kueue", "volcano", "hived"):
         yield _virtual_cluster(kind, scheduler)
 
@@ -64,19 +75,37 @@ def _ownership(kind: JobKind) -> Iterator[Rule]:
         "'no controller owns a job of a user: remove the owner reference'",
     )
     yield from _finalizers()
-    labels = "object.metadata.labels"
-    if kind is POD:
-        known = (*_ADOPTION, *(it.marks.job for it in KINDS if it.marks is not None))
-        yield Rule(
-            f"object == null || !has({labels}) || !{literal(list(known))}.exists(l, l in {labels})",
-            "'a pod of its own has no label of a job, or the controller of that job would adopt it'",
-        )
+    yield from _adoption(kind)
     if kind is JOB:
         selector = "object.spec.manualSelector"
         yield Rule(
             f"object == null || !has({selector}) || !{selector}",
             "'jobs of users have no manualSelector: it would adopt the pods of others'",
         )
+
+
+def _adoption(kind: JobKind) -> Iterator[Rule]:
+    """Controllers, Services, and schedulers know the pods of a job by these marks."""
+    known = [*_ADOPTION, *(it.marks.job for it in KINDS if it.marks is not None)]
+    labels, notes = "t.metadata.labels", "t.metadata.annotations"
+    # the API server writes those of a Job before policies see it
+    own = f"l in {literal(_OF_JOB)} && {labels}[l] in [object.metadata.name, object.metadata.?uid.orValue('')]"
+    allowed = f" || ({own})" if kind is JOB else ""
+    yield Rule(
+        f"variables.templates.all(t, !has(t.metadata) || !has({labels}) || "
+        f"{literal(known)}.all(l, !(l in {labels}){allowed}))",
+        "'pods of users have no label of another job, or its controller or Services would take them for its own'",
+    )
+    yield Rule(
+        f"variables.templates.all(t, !has(t.metadata) || !has({notes}) || "
+        f"!{literal(list(_GANGS))}.exists(n, n in {notes}))",
+        "'pods of users name no gang: it may be the gang of another job'",
+    )
+    held = "object.metadata.labels"
+    yield Rule(
+        f"object == null || !has({held}) || !({literal(_WORKLOAD)} in {held})",
+        "'jobs of users name no workload: it may be the workload of another job'",
+    )
 
 
 def no_finalizer() -> Rule:
@@ -128,13 +157,34 @@ def _size() -> Iterator[Rule]:
         f"variables.containers.all(cs, cs.map(c, {words} + {environment}).sum() <= {MAX_COMMAND})",
         f"'commands and environment of a pod have at most {MAX_COMMAND // 1024} KiB: use a ConfigMap or a storage'",
     )
-    notes = "{0}.metadata.annotations.map(k, size(k) + size({0}.metadata.annotations[k])).sum() <= {1}"
+    yield small_metadata()
     yield Rule(
-        f"(object == null || !has(object.metadata.annotations) || {notes.format('object', MAX_NOTES)}) && "
-        "variables.templates.all(t, !has(t.metadata) || !has(t.metadata.annotations) || "
-        f"{notes.format('t', MAX_NOTES)})",
-        f"'annotations of a job have at most {MAX_NOTES // 1024} KiB: use a ConfigMap'",
+        f"variables.templates.all(t, !has(t.metadata) || {_notes('t')} <= {MAX_NOTES})",
+        f"'labels and annotations of a pod have at most {MAX_NOTES // 1024} KiB: use a ConfigMap'",
     )
+    yield Rule(
+        f"variables.templates.all(t, size('%s'.format([t])) <= {MAX_POD})",
+        f"'a pod has at most {MAX_POD // 1024} KiB: use a ConfigMap or a storage'",
+    )
+    yield Rule(
+        f"object == null || !has(object.spec) || size('%s'.format([object.spec])) <= {MAX_JOB}",
+        f"'a job has at most {MAX_JOB // 1024} KiB: divide it'",
+    )
+
+
+def small_metadata() -> Rule:
+    """Returns the rule that labels, annotations, and owners of an object are small."""
+    return Rule(
+        f"object == null || {_notes('object')} <= {MAX_NOTES}",
+        f"'labels and annotations of an object have at most {MAX_NOTES // 1024} KiB: use a ConfigMap'",
+    )
+
+
+def _notes(which: str) -> str:
+    """An expression: the size of what metadata says, as text."""
+    names = ("labels", "annotations", "ownerReferences")
+    parts = (f"(has({which}.metadata.{name}) ? size('%s'.format([{which}.metadata.{name}])) : 0)" for name in names)
+    return f"({' + '.join(parts)})"
 
 
 def _deletion(kind: JobKind) -> Rule:
@@ -182,15 +232,38 @@ def _has(root: str, path: str) -> str:
     return f"({' && '.join(f'has({step})' for step in found)})"
 
 
-def _frozen(kind: JobKind) -> Rule:
-    """Returns the rule that the pods of a queued job, and their number, do not change."""
-    marks = [kind.way.index(mark) for mark in (ITEM, ENTRY) if mark in kind.way]
-    path = ".".join(kind.way[: marks[0]] if marks else kind.way)
-    both = f"{_has('object', path)} && {_has('oldObject', path)} && object.{path} == oldObject.{path}"
-    neither = f"!{_has('object', path)} && !{_has('oldObject', path)}"
+def _frozen() -> Iterator[Rule]:
+    """A queue counts a job as it was when it was admitted: its pods, their number, its queue, and its priority."""
+    now, before, runs = "object.spec", "oldObject.spec", "{}.spec[?'runPolicy'].orValue({{}})"
+    outer = _same(now, before, [*_CHANGEABLE, "runPolicy"])
+    inner = _same(runs.format("object"), runs.format("oldObject"), _CHANGEABLE)
+    yield Rule(
+        f"oldObject == null || object == null || !has({now}) || !has({before}) || ({outer} && {inner})",
+        f"'only {', '.join(_CHANGEABLE)} of a job change: delete the job, and submit it again'",
+    )
+    marks = literal([QUEUE_LABEL, CLUSTER_LABEL])
+    label = "{0}.metadata[?'labels'].orValue({{}})[?l].orValue('')"
+    yield Rule(
+        f"oldObject == null || object == null || {marks}.all(l, "
+        f"{label.format('object')} == {label.format('oldObject')})",
+        f"'a job stays in its queue: the labels {QUEUE_LABEL} and {CLUSTER_LABEL} do not change'",
+    )
+
+
+def _same(now: str, before: str, but: list[str]) -> str:
+    """Whether two mappings have equal values, apart from some keys."""
+    kept = f"k in {literal(but)} || (k in {before} && {now}[k] == {before}[k])"
+    return f"{now}.all(k, {kept}) && {before}.all(k, k in {literal(but)} || k in {now})"
+
+
+def _own_cluster(clusters: Mapping[str, Iterable[str]]) -> Rule:
+    """The label decides which limits apply, so it names a virtual cluster of the group."""
+    labels = "object.metadata.labels"
+    known = literal({namespace: list(names) for namespace, names in clusters.items()})
     return Rule(
-        f"oldObject == null || object == null || ({both}) || ({neither})",
-        "'the pods of a job do not change: delete the job, and submit it again'",
+        f"object == null || !has({labels}) || !({literal(CLUSTER_LABEL)} in {labels}) || "
+        f"{labels}[{literal(CLUSTER_LABEL)}] in {known}[?request.namespace].orValue([])",
+        f"'the label {CLUSTER_LABEL} names a virtual cluster of your group'",
     )
 
 
@@ -200,9 +273,12 @@ def _virtual_cluster(kind: JobKind, scheduler: SchedulerType) -> Rule:
     named = f"{labels}[?{literal(CLUSTER_LABEL)}].orValue('')"
     if scheduler == "kueue":
         queue = f"{labels}[?{literal(QUEUE_LABEL)}].orValue({named}) == {named}"
-    elif scheduler == "volcano" and kind.queue:
-        path = ".".join(kind.queue)
-        queue = f"!{_has('object', path)} || object.{path} == {named}"
+    elif scheduler == "volcano":
+        note = f"t.metadata[?'annotations'].orValue({{}})[?{literal(QUEUE_NOTE)}].orValue({named})"
+        queue = f"variables.templates.all(t, !has(t.metadata) || {note} == {named})"
+        if kind.queue:
+            path = ".".join(kind.queue)
+            queue = f"({queue}) && (!{_has('object', path)} || object.{path} == {named})"
     else:
         queue = (
             f"variables.specs.all(s, !has(s.schedulerName) || !s.schedulerName.startsWith({literal(HIVED_SCHEDULER)}) "

@@ -9,17 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from pai_install.registry.pull_secrets import NAME as PULL_SECRET
 from pai_install.scheduling.admission import RequestKind, Rule, in_force, literal, policy
 from pai_install.scheduling.job_kinds import POD, JobKind, templates
-from pai_install.scheduling.pod_limits import CAPABILITIES, VOLUMES
 from pai_install.site.groups import RECORD_LABEL, STOPPED_BY
 from pai_install.site.services.virtual_clusters import SchedulerType
 from pai_install.site.use_limits import WARNED
 from pai_install.users.directory import PREFIX, label
-from pai_install.users.job_rules import job_rules, no_finalizer
+from pai_install.users.job_rules import job_rules, no_finalizer, small_metadata
 from pai_install.users.kinds import kinds_at, requests
 from pai_install.users.model import ACCOUNT_PREFIX, OWNER
+from pai_install.users.pod_rules import mine, pod_rules
 from pai_install.users.quotas import MAX_DATA
 from pai_install.users.rights import ADMINISTRATE
 
@@ -29,11 +28,16 @@ _ALL = ("CREATE", "UPDATE", "DELETE")
 _LABEL = literal(OWNER)
 
 
-def policies(scheduler: SchedulerType | None, namespaces: Iterable[str]) -> Iterator[Object]:
-    """All of them with their bindings, for users of ours and of a directory. namespaces: of all groups."""
+def policies(
+    scheduler: SchedulerType | None, namespaces: Iterable[str], clusters: Mapping[str, Iterable[str]] | None = None
+) -> Iterator[Object]:
+    """All of them with their bindings, for users of ours and of a directory.
+
+    namespaces: of all groups. clusters: namespace -> virtual clusters of its group, None where the site has none.
+    """
     within = tuple(namespaces)
     for kind in (*kinds_at(scheduler), POD):
-        yield from in_force(_jobs(kind, scheduler), within)
+        yield from in_force(_jobs(kind, scheduler, clusters), within)
     yield from in_force(_config_maps(), within)
     yield from in_force(_secrets(), within)
 
@@ -73,7 +77,7 @@ _OWN = (
 )
 
 
-def _jobs(kind: JobKind, scheduler: SchedulerType | None) -> Object:
+def _jobs(kind: JobKind, scheduler: SchedulerType | None, clusters: Mapping[str, Iterable[str]] | None) -> Object:
     variables = {
         **user_variables(),
         "templates": f"object == null ? [] : ({templates(kind)})",
@@ -81,6 +85,8 @@ def _jobs(kind: JobKind, scheduler: SchedulerType | None) -> Object:
         "containers": "variables.specs.map(s, (has(s.containers) ? s.containers : []) + "
         "(has(s.initContainers) ? s.initContainers : []))",
         "volumes": "variables.specs.map(s, has(s.volumes) ? s.volumes : [])",
+        "contexts": "variables.specs.map(s, ([s] + (has(s.containers) ? s.containers : []) + "
+        "(has(s.initContainers) ? s.initContainers : [])).filter(x, has(x.securityContext)).map(x, x.securityContext))",
     }
     labelled = Rule(
         "variables.administers || variables.templates.all(t, has(t.metadata) && has(t.metadata.labels) && "
@@ -89,7 +95,7 @@ def _jobs(kind: JobKind, scheduler: SchedulerType | None) -> Object:
         "' in the metadata of every pod template'",
     )
     name = f"pai-users-{kind.resource}" + (f".{kind.group}" if kind.group else "")
-    rules = (*_OWN, labelled, _honest(), _warned(), *_content(), *job_rules(kind, scheduler))
+    rules = (*_OWN, labelled, _honest(), _warned(), *pod_rules(), *job_rules(kind, scheduler, clusters))
     return policy(name, requests(kind, *_ALL), rules, variables, OF_USERS)
 
 
@@ -117,67 +123,6 @@ def _warned() -> Rule:
     )
 
 
-def _content() -> Iterator[Rule]:
-    """Yields the rules on pods. Without them a pod could mount another group's data, or control its machine."""
-    sources = " || ".join(f"has(v.{name})" for name in VOLUMES)
-    yield Rule(
-        f"variables.volumes.all(vs, vs.all(v, {sources}))",
-        f"'volumes of users are {', '.join(VOLUMES)}: ask for a storage by its claim'",
-    )
-    yield Rule(
-        "variables.specs.all(s, (!has(s.hostNetwork) || !s.hostNetwork) && (!has(s.hostPID) || !s.hostPID) && "
-        "(!has(s.hostIPC) || !s.hostIPC)) && variables.containers.all(cs, cs.all(c, !has(c.ports) || "
-        "c.ports.all(p, !has(p.hostPort) || p.hostPort == 0)))",
-        "'pods of users have no hostNetwork, hostPID, hostIPC and hostPort'",
-    )
-    allowed = literal(list(CAPABILITIES))
-    context = "c.securityContext"
-    yield Rule(
-        f"variables.containers.all(cs, cs.all(c, !has({context}) || ("
-        f"(!has({context}.privileged) || !{context}.privileged) && "
-        f"(!has({context}.procMount) || {context}.procMount == 'Default') && "
-        f"(!has({context}.capabilities) || !has({context}.capabilities.add) || "
-        f"{context}.capabilities.add.all(name, name in {allowed})))))",
-        f"'containers of users are not privileged, and add no other capabilities than {', '.join(CAPABILITIES)}'",
-    )
-    yield Rule(
-        "variables.specs.all(s, (!has(s.serviceAccountName) || s.serviceAccountName in ['', 'default']) && "
-        "(!has(s.serviceAccount) || s.serviceAccount in ['', 'default']))",
-        "'pods of users run as the service account default'",
-    )
-    yield from _secret_rules()
-
-
-def _secret_rules() -> Iterator[Rule]:
-    """Yields the rules that a pod uses only Secrets of its user. Other Secrets hold keys of others or of storages."""
-    says = "'Secrets that your pods name are yours: their names begin with ' + variables.user + '.'"
-    yield Rule(
-        f"variables.volumes.all(vs, vs.all(v, (!has(v.secret) || !has(v.secret.secretName) || "
-        f"{_mine('v.secret.secretName')}) && (!has(v.projected) || !has(v.projected.sources) || "
-        f"v.projected.sources.all(s, !has(s.secret) || {_named('s.secret')}))))",
-        says,
-    )
-    yield Rule(
-        "variables.containers.all(cs, cs.all(c, (!has(c.env) || c.env.all(e, !has(e.valueFrom) || "
-        f"!has(e.valueFrom.secretKeyRef) || {_named('e.valueFrom.secretKeyRef')})) && (!has(c.envFrom) || "
-        f"c.envFrom.all(e, !has(e.secretRef) || {_named('e.secretRef')}))))",
-        says,
-    )
-    yield Rule(
-        "variables.specs.all(s, !has(s.imagePullSecrets) || s.imagePullSecrets.all(i, "
-        f"has(i.name) && (i.name == {literal(PULL_SECRET)} || {_mine('i.name')})))",
-        says,
-    )
-
-
-def _mine(name: str) -> str:
-    return f"(!variables.user.contains('.') && {name}.startsWith(variables.user + '.'))"
-
-
-def _named(reference: str) -> str:
-    return f"(has({reference}.name) && {_mine(f'{reference}.name')})"
-
-
 def _config_maps() -> Object:
     """Returns the policy on ConfigMaps: users change only their own, and write no job records."""
     kind = RequestKind("", "v1", "configmaps", _ALL)
@@ -189,7 +134,7 @@ def _config_maps() -> Object:
     return policy(
         "pai-users-configmaps",
         kind,
-        (*_OWN, genuine, no_finalizer(), _small("data", "binaryData")),
+        (*_OWN, genuine, no_finalizer(), small_metadata(), _small("data", "binaryData")),
         user_variables(),
         OF_USERS,
     )
@@ -213,7 +158,7 @@ def _secrets() -> Object:
     which = "(object != null ? object : oldObject)"
     rules = (
         Rule(
-            _mine(f"{which}.metadata.name"),
+            mine(f"{which}.metadata.name"),
             "variables.user.contains('.') ? 'users of a directory make no Secrets' : "
             "'the name of a Secret of yours begins with ' + variables.user + '.'",
         ),
@@ -222,4 +167,10 @@ def _secrets() -> Object:
             "'tokens of service accounts are for administrators to make'",
         ),
     )
-    return policy("pai-users-secrets", kind, (*rules, no_finalizer(), _small("data")), user_variables(), OF_USERS)
+    return policy(
+        "pai-users-secrets",
+        kind,
+        (*rules, no_finalizer(), small_metadata(), _small("data")),
+        user_variables(),
+        OF_USERS,
+    )

@@ -27,7 +27,7 @@ def annotation(team: str, priority: int, devices: int, gang: tuple[str, int] | N
     lines.append("ignoreK8sSuggestedNodes: false")
     if gang:
         members = ["  members:", f"  - podNumber: {gang[1]}", f"    leafCellNumber: {devices}"]
-        lines += ["affinityGroup:", f"  name: {gang[0]}", *members]
+        lines += ["affinityGroup:", f"  name: {team}.{gang[0]}", *members]
     return "\n".join(lines)
 
 

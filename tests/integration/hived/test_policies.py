@@ -77,6 +77,10 @@ WRONG: dict[str, tuple[Callable[[Json], object], str]] = {
         lambda it: it["metadata"]["annotations"].update({"hivedscheduler.microsoft.com/pod-bind-info": "x"}),
         "written by HiveD",
     ),
+    "a gang of another team": (
+        note(annotation("research", 10, 1, ("a", 2)).replace("research.a", "product.a")),
+        "begins",
+    ),
     "an annotation that says a key twice": (note(f"{GOOD}\npriority: 120"), SPEC),
     "devices of Kubernetes": (
         lambda it: it["spec"]["containers"][0]["resources"]["limits"].update({"nvidia.com/gpu": "1"}),

@@ -20,6 +20,7 @@ from pai_install.scheduling.admission import (
 from pai_install.scheduling.amounts import devices_of
 from pai_install.scheduling.job_queue import HIVED_MARKER, HIVED_SCHEDULER, HIVED_SPEC
 from pai_install.scheduling.model import PRIORITIES, Scheduling
+from pai_install.site.groups import DEFAULT
 
 Object = dict[str, Any]
 
@@ -32,10 +33,11 @@ _NOTHING = ("", "none", "void")
 
 _POD = RequestKind("", "v1", "pods")
 
-_KEYS = ("virtualCluster", "priority", "ignoreK8sSuggestedNodes")
+_KEYS = ("virtualCluster", "priority", "ignoreK8sSuggestedNodes", "affinityGroup", " name")
+_GANG_OF_OPENPAI = r"""(?m)^ +name: ['"]?[^.'"~]+~[^'"]*['"]?$"""
 _NUMBER = r"(?m)^priority: -?[0-9]+$"
-# what stands at a line's beginning is a key; quotes end on their line; no other document, flow or escape
-_BEGIN = r"^([A-Za-z0-9]+:( .*)?| .*|)$"
+# each line is a key, or an item of a list; quotes end on their line; no other document, flow or escape
+_BEGIN = r"^([A-Za-z0-9]+:( .*)?| +(- )?[A-Za-z0-9]+:( .*)?| *(#.*)?)$"
 _LINE = r"""^([^'"{}\[\]]*| *(- )?[A-Za-z0-9]+: ('[^'\\]*'|"[^"\\]*"))$"""
 _PLAIN = (
     f"variables.spec.split('\\n').all(l, l.matches({literal(_BEGIN)}) && l.matches({literal(_LINE)})) && "
@@ -115,11 +117,23 @@ def _content() -> Iterator[Rule]:
         f"'the annotation {HIVED_SPEC} needs the line ignoreK8sSuggestedNodes: false, or HiveD binds pods to nodes "
         "that refuse them'",
     )
+    yield _gang()
     yield Rule(
         "!variables.ours || !(variables.cluster in variables.highest) || "
         "variables.priority <= variables.highest[variables.cluster]",
         "'the priority ' + string(variables.priority) + ' is above the highest of ' + variables.cluster + ', ' + "
         "string(variables.highest[variables.cluster])",
+    )
+
+
+def _gang() -> Rule:
+    """HiveD gives a pod a free place of the gang that it names, without a look at its virtual cluster."""
+    own = f"variables.spec.matches({literal('(?m)^ +name: ')} + request.namespace + {literal('[.][-.a-zA-Z0-9_/]+$')})"
+    # OpenPAI's rest-server has one namespace, and its names are USER~JOB/GROUP
+    of_openpai = f"(request.namespace == {literal(DEFAULT)} && variables.spec.matches({literal(_GANG_OF_OPENPAI)}))"
+    return Rule(
+        f"!variables.ours || variables.tries || !variables.spec.contains('affinityGroup') || {own} || {of_openpai}",
+        "'the name of an affinityGroup of this namespace begins with ' + request.namespace + '.'",
     )
 
 

@@ -1,0 +1,182 @@
+"""Each operation of a member on each kind of jobs, with each scheduler: what would harm others is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from copy import deepcopy
+
+from pai_install.scheduling.job_kinds import JOB, POD, JobKind
+from pai_install.users.kinds import kinds_at
+from tests.integration.control_plane import Json
+from tests.integration.users.attacks import (
+    CHANGES,
+    FORBIDDEN,
+    GANGS,
+    GOOD_GANG,
+    JOBS,
+    OF_JOBS,
+    OF_PODS,
+    ORPHANS,
+    PODS,
+    STARTED,
+    SUBRESOURCES,
+    Change,
+    containers,
+    context,
+    metadata,
+)
+from tests.integration.users.tenants import (
+    APPLY,
+    MERGE,
+    Tenants,
+    api,
+    good,
+    kinds_of,
+    members,
+    path_of,
+    programs,
+    refused,
+    tenants,
+)
+from tests.integration.users.test_rights import gone
+
+__all__ = ["api", "members", "programs", "tenants"]
+
+
+def evil(tenants: Tenants, kind: JobKind, change: Change) -> Json:
+    made = good(tenants.backend, kind, "evil")
+    change(made, kind)
+    return made
+
+
+def tried(tenants: Tenants, kind: JobKind, made: Json) -> str:
+    return tenants.of["alice"].refusal("POST", f"{path_of(kind)}?dryRun=All", made)
+
+
+def all_refused(found: Iterator[tuple[str, str]]) -> None:
+    """Names the attacks that succeed, or that fail for another reason than what was asked."""
+    wrong = [f"{name}: {answer[:300] or 'succeeds'}" for name, answer in found if not refused(answer)]
+    assert not wrong, "\n".join(wrong)
+
+
+# what jobs need, in the largest size
+LARGE = {"command": ["sh", "-c", "a" * 60_000], "env": [{"name": "A", "value": "b" * 2_000}]}
+
+
+def test_good_jobs_pass(tenants: Tenants) -> None:
+    def answers(change: Change) -> dict[str, str]:
+        kinds = kinds_of(tenants.backend)
+        return {kind.asked: tried(tenants, kind, evil(tenants, kind, change)) for kind in kinds}
+
+    for change in (metadata(), containers(**LARGE), context(seccompProfile={"type": "Unconfined"})):
+        assert answers(change) == dict.fromkeys(answers(change), "")
+
+
+def test_create(tenants: Tenants) -> None:
+    def found() -> Iterator[tuple[str, str]]:
+        for kind in kinds_of(tenants.backend):
+            for name, change in {**PODS, **JOBS}.items():
+                if kind is not JOB or name not in OF_JOBS:
+                    yield f"{kind.asked} {name}", tried(tenants, kind, evil(tenants, kind, change))
+
+    all_refused(found())
+
+
+@contextmanager
+def victim(tenants: Tenants, kind: JobKind) -> Iterator[tuple[str, Json]]:
+    """The path of a job of alice's that is there, and how it was made."""
+    path, made = path_of(kind, "victim"), good(tenants.backend, kind, "victim")
+    assert tenants.of["alice"].refusal("POST", path_of(kind), made) == ""
+    try:
+        yield path, made
+    finally:
+        tenants.admin.ask("DELETE", f"{path}?propagationPolicy=Background&gracePeriodSeconds=0")
+        gone(tenants.admin, path)
+
+
+def test_change(tenants: Tenants) -> None:
+    alice = tenants.of["alice"]
+
+    def of(kind: JobKind) -> Iterator[tuple[str, str]]:
+        with victim(tenants, kind) as (path, made):
+            before = alice.ask("GET", path)[1]
+            for name, change in CHANGES.items():
+                put, applied = deepcopy(before), deepcopy(made)
+                change(put, kind)
+                change(applied, kind)
+                if put == before:
+                    continue
+                yield f"{kind.asked} {name} PUT", alice.refusal("PUT", f"{path}?dryRun=All", put)
+                yield f"{kind.asked} {name} PATCH", alice.refusal("PATCH", f"{path}?dryRun=All", put, MERGE)
+                by_other = f"{path}?dryRun=All&fieldManager=other&force=true"
+                yield f"{kind.asked} {name} APPLY", alice.refusal("PATCH", by_other, applied, APPLY)
+
+    all_refused(one for kind in kinds_of(tenants.backend) for one in of(kind))
+
+
+def test_suspend(tenants: Tenants) -> None:
+    """A member may suspend and resume a job, and nothing with it."""
+    alice = tenants.of["alice"]
+    for kind in kinds_at(tenants.backend):
+        with victim(tenants, kind) as (path, _):
+            for suspend in (False, True):
+                change: Json = {"suspend": suspend}
+                if kind is not JOB and kind.name != "JobSet":
+                    change = {"runPolicy": change}
+                if kind.group != "batch.volcano.sh":
+                    assert alice.refusal("PATCH", f"{path}?dryRun=All", {"spec": change}, MERGE) == "", kind
+
+
+def test_scale_and_status(tenants: Tenants) -> None:
+    """Only controllers say how a job does; no policy sees what a subresource changes."""
+    alice = tenants.of["alice"]
+
+    def of(kind: JobKind) -> Iterator[tuple[str, str]]:
+        with victim(tenants, kind) as (path, _):
+            for name in OF_PODS if kind is POD else SUBRESOURCES:
+                for method, how in (("PUT", "application/json"), ("PATCH", MERGE), ("PATCH", APPLY)):
+                    yield f"{kind.asked} {method} {name}", alice.refusal(method, f"{path}/{name}", {}, how)
+            for name in STARTED if kind is POD else ():
+                yield f"POST {name}", alice.refusal("POST", f"{path}/{name}", {})
+            yield f"{kind.asked} DELETE all", alice.refusal("DELETE", path_of(kind))
+
+    all_refused(one for kind in kinds_of(tenants.backend) for one in of(kind))
+
+
+def test_a_status_of_a_member_is_dropped(tenants: Tenants) -> None:
+    """A job that says that it ended would be counted by no queue."""
+    ended = {"conditions": [{"type": "Complete", "status": "True"}], "phase": "Succeeded", "nodeName": "master"}
+    for kind in kinds_of(tenants.backend):
+        made = {**good(tenants.backend, kind, "evil"), "status": ended}
+        status, found = tenants.of["alice"].ask("POST", f"{path_of(kind)}?dryRun=All", made)
+        assert status < 300, found
+        assert found.get("status", {}).get("conditions", []) == []
+        assert found.get("status", {}).get("phase", "Pending") == "Pending"
+
+
+def test_orphan(tenants: Tenants) -> None:
+    """Pods that outlive their job would use devices that no queue counts."""
+    alice = tenants.of["alice"]
+
+    def of(kind: JobKind) -> Iterator[tuple[str, str]]:
+        with victim(tenants, kind) as (path, _):
+            for name, (query, body) in ORPHANS.items():
+                if kind is JOB or name != "orphan-by-default-of-batch":
+                    yield f"{kind.asked} {name}", alice.refusal("DELETE", f"{path}{query}", body)
+            assert alice.refusal("DELETE", f"{path}?dryRun=All&propagationPolicy=Background") == ""
+
+    all_refused(one for kind in kinds_at(tenants.backend) for one in of(kind))
+
+
+def test_gang_of_another_namespace(tenants: Tenants) -> None:
+    """HiveD gives a pod a free place of the gang that it names, without a look at its virtual cluster."""
+    if tenants.backend == "hived":
+        for way in GANGS.values():
+            assert refused(tried(tenants, POD, evil(tenants, POD, way)))
+        assert tried(tenants, POD, evil(tenants, POD, GOOD_GANG)) == ""
+
+
+def test_objects_of_no_member(tenants: Tenants) -> None:
+    alice = tenants.of["alice"]
+    all_refused((f"{method} {path}", alice.refusal(method, path, {})) for path, method in FORBIDDEN)
