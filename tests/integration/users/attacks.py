@@ -205,7 +205,7 @@ def gang(name: str) -> Change:
 GOOD_GANG = gang("  name: vision.gang")
 GANGS: Mapping[str, Change] = {
     "gang-of-another-group": gang("  name: speech.gang"),
-    "gang-of-nobody": gang("  name: gang"),
+    "gang-without-a-namespace": gang("  name: gang"),
     "gang-in-quotes": gang("  name: 'speech.gang'"),
     "gang-of-openpai": gang("  name: alice~speech/default"),
     "gang-twice": gang("  name: vision.gang\n  name: speech.gang"),
