@@ -125,6 +125,11 @@ def test_every_target_is_up(site: Site) -> None:
     assert jobs.keys() > {"apiserver", "etcd", "scheduler", "controller-manager", "kube-state", "alertmanager"}
 
 
+def test_certificates_of_each_node_have_an_end(site: Site) -> None:
+    expression = "min by (node) (pai_certificate_expires_timestamp_seconds) - time() > 86400"
+    wait_for(lambda: {it["metric"]["node"] for it in site.query(expression)} == set(MACHINES), 120)
+
+
 def test_each_panel_of_a_dashboard_shows_something(site: Site) -> None:
     panels = {(name, it.title): it for name, board in dashboards().items() for it in board.panels if not it.optional}
     wait_for(lambda: site.query('rate(node_cpu_seconds_total{mode="idle"}[5m])'), 120)
@@ -213,8 +218,10 @@ def test_switched_off_leaves_the_data_alone(site: Site) -> None:
 
 PATHS = (
     "/usr/local/lib/pai-install/node_exporter",
+    "/usr/local/lib/pai-install/node-metrics",
     "/etc/pai-install/node-exporter",
     "/etc/systemd/system/pai-node-exporter.service",
+    "/etc/systemd/system/pai-node-metrics.*",
     "/var/lib/pai-metrics",
     FOLDER,
 )

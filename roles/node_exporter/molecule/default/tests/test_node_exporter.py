@@ -43,3 +43,11 @@ def test_no_collector_ends_it(host: Host) -> None:
     unit = host.file("/etc/systemd/system/pai-node-exporter.service").content_string
     assert "SystemCallFilter=adjtimex clock_adjtime" in unit
     assert "SystemCallErrorNumber=EPERM" in unit
+
+
+def test_the_ends_of_certificates_become_metrics(host: Host) -> None:
+    assert host.service("pai-node-metrics.timer").is_running
+    host.check_output("systemctl start pai-node-metrics.service")
+    metrics = host.file("/var/lib/pai-metrics/hourly.prom")
+    assert metrics.mode == 0o644
+    assert 'path="/etc/pai-install/node-exporter/server.pem"' in metrics.content_string
