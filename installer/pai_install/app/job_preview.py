@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from pai_install.app.cluster_context import ClusterContext
 from pai_install.app.job_manifest import JobManifest, JobSubmission
-from pai_install.app.job_quota import QuotaJob, states_of_seen
+from pai_install.app.job_quota import QuotaJob
 from pai_install.app.job_submission import JobWish, RejectedJob, compile_unchecked, require_permitted
 from pai_install.app.virtual_clusters import simulate_in
 from pai_install.documents.problem import Problem
@@ -44,11 +44,11 @@ class JobPreview:
 
 
 def preview_job(
-    app: ClusterContext, wish: JobWish, reading: JobReading, usage: Usage, jobs: tuple[JobState, ...]
+    app: ClusterContext, wish: JobWish, reading: JobReading, usage: Usage, states: Mapping[str, JobState]
 ) -> JobPreview:
     """Checks a file, asks the API server by a dry run, and simulates its jobs. Changes nothing.
 
-    jobs: existing jobs, to name the holders of a quota.
+    states: of `states_of_seen`, to name the holders of a quota.
     """
     wish = wish.model_copy(update={"user": wish.user or app.user})
     checked = check_job(reading, app.profile, wish.group)
@@ -62,13 +62,12 @@ def preview_job(
     except PaiError as error:
         words = filter(None, (error.message, error.details, error.remedy))
         return JobPreview(checked.problems, "\n".join(words), ())
-    return JobPreview(checked.problems, "", tuple(_answers(app, submission, usage, jobs)))
+    return JobPreview(checked.problems, "", tuple(_answers(app, submission, usage, states)))
 
 
 def _answers(
-    app: ClusterContext, submission: JobSubmission, usage: Usage, jobs: tuple[JobState, ...]
+    app: ClusterContext, submission: JobSubmission, usage: Usage, states: Mapping[str, JobState]
 ) -> Iterator[JobAnswer]:
-    states = dict(states_of_seen(usage.jobs, jobs))
     for one in submission.jobs:
         try:
             simulation = simulate_in(app.profile, usage, _request(one))

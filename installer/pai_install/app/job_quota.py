@@ -64,9 +64,9 @@ class JobQuota:
 
 
 def quota_of_job(
-    profile: ClusterProfile, usage: Usage, item: JsonObject, job: JobState, jobs: Iterable[JobState]
+    profile: ClusterProfile, usage: Usage, item: JsonObject, job: JobState, states: Mapping[str, JobState]
 ) -> JobQuota:
-    """Why a waiting job waits. item: its object. jobs: existing jobs. Raises PaiError for an object without pods."""
+    """Why a waiting job waits. item: its object. states: of `states_of_seen`. Raises PaiError without pods."""
     try:
         request = job_request_of(item)
     except JobRequestError as error:
@@ -77,8 +77,7 @@ def quota_of_job(
     queue = request.queue
     queue = replace(queue, cluster=job.cluster or queue.cluster, priority=queue.priority or job.priority)
     request = replace(request, queue=queue)
-    simulation, known = simulate_in(profile, usage, request), list(jobs)
-    states = dict(states_of_seen(usage.jobs, known))
+    simulation = simulate_in(profile, usage, request)
     own = next((seen for seen in usage.jobs if (it := states.get(seen.name)) is not None and it.uid == job.uid), None)
     waiting = [seen for seen in usage.jobs if seen.waits and seen.cluster == job.cluster and seen != own]
     return JobQuota(
@@ -100,11 +99,9 @@ def _priority(name: str) -> int:
     return next((value for word, value in PRIORITIES.items() if word == name), 0)
 
 
-def jobs_of_cluster(usage: Usage, cluster: str, jobs: Iterable[JobState]) -> tuple[QuotaJob, ...]:
-    """Unfinished jobs of a virtual cluster, running ones first, then the oldest."""
-    seen = [one for one in usage.jobs if one.cluster == cluster]
-    states = dict(states_of_seen(seen, list(jobs)))
-    found = [QuotaJob(one, states.get(one.name)) for one in seen]
+def jobs_of_cluster(usage: Usage, cluster: str, states: Mapping[str, JobState]) -> tuple[QuotaJob, ...]:
+    """Unfinished jobs of a virtual cluster, running ones first, then the oldest. states: of `states_of_seen`."""
+    found = [QuotaJob(one, states.get(one.name)) for one in usage.jobs if one.cluster == cluster]
     found.sort(key=lambda one: (one.seen.waits, one.job.created if one.job is not None else "", one.seen.name))
     return tuple(found)
 

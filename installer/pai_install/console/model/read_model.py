@@ -6,21 +6,28 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from http import HTTPStatus
-from threading import Event, Lock, Thread
+from threading import Event, Thread
+from typing import Any
 
+from pai_install.app.job_quota import states_of_seen
+from pai_install.app.node_health import NodeGpus, nodes_with_gpus
 from pai_install.cluster.client import ClusterClient, Select
 from pai_install.console.caller import Caller, Clients
 from pai_install.console.errors import RestError
 from pai_install.console.model.jobs import JobsModel
 from pai_install.console.model.profiles import read_profile
+from pai_install.console.model.recent import Recent
 from pai_install.console.model.records import RecordSink
 from pai_install.console.model.shelf import Shelf
 from pai_install.console.model.visibility import Visibility
 from pai_install.console.model.watching import KindWatch, Sink
 from pai_install.errors import PaiError
+from pai_install.jobs.anomalies import abnormal
 from pai_install.jobs.compile import names
 from pai_install.jobs.history import selector
+from pai_install.jobs.state import JobState
 from pai_install.jobs.warning_events import FIELDS
 from pai_install.kube.objects import JsonObject
 from pai_install.profile.model import ClusterProfile
@@ -30,7 +37,7 @@ from pai_install.scheduling.job_kinds import JobKind, queued_at
 
 _LOG = logging.getLogger("pai_install.console")
 NODES = "nodes"
-_PROFILE_S, _REFRESH_S, _USAGE_S = 15.0, 0.5, 5.0
+_PROFILE_S, _REFRESH_S, _USAGE_S, _ABNORMAL_S = 15.0, 0.5, 5.0, 15.0
 
 
 def _not_ready() -> RestError:
@@ -62,15 +69,19 @@ class ReadModel:
     clock: Callable[[], float] = time.monotonic
     _profile: ClusterProfile | None = None
     _contents: _Contents | None = None
-    _usage: tuple[float, Usage] | None = None
-    _lock: Lock = field(default_factory=Lock)
     _ended: Event = field(default_factory=Event)
 
     def __post_init__(self) -> None:
         self.visibility = Visibility(self.clients, self.clock)
+        self._usage = Recent(self._use, _USAGE_S, self.clock)
+        self._counted = Recent(self._count_jobs, _USAGE_S, self.clock)
+        self._gpus = Recent(self._find_gpus, _USAGE_S, self.clock)
+        self._abnormal = Recent(self._find_abnormal, _ABNORMAL_S, self.clock)
 
     def start(self) -> None:
         """Reads in threads that end with the process."""
+        for one in self._recent:
+            one.renewed = True
         Thread(target=self._run, name="model", daemon=True).start()
 
     def stop(self) -> None:
@@ -122,13 +133,44 @@ class ReadModel:
         return list(self._ready.jobs.pods.objects())
 
     def usage(self) -> Usage:
-        """The use of virtual clusters, at most some seconds old. Raises PaiError for a site without any."""
+        """The use of virtual clusters, some seconds old. Raises PaiError for a site without any."""
+        return self._usage.get()
+
+    def counted_jobs(self) -> Mapping[str, JobState]:
+        """Jobs by the names that the scheduler counts them by, some seconds old."""
+        return self._counted.get()
+
+    def gpus(self) -> tuple[NodeGpus, ...]:
+        """Nodes with their GPUs, some seconds old."""
+        return self._gpus.get()
+
+    def abnormal_jobs(self) -> tuple[JobState, ...]:
+        """Jobs that hold GPUs for long or for nothing, the longest first."""
+        return self._abnormal.get()
+
+    def forget(self) -> None:
+        """The next request computes all values again."""
+        for one in self._recent:
+            one.forget()
+
+    @property
+    def _recent(self) -> tuple[Recent[Any], ...]:
+        return self._usage, self._counted, self._gpus, self._abnormal
+
+    def _use(self) -> Usage:
         scheduling, shelves = self.profile.require_scheduling(), self._ready.shelves
-        with self._lock:
-            if self._usage is None or self._usage[0] < self.clock():
-                answers = [list(shelves[kind].objects()) for kind in kinds_of(scheduling.backend)]
-                self._usage = (self.clock() + _USAGE_S, usage_of(scheduling, answers, self.profile.absent))
-            return self._usage[1]
+        answers = [list(shelves[kind].objects()) for kind in kinds_of(scheduling.backend)]
+        return usage_of(scheduling, answers, self.profile.absent)
+
+    def _count_jobs(self) -> Mapping[str, JobState]:
+        return dict(states_of_seen(self.usage().jobs, self.jobs.unfinished()))
+
+    def _find_gpus(self) -> tuple[NodeGpus, ...]:
+        jobs = self.jobs
+        return nodes_with_gpus(self.profile.require_scheduling(), self.nodes(), jobs.other_pods(), jobs.unfinished())
+
+    def _find_abnormal(self) -> tuple[JobState, ...]:
+        return abnormal(self.jobs.unfinished(), datetime.now(UTC), self.profile.limits_of)
 
     def load(self) -> None:
         """Reads the profile, and starts watches for its kinds. Raises PaiError."""
@@ -157,6 +199,9 @@ class ReadModel:
                     self.load()
                 if self._contents is not None:
                     self._contents.jobs.refresh()
+                if self.is_ready:
+                    for one in self._recent:
+                        one.refresh()
             except PaiError as error:
                 _LOG.warning("cannot read the profile of the site: %s", error.message)
             except Exception:

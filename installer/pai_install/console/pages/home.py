@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 
 from starlette.responses import Response
@@ -15,7 +14,6 @@ from pai_install.console.model.query import JobQuery
 from pai_install.console.openpai.job import full_name, gpus_of
 from pai_install.console.pages.endpoint import page, shown
 from pai_install.console.services import ConsoleServices
-from pai_install.jobs.anomalies import abnormal
 from pai_install.report.virtual_clusters_usage import usage_data
 
 # the order in which people look at them
@@ -50,11 +48,10 @@ def _for_administrators(call: ApiCall) -> dict[str, Any]:
     model = call.services.model
     (nodes,) = call.client.list(Select(("nodes",)))
     findings = node_findings(model.profile.require_scheduling(), nodes)
-    jobs = abnormal(model.jobs.unfinished(), datetime.now(UTC), model.profile.limits_of)
     return {
         "findings": findings[:_MOST_FINDINGS],
         "hidden": max(0, len(findings) - _MOST_FINDINGS),
-        "abnormal": jobs[:_MOST_JOBS],
+        "abnormal": model.abnormal_jobs()[:_MOST_JOBS],
     }
 
 

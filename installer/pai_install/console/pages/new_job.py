@@ -87,7 +87,7 @@ def _draft(form: Mapping[str, str]) -> JobDraft:
 
 def _preview(call: ApiCall, reading: JobReading, group: str) -> JobPreview:
     model, wish = call.services.model, JobWish(group=group, user=call.caller.label)
-    return preview_job(CallerContext(call), wish, reading, model.usage(), model.jobs.unfinished())
+    return preview_job(CallerContext(call), wish, reading, model.usage(), model.counted_jobs())
 
 
 def _submitted(call: ApiCall, reading: JobReading, group: str) -> Response:

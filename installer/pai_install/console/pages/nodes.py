@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import get_args
 from urllib.parse import urlencode
@@ -13,7 +14,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from pai_install.app.job_quota import utilization_in
-from pai_install.app.node_health import GpuGroup, GpuState, NodeGpus, node_findings, nodes_with_gpus
+from pai_install.app.node_health import GpuGroup, GpuState, NodeGpus, node_findings
 from pai_install.console.endpoint import ApiCall
 from pai_install.console.errors import RestError
 from pai_install.console.openpai.job import full_name
@@ -24,12 +25,14 @@ from pai_install.kube.model import Node, Ref
 
 # nodes of a page: with eight jobs each they stay below the largest page
 PAGE = 100
+# of a node: GPUs that are shared may have more
+_MOST_JOBS, _MOST_SQUARES = 16, 64
 STATES: tuple[GpuState, ...] = get_args(GpuState)
 
 
 @dataclass(frozen=True, slots=True)
 class Squares:
-    """Equal GPUs of a node. kind: a GpuState, or hidden: of another group. name, address: of the job."""
+    """Equal GPUs of a node. kind: a GpuState, or hidden: of another group. name, address: of a job."""
 
     kind: str
     count: int
@@ -39,31 +42,29 @@ class Squares:
 
 def all_nodes(call: ApiCall) -> list[NodeGpus]:
     """Nodes for jobs, and for administrators all nodes."""
-    model = call.services.model
-    scheduling = model.profile.require_scheduling()
-    found = nodes_with_gpus(scheduling, model.nodes(), model.jobs.other_pods(), model.jobs.unfinished())
-    return [node for node in found if node.sku or call.caller.admin]
+    return [node for node in call.services.model.gpus() if node.sku or call.caller.admin]
 
 
 def squares_of(node: NodeGpus, visible: frozenset[str] | None) -> list[Squares]:
-    """The GPUs of a node for a person who may see jobs in these namespaces."""
-    shown_groups = [_squares(group, visible) for group in node.groups]
-    hidden = sum(one.count for one in shown_groups if one.kind == "hidden")
-    rest = [one for one in shown_groups if one.kind != "hidden"]
-    return [*rest[: _jobs(rest)], *([Squares("hidden", hidden)] if hidden else []), *rest[_jobs(rest) :]]
-
-
-def _jobs(found: list[Squares]) -> int:
-    return sum(one.kind == "used" for one in found)
+    """The GPUs of a node for a person who may see jobs in these namespaces. Instances of one job are together."""
+    counts: Counter[Squares] = Counter()
+    for group in node.groups:
+        counts[_squares(group, visible)] += group.count
+    named = [one for one in counts if one.address]
+    for one in named[_MOST_JOBS:]:
+        counts[Squares("used", 0)] += counts.pop(one)
+    kinds = ("used", "hidden", *STATES[1:])
+    found = sorted(counts, key=lambda one: (kinds.index(one.kind), not one.address, one.name))
+    return [replace(one, count=min(counts[one], _MOST_SQUARES)) for one in found]
 
 
 def _squares(group: GpuGroup, visible: frozenset[str] | None) -> Squares:
     job = group.job
     if job is None:
-        return Squares(group.use, group.count)
+        return Squares(group.use, 0)
     if visible is not None and job.namespace not in visible:
-        return Squares("hidden", group.count)
-    return Squares("used", group.count, full_name(job), job_address(job))
+        return Squares("hidden", 0)
+    return Squares("used", 0, full_name(job), job_address(job))
 
 
 def list_nodes(call: ApiCall) -> Response:

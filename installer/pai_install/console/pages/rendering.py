@@ -50,7 +50,7 @@ class Frame:
     """What is around the content of a page.
 
     caller: None without a session. form: token of forms. path, query: of the page. chosen: whether the query chooses
-    the language.
+    the language. placed: whether the page has a place in the menu.
     """
 
     language: str
@@ -59,6 +59,7 @@ class Frame:
     caller: Caller | None = None
     form: str = ""
     chosen: bool = False
+    placed: bool = True
 
     @property
     def texts(self) -> Texts:
@@ -84,6 +85,9 @@ class Frame:
         ]
 
     def _is_at(self, path: str) -> bool:
+        return self.placed and self._is_below(path)
+
+    def _is_below(self, path: str) -> bool:
         return self.path == path or (path != "/" and self.path.startswith(f"{path}/"))
 
 

@@ -32,7 +32,7 @@ def show_cluster(call: ApiCall) -> Response:
     model.profile.require_cluster(name)
     scheduling, usage = model.profile.require_scheduling(), model.usage()
     (cluster,) = usage_data(scheduling, usage, name)["virtual_clusters"]
-    rows, hidden, more = holder_rows(call, jobs_of_cluster(usage, name, model.jobs.unfinished()))
+    rows, hidden, more = holder_rows(call, jobs_of_cluster(usage, name, model.counted_jobs()))
     return shown(
         call,
         "virtual_cluster.html",

@@ -69,7 +69,7 @@ def why_waiting(call: ApiCall, job: JobState) -> dict[str, Any]:
     if item is None:
         return nothing
     try:
-        found = quota_of_job(model.profile, model.usage(), item, job, model.jobs.unfinished())
+        found = quota_of_job(model.profile, model.usage(), item, job, model.counted_jobs())
     except PaiError:
         return nothing  # an object without pods
     rows, hidden, more = holder_rows(call, found.holders)

@@ -95,7 +95,9 @@ def page(
 def problem(frame: Frame, error: RestError) -> Response:
     """A page that says why there is no other one."""
     # the address of a form has no page in another language
-    response = rendered(replace(frame, path="/", query=()), "problem.html", error.status, problem=error.message)
+    response = rendered(
+        replace(frame, path="/", query=(), placed=False), "problem.html", error.status, problem=error.message
+    )
     response.headers.update(error.headers)
     return response
 

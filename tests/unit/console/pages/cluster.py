@@ -102,5 +102,5 @@ def fill(web: TestClient, services: ConsoleServices, kubernetes: LiveCluster) ->
 
 
 def seen(services: ConsoleServices) -> int:
-    services.model._usage = None
+    services.model.forget()
     return len(services.model.usage().jobs)

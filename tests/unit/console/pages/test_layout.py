@@ -36,6 +36,8 @@ def test_every_page(train: TestClient, path: str) -> None:
     assert re.search(rf'href="{re.escape("/" + path.split("/")[1].partition("?")[0])}" aria-current="page"', page)
     assert len(page) < MOST
     assert len(re.findall(r"<table", page)) == len(re.findall(r"<caption", page))
+    # wide tables scroll, not the page
+    assert page.count("<table>") == page.count('<div class="scroll"><table>')
     labels = len(re.findall(r"<(?:input|select|textarea)(?![^>]*type=\"hidden\")", page))
     assert len(re.findall(r"<label", page)) == labels
     assert not re.search(r"<script|\son\w+=|style=|(?:src|href|action)=\"(?:https?:)?//", page)
@@ -93,4 +95,5 @@ def test_a_problem_is_a_page_with_the_menu(train: TestClient) -> None:
     answer = train.get("/jobs/alice~none", headers={**signed_in("alice"), "Accept-Language": "zh"})
     assert answer.status_code == HTTPStatus.NOT_FOUND
     assert '<a href="/jobs"' in answer.text
+    assert "aria-current" not in answer.text
     assert "无法完成" in answer.text

@@ -177,3 +177,12 @@ def test_a_page_of_nodes_with_a_job_on_each_gpu_is_small() -> None:
     frame, squares_of_each = Frame("en", "/nodes"), squares_of(made, None)
     answer = rendered(frame, "nodes.html", rows=[(made, squares_of_each)] * PAGE, **values)
     assert len(answer.body) < 300 * 1024
+
+
+def test_shared_gpus_and_instances_of_one_job_stay_few_squares() -> None:
+    jobs = [replace(TRAIN, name=f"job{number}") for number in range(100)]
+    groups = tuple(GpuGroup("used", 1, job) for job in [*jobs, jobs[0], jobs[0]])
+    found = squares_of(NodeGpus("n", "a100", ready=True, cordoned=False, groups=groups), None)
+    assert found[0].address == "/jobs/alice~job0"
+    assert found[0].count == 3
+    assert (len(found), found[-1].name) == (17, "")

@@ -60,7 +60,7 @@ def used(web: TestClient, services: ConsoleServices, kubernetes: LiveCluster) ->
 
 
 def test_virtual_clusters(used: TestClient, services: ConsoleServices) -> None:
-    services.model._usage = None
+    services.model.forget()
     found = read(used, "/virtual-clusters")
     assert set(found) == {"research", "default"}
     research = found["research"]
