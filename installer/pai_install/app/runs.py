@@ -22,8 +22,8 @@ from pai_install.operations.install import Install, standing
 from pai_install.operations.look import Look
 from pai_install.operations.restore import Restore
 from pai_install.operations.verify import certificates_of
-from pai_install.plan.certificates import CertificateRow
 from pai_install.plan.model import Plan
+from pai_install.report.certificates import CertificateEntry, CertificatesReport
 from pai_install.report.diffs import FileChange
 from pai_install.report.model import Outcome
 from pai_install.report.standing import LastRun, Standing, last_run_of
@@ -104,15 +104,6 @@ def _last_run(app: App) -> LastRun | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class CertificatesReport:
-    """Certificates of the machines and of this host. unreachable: machines that did not answer."""
-
-    rows: tuple[CertificateRow, ...]
-    unreachable: tuple[str, ...]
-    exit_code: int
-
-
 def show_certificates(app: App) -> CertificatesReport:
     """Every certificate of the cluster, the next to expire first."""
     session, prepared = app.inspect(Look(), "certs show")
@@ -121,7 +112,11 @@ def show_certificates(app: App) -> CertificatesReport:
     code: int = prepared.exit_code
     if code == ExitCode.OK and expired:
         code = ExitCode.VERIFICATION_FAILED
-    return CertificatesReport(rows, tuple(prepared.plan.unreachable), code)
+    return CertificatesReport(
+        certificates=tuple(map(CertificateEntry.model_validate, rows)),
+        unreachable=tuple(prepared.plan.unreachable),
+        exit_code=code,
+    )
 
 
 class RestoreCluster(BaseModel):

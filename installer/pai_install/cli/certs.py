@@ -10,7 +10,7 @@ from pai_install.cli.command import acting, reading
 from pai_install.cli.options import group_site_option
 from pai_install.cli.terminal import Terminal
 from pai_install.operations.certs_renew import CertsRenew
-from pai_install.report.certificates import certificates_data, certificates_text
+from pai_install.report.certificates import certificates_text
 
 
 @click.group
@@ -27,9 +27,7 @@ def show(*, app: App, terminal: Terminal) -> int:
     Exit code 5 when a machine is unreachable, 7 when a certificate has expired.
     """
     report = show_certificates(app)
-    terminal.show(
-        certificates_data(report.rows, report.unreachable), certificates_text(report.rows, report.unreachable)
-    )
+    terminal.show(report, certificates_text(report))
     return report.exit_code
 
 

@@ -22,7 +22,7 @@ from pai_install.cli.options import group_site_option, text_only, yes_option
 from pai_install.cli.output import echo, echo_log
 from pai_install.cli.terminal import Terminal
 from pai_install.errors import ExitCode
-from pai_install.report.jobs import job_data, job_text, jobs_data, jobs_text
+from pai_install.report.jobs import JobReport, job_text, jobs_report, jobs_text
 
 
 @click.group(cls=LazyGroup, later={"submit": "job_submission", "validate": "job_submission"})
@@ -41,7 +41,7 @@ def list_command(*, app: App, terminal: Terminal, request: ListJobs) -> int:
     refuses.
     """
     found = list_jobs(app, request)
-    terminal.show(jobs_data(found), jobs_text(found))
+    terminal.show(jobs_report(found), jobs_text(found))
     return ExitCode.OK
 
 
@@ -53,7 +53,7 @@ def show(*, app: App, terminal: Terminal, request: JobName) -> int:
     A deleted job is shown for as long as `jobs: {keep-days: N}` keeps its record. The latest job of a name is shown.
     """
     found = show_job(app, request)
-    terminal.show(job_data(found), job_text(found))
+    terminal.show(JobReport.model_validate(found), job_text(found))
     return ExitCode.OK
 
 

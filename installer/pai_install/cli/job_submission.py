@@ -14,7 +14,7 @@ from pai_install.cli.terminal import Terminal
 from pai_install.errors import ExitCode
 from pai_install.jobs.state import JobState
 from pai_install.report.job import readings_data, readings_text
-from pai_install.report.jobs import job_data, job_text, jobs_data, jobs_text
+from pai_install.report.jobs import JobReport, job_text, jobs_report, jobs_text
 
 
 @click.command
@@ -54,6 +54,6 @@ def submit(*, app: App, terminal: Terminal, request: SubmitJob) -> int:
 def _show(terminal: Terminal, jobs: Sequence[JobState]) -> None:
     """One job by itself, several as a list."""
     if len(jobs) == 1:
-        terminal.show(job_data(jobs[0]), job_text(jobs[0]))
+        terminal.show(JobReport.model_validate(jobs[0]), job_text(jobs[0]))
     elif jobs:
-        terminal.show(jobs_data(jobs), jobs_text(jobs))
+        terminal.show(jobs_report(jobs), jobs_text(jobs))

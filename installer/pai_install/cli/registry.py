@@ -11,7 +11,7 @@ from pai_install.cli.options import group_site_option
 from pai_install.cli.terminal import Terminal
 from pai_install.operations.install import Install
 from pai_install.operations.registry_inspect import RegistryGc, RegistryStatus, RegistryTest, RegistryWarm
-from pai_install.report.registries import registries_data, registries_shown, registries_text
+from pai_install.report.registries import registries_report, registries_text
 
 
 @click.group
@@ -28,8 +28,8 @@ def show(*, app: App, terminal: Terminal) -> int:
     Exit code 5 when a machine is unreachable.
     """
     session, prepared = app.inspect(Install(), "registry show")
-    shown = registries_shown(session.site, prepared.plan, session.state.registry)
-    terminal.show(registries_data(shown), registries_text(shown))
+    report = registries_report(session.site, prepared.plan, session.state.registry)
+    terminal.show(report, registries_text(report))
     return prepared.exit_code
 
 

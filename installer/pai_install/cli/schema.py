@@ -16,15 +16,15 @@ from pai_install.json_schema import Report, schema_of
 from pai_install.operations.listing import schema as operations_schema
 from pai_install.parts.addon import schema as addon_schema
 from pai_install.preflight.schema import schema as preflight_schema
-from pai_install.report.certificates import schema as certificates_schema
-from pai_install.report.gpu_hours import schema as usage_schema
+from pai_install.report.certificates import CertificatesReport
+from pai_install.report.gpu_hours import UsageReport
 from pai_install.report.job import schema as job_validate_schema
-from pai_install.report.jobs import job_schema, jobs_schema
-from pai_install.report.registries import schema as registries_schema
+from pai_install.report.jobs import JobReport, JobsReport
+from pai_install.report.registries import RegistriesReport
 from pai_install.report.schemas import NAMES as RUNS
 from pai_install.report.schemas import schema as report_schema
 from pai_install.report.storage import schema as storage_schema
-from pai_install.report.storages import schema as storages_schema
+from pai_install.report.storages import StoragesReport
 from pai_install.report.users import UsersReport
 from pai_install.report.virtual_cluster import schema as virtual_cluster_schema
 from pai_install.report.virtual_clusters import schema as virtual_clusters_schema
@@ -45,6 +45,12 @@ def _health() -> dict[str, Any]:
 
 # name -> its model
 REPORTS: dict[str, type[Report]] = {
+    "certificates": CertificatesReport,
+    "registries": RegistriesReport,
+    "storages": StoragesReport,
+    "usage": UsageReport,
+    "job": JobReport,
+    "jobs": JobsReport,
     "users": UsersReport,
 }
 # name -> what makes it
@@ -56,19 +62,13 @@ SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
     "preflight": preflight_schema,
     "health": _health,
     "explain": explain.schema,
-    "certificates": certificates_schema,
-    "registries": registries_schema,
-    "storages": storages_schema,
     "storage": storage_schema,
     "virtual-clusters": virtual_clusters_schema,
     "virtual-cluster": virtual_cluster_schema,
     "virtual-clusters-usage": virtual_clusters_usage_schema,
     "virtual-clusters-plan": virtual_clusters_plan_schema,
     "virtual-clusters-simulation": virtual_clusters_simulation_schema,
-    "usage": usage_schema,
     "job-validate": job_validate_schema,
-    "job": job_schema,
-    "jobs": jobs_schema,
     **{name: partial(schema_of, report) for name, report in REPORTS.items()},
     "error": failure.schema,
 }

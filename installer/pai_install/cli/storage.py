@@ -23,7 +23,7 @@ from pai_install.cli.terminal import Terminal
 from pai_install.errors import ExitCode
 from pai_install.operations.storage_test import StorageTest
 from pai_install.report.storage import storage_data, storage_text
-from pai_install.report.storages import storages_data, storages_text
+from pai_install.report.storages import storages_report, storages_text
 
 
 @click.group
@@ -36,7 +36,8 @@ def command() -> None:
 @reading()
 def list_command(*, app: App, terminal: Terminal) -> int:
     """List the storages of the site and their groups. Reads the site only."""
-    terminal.show(storages_data(app.site), storages_text(app.site))
+    report = storages_report(app.site)
+    terminal.show(report, storages_text(report))
     return ExitCode.OK
 
 

@@ -10,7 +10,7 @@ from pai_install.cli.command import reading
 from pai_install.cli.options import formats_option
 from pai_install.cli.terminal import Terminal
 from pai_install.errors import ExitCode
-from pai_install.report.gpu_hours import account_csv, account_data, account_text
+from pai_install.report.gpu_hours import account_csv, account_text, usage_report
 
 
 @click.command
@@ -24,5 +24,5 @@ def command(*, app: App, terminal: Terminal, request: AccountUsage) -> int:
     """
     account = account_usage(app, request)
     text = account_csv(account) if terminal.output_format == "csv" else account_text(account)
-    terminal.show(account_data(account), text)
+    terminal.show(usage_report(account), text)
     return ExitCode.OK

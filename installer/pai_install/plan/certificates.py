@@ -80,6 +80,11 @@ class CertificateRow:
         """Whether `certs renew` renews it."""
         return self.remedy == _RENEW
 
+    @property
+    def advice(self) -> str:
+        """The remedy, where it is time for one."""
+        return "" if self.verdict is Verdict.PASS else self.remedy
+
 
 def certificate_rows(
     site: Site, observed: Mapping[str, Observed], box: Sequence[Certificate], now: float

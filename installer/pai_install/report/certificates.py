@@ -1,45 +1,42 @@
-"""The certificates of a cluster: as data, as text, and the schema of the data. Pure."""
+"""The certificates of a cluster, as a result and as text. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from pydantic import Field
 
 from pai_install.checks.verdict import Verdict
-from pai_install.json_schema import closed_object, published
-from pai_install.plan.certificates import CertificateRow
+from pai_install.json_schema import Report, ReportObject
 from pai_install.report.storages import table
 
-CERTIFICATES_SCHEMA_VERSION = 1
 _HEAD = ("MACHINE", "CERTIFICATE", "OF", "ENDS", "DAYS LEFT", "")
 
 
-def certificates_data(rows: Sequence[CertificateRow], unreachable: Sequence[str]) -> dict[str, Any]:
-    """Returns the published form. unreachable: machines with unknown certificates."""
-    return {
-        "schema_version": CERTIFICATES_SCHEMA_VERSION,
-        "certificates": [_entry(row) for row in rows],
-        "unreachable": list(unreachable),
-    }
+class CertificateEntry(ReportObject):
+    """A certificate."""
+
+    subject: str = Field(description="A machine, or the controller host.")
+    path: str
+    purpose: str = Field(description="Its use, in a few words.")
+    expires: int | None = Field(description="Seconds since 1970. null: unreadable.")
+    date: str = Field(description="Day of the expiry in UTC.")
+    days: int | None = Field(description="Whole days left, negative after the expiry.")
+    verdict: Verdict
+    problem: str = Field(description="Why it is unreadable, or not in use yet.")
+    renewable: bool = Field(description="Whether `certs renew` renews it.")
+    remedy: str = Field(validation_alias="advice", description="Remedy. Empty for PASS.")
 
 
-def _entry(row: CertificateRow) -> dict[str, Any]:
-    return {
-        "subject": row.subject,
-        "path": row.path,
-        "purpose": row.purpose,
-        "expires": row.expires,
-        "date": row.date,
-        "days": row.days,
-        "verdict": row.verdict.value,
-        "problem": row.problem,
-        "renewable": row.renewable,
-        "remedy": "" if row.verdict is Verdict.PASS else row.remedy,
-    }
+class CertificatesReport(Report, title="pai-install certs show"):
+    """The certificates of the machines and of the controller host."""
+
+    certificates: tuple[CertificateEntry, ...]
+    unreachable: tuple[str, ...] = Field(description="Machines that did not answer.")
+    exit_code: int = Field(exclude=True)
 
 
-def certificates_text(rows: Sequence[CertificateRow], unreachable: Sequence[str]) -> str:
+def certificates_text(report: CertificatesReport) -> str:
     """Returns a table, first expiry at the top, then remedies for certificates near their expiry."""
+    rows, unreachable = report.certificates, report.unreachable
     if not rows and not unreachable:
         return "no control plane of a cluster was seen: there are no certificates yet\n"
     ordered = sorted(rows, key=lambda row: (row.expires or 0, row.subject, row.path))
@@ -52,31 +49,7 @@ def certificates_text(rows: Sequence[CertificateRow], unreachable: Sequence[str]
     return "".join([shown, *remedies, *(f"{name} was not reached\n" for name in unreachable)])
 
 
-def _cells(row: CertificateRow) -> tuple[str, ...]:
+def _cells(row: CertificateEntry) -> tuple[str, ...]:
     left = "" if row.days is None else str(row.days)
     said = "" if row.verdict is Verdict.PASS else f"{row.verdict.value} {row.problem}".strip()
     return row.subject, row.path, row.purpose, row.date, left, said
-
-
-def schema() -> dict[str, Any]:
-    """The JSON Schema of `certificates_data`."""
-    text: dict[str, Any] = {"type": "string"}
-    number: dict[str, Any] = {"type": ["integer", "null"]}
-    one = closed_object(
-        subject={**text, "description": "a machine, or the controller host"},
-        path=text,
-        purpose={**text, "description": "whose it is, in a few words"},
-        expires={**number, "description": "seconds since 1970; null where it cannot be read"},
-        date={**text, "description": "the day on which it ends, in UTC"},
-        days={**number, "description": "whole days left; negative once it has ended"},
-        verdict={"enum": [verdict.value for verdict in Verdict]},
-        problem={**text, "description": "why it cannot be read, or is not in use yet"},
-        renewable={"type": "boolean", "description": "whether certs renew renews it"},
-        remedy={**text, "description": "what to do; empty for PASS"},
-    )
-    return published(
-        "pai-install certs show",
-        CERTIFICATES_SCHEMA_VERSION,
-        certificates={"type": "array", "items": one},
-        unreachable={"type": "array", "items": text},
-    )

@@ -1,19 +1,19 @@
-"""The account of GPU hours as data, as a table, as CSV, and as the schema of the data. Pure."""
+"""The account of GPU hours as a result, as a table, and as CSV. Pure."""
 
 from __future__ import annotations
 
 import csv
 import io
-from dataclasses import fields
+from dataclasses import asdict, fields
 from datetime import UTC, datetime
-from typing import Any
 
-from pai_install.jobs.gpu_hours import KEYS, Account, Amounts
-from pai_install.json_schema import closed_object, published
+from pydantic import AliasGenerator, Field
+
+from pai_install.jobs.gpu_hours import Account, Amounts, Key
+from pai_install.json_schema import Count, Report, ReportObject
 from pai_install.report.storages import table
 from pai_install.system.plain import one_line
 
-USAGE_SCHEMA_VERSION = 1
 UNKNOWN = "(unknown)"
 _HEAD = ("HELD", "BUSY", "BUSY %", "WAITED", "PREEMPTED", "BORROWED", "PODS")
 _HOUR_S = 3600
@@ -22,44 +22,55 @@ _COUNTS = ("pods", "preemptions")
 _FORMULA = ("=", "+", "-", "@", "\t")
 
 
-def account_data(account: Account) -> dict[str, Any]:
-    """Returns the published form, in GPU seconds."""
-    return {
-        "schema_version": USAGE_SCHEMA_VERSION,
-        "from": _moment(account.period.start),
-        "to": _moment(account.period.end),
-        "by": account.by,
-        "rows": [{"name": name or None, **_amounts(amounts)} for name, amounts in account.rows],
-        "total": _amounts(account.total),
-        "estimated": account.estimated,
-        "unseen": account.unseen,
-    }
+def _key(field: str) -> str:
+    return field if field in ("name", *_COUNTS) else f"{field}_gpu_s"
 
 
-def _amounts(amounts: Amounts) -> dict[str, Any]:
-    return {_name(it.name): getattr(amounts, it.name) for it in fields(amounts)}
+class UsageAmounts(ReportObject, alias_generator=AliasGenerator(serialization_alias=_key)):
+    """Amounts of devices, in GPU seconds. null: unknown."""
+
+    pods: Count
+    held: Count
+    measured: Count | None
+    busy: Count | None = Field(description="Of the measured ones.")
+    waited: Count | None = Field(description="From the queue to the node.")
+    preempted: Count | None = Field(description="Held by pods that were preempted.")
+    preemptions: Count | None
+    borrowed: Count | None = Field(description="Beyond the quota of the virtual cluster.")
 
 
-def _name(field: str) -> str:
-    return field if field in _COUNTS else f"{field}_gpu_s"
+class NamedObject(ReportObject):
+    """What a row belongs to."""
+
+    name: str | None = Field(description="null: unknown.")
 
 
-def schema() -> dict[str, Any]:
-    """The JSON Schema of `usage --format json`."""
-    count = {"type": "integer", "minimum": 0}
-    maybe = {"type": ["integer", "null"], "minimum": 0}
-    amounts = {_name(it.name): count if it.name in ("pods", "held") else maybe for it in fields(Amounts)}
-    text = {"type": "string"}
-    row = closed_object(name={"type": ["string", "null"]}, **amounts)
-    return published(
-        "usage",
-        USAGE_SCHEMA_VERSION,
-        **{"from": text, "to": text},
-        by={"enum": list(KEYS)},
-        rows={"type": "array", "items": row},
-        total=closed_object(**amounts),
-        estimated=count,
-        unseen=count,
+class UsageRow(UsageAmounts, NamedObject):
+    """The amounts of a user, group, virtual cluster, job, SKU, or node."""
+
+
+class UsageReport(Report, title="usage"):
+    """The GPU hours of a period."""
+
+    start: str = Field(serialization_alias="from")
+    end: str = Field(serialization_alias="to")
+    by: Key
+    rows: tuple[UsageRow, ...]
+    total: UsageAmounts
+    estimated: Count = Field(description="Pods with an estimated end.")
+    unseen: Count = Field(description="Pods that may have gone on after they were last seen.")
+
+
+def usage_report(account: Account) -> UsageReport:
+    """The account, in GPU seconds."""
+    return UsageReport(
+        start=_moment(account.period.start),
+        end=_moment(account.period.end),
+        by=account.by,
+        rows=tuple(UsageRow(name=name or None, **asdict(amounts)) for name, amounts in account.rows),
+        total=UsageAmounts.model_validate(account.total),
+        estimated=account.estimated,
+        unseen=account.unseen,
     )
 
 

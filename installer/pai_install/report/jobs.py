@@ -1,72 +1,89 @@
-"""How jobs stand: as data, as text, and the schemas of the data. Pure."""
+"""The state of jobs, as a result and as text. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+
+from pydantic import AliasPath, Field
 
 from pai_install.agents.common.records import Preemption
-from pai_install.jobs.pod_status import STATES, Instance
+from pai_install.jobs.pod_status import State
 from pai_install.jobs.state import JobState, RoleState
-from pai_install.json_schema import closed_object, published
+from pai_install.json_schema import Count, Report, ReportObject
 from pai_install.report.storages import table
 from pai_install.system.words import plural
 
-JOBS_SCHEMA_VERSION = 1
 _HEAD = ("NAME", "GROUP", "USER", "VC", "PRIORITY", "STATE", "PODS", "GPUS", "WHY")
 _ROLE_HEAD = ("ROLE", "INDEX", "STATE", "MACHINE", "EXIT", "WHY")
-_TEXT: dict[str, Any] = {"type": "string"}
-_COUNT: dict[str, Any] = {"type": "integer", "minimum": 0}
 
 
-def job_data(job: JobState) -> dict[str, Any]:
-    """The published form of one job."""
-    return {"schema_version": JOBS_SCHEMA_VERSION, **_job(job)}
+class PodEntry(ReportObject):
+    """A pod of a role."""
+
+    index: Count
+    pod: str
+    state: State
+    machine: str = Field(description="Empty before it has one.")
+    exit_code: int | None = Field(description="null while it runs.")
+    why: str = Field(description="What it waits for, or what ended it.")
+    gone: bool = Field(description="Whether the pod is deleted. This was its last state.")
+    started: str = Field(description="When its machine took it. Empty before that.")
 
 
-def jobs_data(jobs: Sequence[JobState]) -> dict[str, Any]:
-    """The published form of a list."""
-    return {"schema_version": JOBS_SCHEMA_VERSION, "jobs": [_job(job) for job in jobs]}
+class RoleEntry(ReportObject):
+    """A role of a job."""
+
+    name: str
+    instances: Count = Field(validation_alias="wanted", description="In all, also those that start later.")
+    gpus: Count
+    pods: tuple[PodEntry, ...] = Field(validation_alias="instances")
 
 
-def _job(job: JobState) -> dict[str, Any]:
-    return {
-        "kind": job.kind.name,
-        "name": job.name,
-        "label": job.label,
-        "namespace": job.namespace,
-        "group": job.group,
-        "user": job.user,
-        "virtual_cluster": job.cluster,
-        "priority": job.priority,
-        "state": job.state,
-        "why": job.why,
-        "retries": job.retries,
-        "created": job.created,
-        "gone": job.gone,
-        "stopped_by": job.stopped_by,
-        "stopped_why": job.stopped_why,
-        "abnormal": job.abnormal,
-        "warned": job.warned,
-        "preemptions": [{"at": one.at, "by": one.by, "why": one.why} for one in job.preemptions],
-        "roles": [
-            {"name": role.name, "instances": role.wanted, "gpus": role.gpus, "pods": list(map(_pod, role.instances))}
-            for role in job.roles
-        ],
-    }
+class PreemptionEntry(ReportObject):
+    """A loss of devices that is no failure."""
+
+    at: str = Field(description="Time of the preemption. Empty: the scheduler does not keep it.")
+    by: str = Field(description="NAMESPACE/NAME of the job that has the devices now. Empty: unknown.")
+    why: str = Field(description="Cause, in the words of the scheduler.")
 
 
-def _pod(one: Instance) -> dict[str, Any]:
-    return {
-        "index": one.index,
-        "pod": one.pod,
-        "state": one.state,
-        "machine": one.machine,
-        "exit_code": one.exit_code,
-        "why": one.why,
-        "gone": one.gone,
-        "started": one.started,
-    }
+class JobEntry(ReportObject):
+    """A job."""
+
+    kind: str = Field(validation_alias=AliasPath("kind", "name"), description="Kind of its object, such as JobSet.")
+    name: str = Field(description="As in the file.")
+    label: str = Field(description="Name of its object in Kubernetes.")
+    namespace: str
+    group: str
+    user: str
+    virtual_cluster: str = Field(validation_alias="cluster")
+    priority: str
+    state: State
+    why: str = Field(description="What it waits for, or why it failed. Empty: nothing to say.")
+    retries: Count = Field(description="Of the whole job, so far.")
+    created: str
+    gone: str = Field(description="When its object was deleted. Empty: it exists.")
+    stopped_by: str = Field(description="Who ended it. Empty: nobody, or unknown.")
+    stopped_why: str = Field(description="Why they ended it. Empty: unknown.")
+    abnormal: str = Field(description="What is unusual about it. Empty without --abnormal.")
+    warned: str = Field(description="Warning of its idle GPUs. Empty: none.")
+    preemptions: tuple[PreemptionEntry, ...] = Field(description="The latest last.")
+    roles: tuple[RoleEntry, ...]
+
+
+class JobReport(JobEntry, Report, title="pai-install job show"):
+    """One job."""
+
+
+class JobsReport(Report, title="pai-install job list"):
+    """Jobs."""
+
+    jobs: tuple[JobEntry, ...]
+
+
+def jobs_report(jobs: Sequence[JobState]) -> JobsReport:
+    """The report of jobs."""
+    return JobsReport(jobs=tuple(map(JobEntry.model_validate, jobs)))
 
 
 def jobs_text(jobs: Sequence[JobState]) -> str:
@@ -123,55 +140,3 @@ def pods_rows(roles: Sequence[RoleState]) -> Iterator[tuple[str, ...]]:
             yield role.name, str(one.index), one.state, one.machine, code, one.why
         if (missing := role.wanted - len(role.instances)) > 0:
             yield role.name, f"{missing} of {role.wanted}", "no pod", "", "", ""
-
-
-def _schema_of_job() -> dict[str, dict[str, Any]]:
-    states = {"enum": list(STATES)}
-    pod = closed_object(
-        index=_COUNT,
-        pod=_TEXT,
-        state=states,
-        machine={**_TEXT, "description": "empty before it has one"},
-        exit_code={"type": ["integer", "null"], "description": "null while it runs"},
-        why={**_TEXT, "description": "what it waits for, or what ended it"},
-        gone={"type": "boolean", "description": "the pod is no longer there; this is how it stood"},
-        started={**_TEXT, "description": "when its machine took it; empty before that"},
-    )
-    instances = {**_COUNT, "description": "in all, also those whose turn comes later"}
-    role = closed_object(name=_TEXT, instances=instances, gpus=_COUNT, pods={"type": "array", "items": pod})
-    return {
-        "kind": {**_TEXT, "description": "of its object in Kubernetes, e.g. JobSet"},
-        "name": {**_TEXT, "description": "as the file has it"},
-        "label": {**_TEXT, "description": "in Kubernetes"},
-        **dict.fromkeys(("namespace", "group", "user", "virtual_cluster", "priority"), _TEXT),
-        "state": states,
-        "why": {**_TEXT, "description": "what it waits for, or why it failed; empty: nothing to say"},
-        "retries": {**_COUNT, "description": "of the whole job, so far"},
-        "created": _TEXT,
-        "gone": {**_TEXT, "description": "since when its object is no longer there; empty while it is"},
-        "stopped_by": {**_TEXT, "description": "who ended it; empty: no one, or no one said so"},
-        "stopped_why": {**_TEXT, "description": "why they did; empty: they did not say"},
-        "abnormal": {**_TEXT, "description": "what is unusual about it; empty where --abnormal was not asked"},
-        "warned": {**_TEXT, "description": "what it is told of GPUs that it has for nothing; empty: nothing"},
-        "preemptions": {
-            "type": "array",
-            "items": closed_object(
-                at={**_TEXT, "description": "time of the preemption; empty where the scheduler does not keep it"},
-                by={**_TEXT, "description": "NAMESPACE/NAME of the job that has the devices now; empty: unknown"},
-                why={**_TEXT, "description": "cause, in the words of the scheduler"},
-            ),
-            "description": "losses of its devices that are no failure, the latest last",
-        },
-        "roles": {"type": "array", "items": role},
-    }
-
-
-def job_schema() -> dict[str, Any]:
-    """The JSON Schema of `job_data`."""
-    return published("pai-install job show", JOBS_SCHEMA_VERSION, **_schema_of_job())
-
-
-def jobs_schema() -> dict[str, Any]:
-    """The JSON Schema of `jobs_data`."""
-    jobs = {"type": "array", "items": closed_object(**_schema_of_job())}
-    return published("pai-install job list", JOBS_SCHEMA_VERSION, jobs=jobs)

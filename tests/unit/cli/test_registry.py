@@ -17,6 +17,7 @@ from pai_install.app.context import App, RunOptions
 from pai_install.app.frontend import Event, Question
 from pai_install.app.rotations.registry import RotateRegistry, rotate_registry
 from pai_install.errors import ExitCode
+from pai_install.json_schema import schema_of
 from pai_install.plan.model import HostStep, Playbook, Step
 from pai_install.registry.compile import served_names
 from pai_install.registry.content import Content
@@ -29,7 +30,7 @@ from pai_install.registry.identity import (
     with_new_login,
     with_old_port,
 )
-from pai_install.report.registries import schema as registries_schema
+from pai_install.report.registries import RegistriesReport
 from pai_install.run.state import open_state
 from pai_install.run.workflow import StageFinished
 from pai_install.site import load_site
@@ -149,7 +150,7 @@ def test_show_says_where_machines_ask_and_who_differs(
     assert shown["cache"] == "docker-cache.pai.internal:30500"
     assert shown["upstreams"] == {"docker.io": "https://docker-cache.pai.internal:30500"}
     assert shown["machines"] == {name: [] for name in NAMES}
-    jsonschema.validate(shown, registries_schema())
+    jsonschema.validate(shown, schema_of(RegistriesReport))
     world.phases = (Step("registries", "Point", (HostStep("two", ("never installed",)),), Playbook("registries.yml")),)
     assert run(["registry", "show", "--site", str(site)]) == ExitCode.OK
     out = capsys.readouterr().out

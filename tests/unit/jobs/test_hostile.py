@@ -16,8 +16,9 @@ from pai_install.cluster.http_api import safe_object
 from pai_install.jobs.anomalies import abnormal, unknown
 from pai_install.jobs.history import completed, kept_jobs
 from pai_install.jobs.state import JobState, states_of
+from pai_install.json_schema import schema_of
 from pai_install.kube.objects import rows
-from pai_install.report.jobs import job_text, jobs_data, jobs_schema, jobs_text
+from pai_install.report.jobs import JobsReport, job_text, jobs_report, jobs_text
 from pai_install.scheduling.model import Backend
 from tests.unit.agents.hostile import DEEP, VERY_DEEP, Object, encoded, hostile
 from tests.unit.jobs.test_anomalies import LIMITS
@@ -44,7 +45,7 @@ def shown(jobs: Sequence[JobState]) -> None:
     odd = abnormal(jobs, NOW, lambda _: LIMITS)
     assert unknown(jobs, NOW) is not None
     assert jobs_text(jobs)
-    jsonschema.validate(json.loads(json.dumps(jobs_data((*jobs, *odd)))), jobs_schema())
+    jsonschema.validate(json.loads(json.dumps(jobs_report((*jobs, *odd)).as_json())), schema_of(JobsReport))
     assert all(map(job_text, jobs))
 
 

@@ -11,7 +11,8 @@ from syrupy.assertion import SnapshotAssertion
 
 from pai_install.jobs.model import Job
 from pai_install.jobs.state import JobState, states_of
-from pai_install.report.jobs import job_data, job_schema, job_text, jobs_data, jobs_schema, jobs_text
+from pai_install.json_schema import schema_of
+from pai_install.report.jobs import JobReport, JobsReport, job_text, jobs_report, jobs_text
 from pai_install.schedulers.jobs import objects_of
 from pai_install.scheduling.model import Backend
 from tests.unit.jobs.examples import role, servers_and_workers, somewhere
@@ -230,8 +231,8 @@ def test_volcano(snapshot: SnapshotAssertion) -> None:
 def test_what_is_printed_is_what_is_published() -> None:
     waiting = stands(job(), said=(workload(holds("QuotaReserved", "no quota", "False")),))
     running = stands(job(), *WHOLE)
-    jsonschema.validate(job_data(running), job_schema())
-    jsonschema.validate(jobs_data([waiting, running]), jobs_schema())
+    jsonschema.validate(JobReport.model_validate(running).as_json(), schema_of(JobReport))
+    jsonschema.validate(jobs_report([waiting, running]).as_json(), schema_of(JobsReport))
     lines = jobs_text([waiting, running]).splitlines()
     assert lines[1].split() == [
         *("ps.job", "vision", "alice", "research", "prod", "WAITING", "0/4", "8"),

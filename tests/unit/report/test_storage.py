@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,12 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from pai_install.cluster.read import Mounts
+from pai_install.json_schema import schema_of
 from pai_install.kube.model import Pod
 from pai_install.kube.objects import JsonObject
 from pai_install.kube.volumes import Volume, VolumeClaim
 from pai_install.report.storage import GrantShown, schema, storage_data, storage_shown, storage_text
-from pai_install.report.storages import schema as list_schema
-from pai_install.report.storages import storages_data, storages_text
+from pai_install.report.storages import StoragesReport, storages_report, storages_text
 from pai_install.site.load import load_site
 from pai_install.site.model import Site
 from tests.unit.site.sites import write_site
@@ -158,9 +159,9 @@ def test_no_secret_is_shown_and_both_forms_hold_their_schema(site: Site, snapsho
 
 
 def test_places_are_what_people_mount(site: Site) -> None:
-    report = storages_data(site)
-    jsonschema.validate(report, list_schema())
-    assert [row["place"] for row in report["storages"]] == [
+    report = storages_report(site)
+    jsonschema.validate(report.as_json(), schema_of(StoragesReport))
+    assert [row.place for row in report.storages] == [
         "nas:/data",
         "//nas/h",
         "acc/f",
@@ -168,10 +169,10 @@ def test_places_are_what_people_mount(site: Site) -> None:
         "/scratch",
         "w1:/disk",
     ]
-    assert "read only" in storages_text(site)
+    assert "read only" in storages_text(report)
 
 
-@pytest.mark.parametrize(("name", "made"), [("storages", list_schema), ("storage", schema)])
+@pytest.mark.parametrize(("name", "made"), [("storages", partial(schema_of, StoragesReport)), ("storage", schema)])
 def test_published_schemas_are_the_code_s(name: str, made: Any) -> None:
     jsonschema.Draft202012Validator.check_schema(made())
     path = REFERENCE / f"{name}.schema.json"
