@@ -15,7 +15,7 @@ from pai_install.storage.place import place
 _HEAD = ("NAME", "TYPE", "PLACE", "CAPACITY", "WRITE", "FOLDERS", "CLAIM", "GROUPS")
 
 
-class StorageRow(ReportObject):
+class ListedStorage(ReportObject):
     """A storage of the site."""
 
     name: str
@@ -31,7 +31,7 @@ class StorageRow(ReportObject):
 class StoragesReport(Report, title="pai-install storage list"):
     """The storages of the site."""
 
-    storages: tuple[StorageRow, ...]
+    storages: tuple[ListedStorage, ...]
 
 
 def storages_report(site: Site) -> StoragesReport:
@@ -39,8 +39,8 @@ def storages_report(site: Site) -> StoragesReport:
     return StoragesReport(storages=tuple(_row(site, entry) for entry in site.services.storages or ()))
 
 
-def _row(site: Site, storage: StorageEntry) -> StorageRow:
-    return StorageRow(
+def _row(site: Site, storage: StorageEntry) -> ListedStorage:
+    return ListedStorage(
         name=storage.name,
         type=storage.type,
         place=place(storage),
@@ -67,7 +67,7 @@ def storages_text(report: StoragesReport) -> str:
     return table([_HEAD, *map(_cells, report.storages)])
 
 
-def _cells(row: StorageRow) -> tuple[str, ...]:
+def _cells(row: ListedStorage) -> tuple[str, ...]:
     write = "read only" if row.read_only else "yes"
     folders = "one for all" if row.share else "one per user"
     return row.name, row.type, row.place, row.capacity, write, folders, row.claim, ", ".join(row.groups) or "none"
