@@ -5,7 +5,14 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from pai_install.agents.gpu_use.smi import QUERY, Gpu, Smi, parse
+from pai_install.agents.gpu_use.smi import FIELDS, FULL_QUERY, QUERY, REMAP_QUERY, Gpu, Smi, parse
+
+# an idle H100 80GB HBM3 with driver 580.159.04. The UUID is another.
+H100 = (
+    "0, GPU-5f3c0000-0000-0000-0000-000000000001, 0, 00000000:00:06.0, 0, 81079, 81559, 34, 37, 72.72, 345, 2619, P0, "
+    "0x0000000000000001, 0, 0, 5, 16, 16"
+)
+H100_ROWS = "GPU-5f3c0000-0000-0000-0000-000000000001, 0, 0, No, No"
 
 
 def test_each_gpu_by_its_uuid() -> None:
@@ -28,6 +35,19 @@ def program(folder: Path, text: str) -> list[str]:
 def test_it_is_asked_for_all_gpus_at_once(tmp_path: Path) -> None:
     words = program(tmp_path, f'[ "$*" = "{" ".join(QUERY)}" ] && echo 0, GPU-1, 5')
     assert Smi(words).query() == {"GPU-1": Gpu("0", 5.0)}
+
+
+def test_a_real_gpu_has_all_values(tmp_path: Path) -> None:
+    answers = (
+        f'case "$*" in "{" ".join(FULL_QUERY)}") echo "{H100}";; "{" ".join(REMAP_QUERY)}") echo "{H100_ROWS}";; esac'
+    )
+    smi = Smi(program(tmp_path, answers), full=True)
+    (found,) = smi.query().values()
+    assert (found.busy, found.bus) == (0.0, "0000:00:06.0")
+    assert list(found.values) == [name for name in FIELDS if name != "pci.bus_id"]
+    assert (found.values["power.draw"], found.values["clocks_throttle_reasons.active"]) == (72.72, 1.0)
+    (rows,) = smi.remapped().values()
+    assert rows == {"correctable": 0.0, "uncorrectable": 0.0, "pending": 0.0, "failure": 0.0}
 
 
 def test_without_a_driver_nothing_is_known(tmp_path: Path) -> None:
