@@ -6,13 +6,7 @@ from typing import BinaryIO
 
 import click
 
-from pai_install.app.context import App, RunOptions
-from pai_install.app.virtual_cluster_changes import (
-    ApplyVirtualClusters,
-    MigrateVirtualClusters,
-    apply_virtual_clusters,
-    migrate_virtual_clusters,
-)
+from pai_install.app.context import App
 from pai_install.app.virtual_clusters import (
     SimulateJob,
     VirtualClusterName,
@@ -23,9 +17,9 @@ from pai_install.app.virtual_clusters import (
     simulate_job,
     usage_of_virtual_clusters,
 )
-from pai_install.cli.command import acting, reading
-from pai_install.cli.options import group_site_option, text_only
-from pai_install.cli.output import echo
+from pai_install.cli.command import reading
+from pai_install.cli.lazy import LazyGroup
+from pai_install.cli.options import group_site_option
 from pai_install.cli.terminal import Terminal
 from pai_install.errors import ExitCode
 from pai_install.report.virtual_cluster import virtual_cluster_data, virtual_cluster_text
@@ -35,7 +29,7 @@ from pai_install.report.virtual_clusters_simulation import simulation_data, simu
 from pai_install.report.virtual_clusters_usage import usage_data, usage_text
 
 
-@click.group
+@click.group(cls=LazyGroup, later={"apply": "vc_changes", "migrate": "vc_changes"})
 @group_site_option
 def command() -> None:
     """Show, simulate, and change virtual clusters."""
@@ -105,30 +99,3 @@ def simulate(*, app: App, terminal: Terminal, request: SimulateJob, job: BinaryI
     scheduling, answer = simulate_job(app, request, getattr(job, "name", "-"), job.read())
     terminal.show(simulation_data(scheduling, answer), simulation_text(answer))
     return ExitCode.OK
-
-
-@command.command()
-@acting(ApplyVirtualClusters, several=True)
-def apply(*, app: App, run: RunOptions, request: ApplyVirtualClusters) -> int:
-    """Apply the site's virtual clusters, and nothing else.
-
-    The changes and the affected jobs are shown first, as with `vc plan`. A virtual cluster that has jobs is removed
-    only with --force. If the scheduler rejects the virtual clusters, the last good ones are restored, and the command
-    fails. HiveD's bridge restores them itself.
-
-    Run `apply` first if their nodes, groups, or scheduler changed. Run the same command again after an interruption.
-    """
-    return apply_virtual_clusters(app, request, run)
-
-
-@command.command()
-@reading(MigrateVirtualClusters, formats=text_only)
-def migrate(*, app: App, request: MigrateVirtualClusters) -> int:
-    """Rewrite virtual clusters: HiveD's block as the sections scheduler and virtual-clusters, or back.
-
-    Prints the YAML, or edits the file and keeps all else, comments included. HiveD's block stays beside the sections,
-    without effect, until you remove it. Values without a counterpart are listed. Reads the site only.
-    """
-    migration = migrate_virtual_clusters(app, request)
-    echo(migration.text, nl=False)
-    return migration.exit_code
