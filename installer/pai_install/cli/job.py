@@ -25,7 +25,7 @@ from pai_install.errors import ExitCode
 from pai_install.report.jobs import JobReport, job_text, jobs_report, jobs_text
 
 
-@click.group(cls=LazyGroup, later={"submit": "job_submission", "validate": "job_submission"})
+@click.group("job", cls=LazyGroup, later={"submit": "job_submission", "validate": "job_submission"})
 @group_site_option
 def command() -> None:
     """Submit, list, inspect, and stop jobs."""

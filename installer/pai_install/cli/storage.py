@@ -15,7 +15,7 @@ from pai_install.report.storages import storages_report, storages_text
 _VERBS = ("show", "grant", "revoke", "add", "remove", "rotate", "test")
 
 
-@click.group(cls=LazyGroup, later=dict.fromkeys(_VERBS, "storage_verbs"))
+@click.group("storage", cls=LazyGroup, later=dict.fromkeys(_VERBS, "storage_verbs"))
 @group_site_option
 def command() -> None:
     """Define, grant, test, and rotate storages for jobs."""

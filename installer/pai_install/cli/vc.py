@@ -29,7 +29,7 @@ from pai_install.report.virtual_clusters_simulation import simulation_data, simu
 from pai_install.report.virtual_clusters_usage import usage_data, usage_text
 
 
-@click.group(cls=LazyGroup, later={"apply": "vc_changes", "migrate": "vc_changes"})
+@click.group("vc", cls=LazyGroup, later={"apply": "vc_changes", "migrate": "vc_changes"})
 @group_site_option
 def command() -> None:
     """Show, simulate, and change virtual clusters."""
