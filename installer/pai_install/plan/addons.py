@@ -32,11 +32,12 @@ def addons_before(names: Collection[str]) -> frozenset[str]:
 
 def steps_of_addons(steps: Sequence[Step], names: Collection[str], work: Mapping[str, Sequence[str]]) -> Iterator[Step]:
     """Yields the step of the add-ons' phase, limited to these add-ons with work. work: add-on -> reasons."""
+    changed = [name for name in names if work.get(name)]
     reasons = tuple(dict.fromkeys(reason for name in names for reason in work.get(name, ())))
     for step in steps if reasons else ():
         if step.name == PHASE:
             hosts = tuple(HostStep(host.host, reasons, roles=(_ROLE,)) for host in step.hosts)
-            yield replace(step, hosts=hosts, action=Playbook(f"{PHASE}.yml", {f"{_ROLE}_only": list(names)}))
+            yield replace(step, hosts=hosts, action=Playbook(f"{PHASE}.yml", {f"{_ROLE}_only": changed}))
 
 
 def work_of_addons(wanted: Mapping[str, Mapping[str, str]], seen: Observed) -> dict[str, list[str]]:

@@ -226,8 +226,7 @@ def test_what_changes_is_said_first_then_done_and_asked(
     )
     assert played(machines) == ["labels.yml", "addons.yml"], "no machine itself has changed"
     assert read_proof(state_of(site).proof).unproven == {}
-    addons = ["jobset", "training_operator", "kueue", "virtual_clusters"]
-    assert machines.requests[2].extra_vars["cluster_addons_only"] == addons
+    assert machines.requests[2].extra_vars["cluster_addons_only"] == ["virtual_clusters"]
     assert machines.kept() == divided(site)
     assert "has taken" in state_of(site).reports()[1].read_text()
     assert note(site) is None

@@ -68,8 +68,8 @@ def test_another_quota_is_the_add_ons_and_the_leader_alone(inventory_of: Any, sn
     leader = ["master"]
     assert names(plan) == {"addons": leader, "virtual-clusters": leader}
     addons, look = plan.steps
-    own = ["jobset", "training_operator", "kueue", "virtual_clusters"]
-    assert addons.action == Playbook("addons.yml", {"cluster_addons_only": own})
+    changed = ["virtual_clusters"]
+    assert addons.action == Playbook("addons.yml", {"cluster_addons_only": changed}), "others stay untouched"
     (host,) = addons.hosts
     assert host.reasons == snapshot
     assert host.roles == ("cluster_addons",)
