@@ -31,8 +31,9 @@ _LABEL_LIMIT = 40
 # parallel requests to a remote store: each holds samples in memory
 _MOST_SHARDS = 10
 
-# the scheduler, its namespace, and the port of its bridge
+# the scheduler, its namespace, and the port of its metrics
 HIVED, HIVED_NAMESPACE, HIVED_PORT_NAME = "hived", "pai-hived", "open"
+KUEUE, KUEUE_NAMESPACE, KUEUE_PORT_NAME = "kueue", "pai-kueue", "metrics"
 
 # name of a job -> what is kept of its metrics; names without a match are dropped
 KEPT: Mapping[str, Sequence[str]] = {
@@ -88,6 +89,11 @@ KEPT: Mapping[str, Sequence[str]] = {
     ),
     "registry": ("registry_.+",),
     HIVED: ("hived_bridge_.+",),
+    KUEUE: (
+        "kueue_(pending|reserving_active|admitted_active)_workloads|kueue_cluster_queue_status",
+        "kueue_admission_wait_time_seconds_(bucket|sum|count)",
+        "kueue_(admitted|quota_reserved|preempted|evicted)_workloads_total",
+    ),
 }
 
 _NODE_RELABELS: Sequence[Mapping[str, Any]] = (
@@ -198,12 +204,22 @@ def _on_loopback() -> Iterator[dict[str, Any]]:
 
 def _schedulers(site: Site) -> Iterator[dict[str, Any]]:
     """Without the label `node`: a dead node explains its own alerts, and not that no job starts."""
-    if scheduler_of(site) != HIVED:
-        return
-    found = {"kubernetes_sd_configs": [{"role": "pod", "namespaces": {"names": [HIVED_NAMESPACE]}}]}
-    port = {"source_labels": ["__meta_kubernetes_pod_container_port_name"], "regex": HIVED_PORT_NAME, "action": "keep"}
+    scheduler = scheduler_of(site)
+    if scheduler == HIVED:
+        yield _job(HIVED, **_pods(HIVED_NAMESPACE, HIVED_PORT_NAME))
+    if scheduler == KUEUE:
+        # it signs its certificate itself, and asks the API server who may read
+        tls = {"scheme": "https", "tls_config": {"insecure_skip_verify": True}}
+        token = {"authorization": {"credentials_file": f"{_ACCOUNT}/token"}}
+        yield _job(KUEUE, **_pods(KUEUE_NAMESPACE, KUEUE_PORT_NAME), **tls, **token)
+
+
+def _pods(namespace: str, port: str) -> dict[str, Any]:
+    """The pods of a namespace with a port of this name."""
+    named = {"source_labels": ["__meta_kubernetes_pod_container_port_name"], "regex": port, "action": "keep"}
     pod = {"source_labels": ["__meta_kubernetes_pod_name"], "target_label": "instance"}
-    yield _job(HIVED, **found, relabel_configs=[port, pod])
+    found = [{"role": "pod", "namespaces": {"names": [namespace]}}]
+    return {"kubernetes_sd_configs": found, "relabel_configs": [named, pod]}
 
 
 def _registries(site: Site, scraping: Scraping, login: str) -> Iterator[dict[str, Any]]:

@@ -76,7 +76,9 @@ COMPILED: Mapping[str, Compiled] = {
     ),
     "job_recorder": Compiled(has_recorder, recorder_values, frozenset({"objects"})),
     "jobset": Compiled(has_jobsets, controller_values, frozenset({"replicas", "api_port"})),
-    "kueue": Compiled(has_kueue, kueue_values, frozenset({"replicas", "api_port", "pods_ready_timeout", "kubeflow"})),
+    "kueue": Compiled(
+        has_kueue, kueue_values, frozenset({"replicas", "api_port", "pods_ready_timeout", "kubeflow", "metrics"})
+    ),
     "monitoring": Compiled(
         has_monitoring,
         monitoring_values,

@@ -38,9 +38,17 @@ def controller_values(context: Context) -> dict[str, Any]:
 
 
 def kueue_values(context: Context) -> dict[str, Any]:
-    """Those of its controller, pods_ready_timeout as Kubernetes writes durations, and the kinds of Kubeflow's jobs."""
+    """Those of its controller, pods_ready_timeout as Kubernetes writes durations, and the kinds of Kubeflow's jobs.
+
+    metrics: whether Prometheus reads it.
+    """
     operated = JOBS_OF_OPERATOR if has_training_operator(context.site) else ()
-    return {**controller_values(context), "pods_ready_timeout": PODS_READY_TIMEOUT, "kubeflow": list(operated)}
+    return {
+        **controller_values(context),
+        "pods_ready_timeout": PODS_READY_TIMEOUT,
+        "kubeflow": list(operated),
+        "metrics": context.site.services.monitoring is not None,
+    }
 
 
 def training_operator_values(context: Context) -> dict[str, Any]:
