@@ -35,3 +35,7 @@ MAX_GRACE_S = 120
 MAX_COMMAND, MAX_NOTES = 64 * 1024, 32 * 1024
 # bytes of a pod, and of all pods of a job, as text
 MAX_POD, MAX_JOB = 128 * 1024, 512 * 1024
+# names of clients that the API server keeps for an object
+MAX_MANAGERS = 32
+# pods of a group, and so of a job: controllers make lists of as many
+MAX_PODS = 10_000

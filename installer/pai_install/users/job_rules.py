@@ -9,9 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from pai_install.scheduling.admission import Rule, literal
-from pai_install.scheduling.job_kinds import JOB, KINDS, POD, JobKind
+from pai_install.scheduling.job_kinds import ENTRY, ITEM, JOB, KINDS, POD, JobKind
 from pai_install.scheduling.job_queue import CLUSTER_LABEL, HIVED_SCHEDULER, QUEUE_LABEL, QUEUE_NOTE
-from pai_install.scheduling.pod_limits import MAX_COMMAND, MAX_GRACE_S, MAX_JOB, MAX_NOTES, MAX_POD
+from pai_install.scheduling.pod_limits import (
+    MAX_COMMAND,
+    MAX_GRACE_S,
+    MAX_JOB,
+    MAX_MANAGERS,
+    MAX_NOTES,
+    MAX_POD,
+    MAX_PODS,
+)
 from pai_install.site.services.virtual_clusters import SchedulerType
 
 # Kubernetes' own classes begin above this number: their pods preempt everything
@@ -46,7 +54,10 @@ def job_rules(
     if kind is POD:
         yield from _pod_deletion()
     if kind is not POD:
+        yield _number(kind)
         yield from _frozen()
+    if kind.operated:
+        yield _no_growth()
     if clusters is not None:
         yield _own_cluster(clusters)
     if scheduler in ("kueue", "volcano", "hived"):
@@ -157,7 +168,7 @@ def _size() -> Iterator[Rule]:
         f"variables.containers.all(cs, cs.map(c, {words} + {environment}).sum() <= {MAX_COMMAND})",
         f"'commands and environment of a pod have at most {MAX_COMMAND // 1024} KiB: use a ConfigMap or a storage'",
     )
-    yield small_metadata()
+    yield from small_metadata()
     yield Rule(
         f"variables.templates.all(t, !has(t.metadata) || {_notes('t')} <= {MAX_NOTES})",
         f"'labels and annotations of a pod have at most {MAX_NOTES // 1024} KiB: use a ConfigMap'",
@@ -172,11 +183,17 @@ def _size() -> Iterator[Rule]:
     )
 
 
-def small_metadata() -> Rule:
-    """Returns the rule that labels, annotations, and owners of an object are small."""
-    return Rule(
+def small_metadata() -> Iterator[Rule]:
+    """Yields the rules that labels, annotations, owners, and managers of an object are small."""
+    yield Rule(
         f"object == null || {_notes('object')} <= {MAX_NOTES}",
         f"'labels and annotations of an object have at most {MAX_NOTES // 1024} KiB: use a ConfigMap'",
+    )
+    # the API server keeps a list of fields for each name of a client
+    managers = "object.metadata.managedFields"
+    yield Rule(
+        f"object == null || !has({managers}) || size({managers}) <= {MAX_MANAGERS}",
+        f"'an object has at most {MAX_MANAGERS} field managers: use one fieldManager'",
     )
 
 
@@ -247,6 +264,31 @@ def _frozen() -> Iterator[Rule]:
         f"oldObject == null || object == null || {marks}.all(l, "
         f"{label.format('object')} == {label.format('oldObject')})",
         f"'a job stays in its queue: the labels {QUEUE_LABEL} and {CLUSTER_LABEL} do not change'",
+    )
+
+
+def _number(kind: JobKind) -> Rule:
+    """Controllers and schedulers make a list of all pods of a job, and a long one ends them for all."""
+    mark = next((it for it in (ITEM, ENTRY) if it in kind.way), "")
+    if mark:
+        parts = ".".join(("object", *kind.way[: kind.way.index(mark)]))
+        part = "r" if mark == ITEM else f"{parts}[r]"
+        each = f"({part}.?replicas.orValue(1) * {part}.?template.?spec.?parallelism.orValue(1))"
+        count = f"(has({parts}) ? {parts}.map(r, {each}).sum() : 0)"
+    else:
+        count = "object.spec.?parallelism.orValue(1)"
+    return Rule(
+        f"object == null || !has(object.spec) || {count} <= {MAX_PODS}",
+        f"'a job has at most {MAX_PODS} pods'",
+    )
+
+
+def _no_growth() -> Rule:
+    """The training-operator would make a HorizontalPodAutoscaler, which adds pods that no queue admitted."""
+    metrics = "object.spec[?'elasticPolicy'].orValue({})[?'metrics'].orValue([])"
+    return Rule(
+        f"object == null || !has(object.spec) || size({metrics}) == 0",
+        "'jobs of users do not grow by themselves: remove elasticPolicy.metrics'",
     )
 
 

@@ -26,6 +26,8 @@ Object = dict[str, Any]
 
 _ALL = ("CREATE", "UPDATE", "DELETE")
 _LABEL = literal(OWNER)
+# all pods have its content, and believe the API server of that authority
+_AUTHORITY = "kube-root-ca.crt"
 
 
 def policies(
@@ -131,10 +133,14 @@ def _config_maps() -> Object:
         f"object == null || !has({labels}) || !({literal(RECORD_LABEL)} in {labels})",
         f"'the label {RECORD_LABEL} is for what pai-install records of jobs'",
     )
+    authority = Rule(
+        f"object == null || object.metadata.name != {literal(_AUTHORITY)}",
+        f"'the ConfigMap {_AUTHORITY} is for Kubernetes: pods trust it'",
+    )
     return policy(
         "pai-users-configmaps",
         kind,
-        (*_OWN, genuine, no_finalizer(), small_metadata(), _small("data", "binaryData")),
+        (*_OWN, genuine, authority, no_finalizer(), *small_metadata(), _small("data", "binaryData")),
         user_variables(),
         OF_USERS,
     )
@@ -170,7 +176,7 @@ def _secrets() -> Object:
     return policy(
         "pai-users-secrets",
         kind,
-        (*rules, no_finalizer(), small_metadata(), _small("data")),
+        (*rules, no_finalizer(), *small_metadata(), _small("data")),
         user_variables(),
         OF_USERS,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from pai_install.scheduling.pod_limits import MAX_PODS
 from pai_install.site.services.virtual_clusters import SchedulerType
 from pai_install.users.kinds import kinds_at
 
@@ -12,7 +13,7 @@ Object = dict[str, Any]
 
 NAME = "pai-objects"
 # of each namespace; a gang of 2,000 pods fits several times
-_PODS, _JOBS, _SECRETS, _CONFIG_MAPS = 10_000, 2_000, 500, 500
+_JOBS, _SECRETS, _CONFIG_MAPS = 2_000, 500, 500
 # bytes of a member's ConfigMap or Secret
 MAX_DATA = 128 * 1024
 # ConfigMaps of one record: its state and its logs
@@ -24,7 +25,9 @@ def object_quotas(scheduler: SchedulerType | None, namespaces: Iterable[str], re
     kinds = [f"{kind.resource}.{kind.group}" if kind.group else kind.resource for kind in kinds_at(scheduler)]
     hard = {
         "count/configmaps": _CONFIG_MAPS + _MAPS_PER_RECORD * (records + _JOBS),
-        "count/pods": _PODS,
+        "count/pods": MAX_PODS,
+        # made for `ephemeral` volumes of pods, and by Volcano
+        "count/persistentvolumeclaims": MAX_PODS,
         "count/secrets": _SECRETS,
         **{f"count/{kind}": _JOBS for kind in kinds},
     }

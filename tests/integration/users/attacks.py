@@ -202,12 +202,21 @@ def gang(name: str) -> Change:
     return change
 
 
+def count(line: str) -> Change:
+    """A line of HiveD's annotation in a gang of one's own."""
+    return gang(f"  name: vision.gang\n  members:\n  - {line}")
+
+
 GOOD_GANG = gang("  name: vision.gang")
 GANGS: Mapping[str, Change] = {
     "gang-of-another-group": gang("  name: speech.gang"),
     "gang-without-a-namespace": gang("  name: gang"),
     "gang-in-quotes": gang("  name: 'speech.gang'"),
     "gang-of-openpai": gang("  name: alice~speech/default"),
+    "countless-gang": count("podNumber: 2147483647"),
+    "countless-gang-in-hexadecimal": count("podNumber: 0x7fffffff"),
+    "countless-gang-with-underscores": count("podNumber: 2_147_483_647"),
+    "countless-cells": count("leafCellNumber: 2147483647"),
     "gang-twice": gang("  name: vision.gang\n  name: speech.gang"),
     "gang-by-a-long-key": gang("  name: vision.gang\n  ? name\n  : speech.gang"),
     "gang-by-a-space": gang("  name: vision.gang\n  name : speech.gang"),
@@ -230,20 +239,28 @@ JOBS: Mapping[str, Change] = {
 }
 
 
+def too_many(count: int) -> Change:
+    """Controllers make a list of as many pods, and end by it."""
+
+    def change(made: Json, kind: JobKind) -> None:
+        spec = made["spec"]
+        if kind is JOB:
+            spec["parallelism"] = count
+        for role in spec.get("tasks") or spec.get("replicatedJobs") or roles_of(spec):
+            role["replicas"] = count
+
+    return change
+
+
+# of a job that is none of a single pod
+NUMBERS: Mapping[str, Change] = {"countless-pods": too_many(2**31 - 1), "more-pods-than-a-group-has": too_many(10_001)}
+
+
 def again(made: Json, kind: JobKind) -> None:
     """Another device for each pod."""
     for one in templates_of(kind, made):
         resources = one["spec"]["containers"][0].setdefault("resources", {})
         resources["limits"] = {"nvidia.com/gpu": "4"}
-
-
-def scaled(made: Json, kind: JobKind) -> None:
-    """More pods than a queue counted."""
-    spec = made["spec"]
-    if kind is JOB:
-        spec["parallelism"] = 64
-    for role in spec.get("tasks") or spec.get("replicatedJobs") or roles_of(spec):
-        role["replicas"] = 64
 
 
 def roles_of(spec: Json) -> list[Json]:
@@ -263,7 +280,7 @@ def queue_field(made: Json, kind: JobKind) -> None:
 # of a job that its queue counted
 CHANGES: Mapping[str, Change] = {
     "more-devices": again,
-    "more-pods": scaled,
+    "more-pods": too_many(64),
     "other-priority": pods(priorityClassName="prod"),
     "other-queue": queue_field,
     "other-queue-note": notes(annotations={QUEUE_NOTE: "spare"}),
@@ -379,6 +396,14 @@ GROUPS: Sequence[Group] = (
         tuple(name.partition("?")[0].strip("/") for name in (*SUBRESOURCES, *OF_PODS[:-1], *STARTED)),
         "test_scale_and_status",
     ),
+    Group(
+        "let a controller add pods",
+        ("elastic-metrics",),
+        "test_a_job_that_grows_by_itself",
+        ("kueue", "volcano", "default"),
+    ),
+    Group("fill etcd with names of clients", ("many-managers",), "test_number_of_field_managers"),
+    Group("create the authority that pods trust", ("root-authority",), "test_the_authority_of_pods_is_not_a_users"),
     Group("report its own state", ("forged-status",), "test_a_status_of_a_member_is_dropped"),
     Group(
         "create, change, read, or watch what members do not have",

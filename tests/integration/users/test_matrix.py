@@ -15,6 +15,7 @@ from tests.integration.users.attacks import (
     GANGS,
     GOOD_GANG,
     JOBS,
+    NUMBERS,
     OF_JOBS,
     OF_PODS,
     ORPHANS,
@@ -25,6 +26,7 @@ from tests.integration.users.attacks import (
     containers,
     context,
     metadata,
+    too_many,
 )
 from tests.integration.users.tenants import (
     APPLY,
@@ -175,6 +177,30 @@ def test_gang_of_another_namespace(tenants: Tenants) -> None:
         for way in GANGS.values():
             assert refused(tried(tenants, POD, evil(tenants, POD, way)))
         assert tried(tenants, POD, evil(tenants, POD, GOOD_GANG)) == ""
+
+
+def test_number_of_pods(tenants: Tenants) -> None:
+    def found() -> Iterator[tuple[str, str]]:
+        for kind in kinds_at(tenants.backend):
+            for name, change in NUMBERS.items():
+                yield f"{kind.asked} {name}", tried(tenants, kind, evil(tenants, kind, change))
+
+    all_refused(found())
+    for kind in kinds_at(tenants.backend):
+        assert tried(tenants, kind, evil(tenants, kind, too_many(2_000))) == ""
+
+
+def test_a_job_that_grows_by_itself(tenants: Tenants) -> None:
+    """The training-operator would make a HorizontalPodAutoscaler."""
+    metrics = [{"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization"}}}]
+    grows = {"maxReplicas": 64, "metrics": metrics}
+    for kind in kinds_at(tenants.backend):
+        if kind.name == "PyTorchJob":
+            made = good(tenants.backend, kind, "evil")
+            made["spec"]["elasticPolicy"] = grows
+            assert refused(tried(tenants, kind, made))
+            made["spec"]["elasticPolicy"] = {"maxReplicas": 1}
+            assert tried(tenants, kind, made) == ""
 
 
 def test_objects_of_no_member(tenants: Tenants) -> None:

@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
+from pai_install.scheduling.pod_limits import MAX_MANAGERS
 from pai_install.users.model import OWNER
 from pai_install.users.quotas import MAX_DATA, NAME, object_quotas
 from tests.integration.control_plane import Json
 from tests.integration.users.conftest import Users
-from tests.integration.users.test_rights import until
+from tests.integration.users.test_rights import asked, until
 
 MERGE = "application/merge-patch+json"
 
@@ -58,3 +59,21 @@ def test_number_of_config_maps(users: Users) -> None:
         until(lambda: "exceeded quota" in users.of["alice"].create(config_map("one-more")), 30)
     finally:
         users.admin.ask("DELETE", path)
+
+
+def test_number_of_field_managers(users: Users) -> None:
+    """The API server keeps a list of fields for each name of a client, beside the content that has a limit."""
+    alice, path = users.of["alice"], "/api/v1/namespaces/vision/configmaps/managed"
+    try:
+        for number in range(MAX_MANAGERS + 1):
+            made = config_map("managed", data={f"key-{number}": "x"})
+            query = f"{path}?fieldManager=client-{number}&force=true"
+            why = asked(alice, "PATCH", query, made, "application/apply-patch+yaml")
+            assert ("" if number < MAX_MANAGERS else "field managers") in why
+            assert (why == "") == (number < MAX_MANAGERS), why
+    finally:
+        users.admin.ask("DELETE", path)
+
+
+def test_the_authority_of_pods_is_not_a_users(users: Users) -> None:
+    assert "is for Kubernetes" in users.of["alice"].create(config_map("kube-root-ca.crt", data={"ca.crt": "mine"}))

@@ -35,6 +35,9 @@ _POD = RequestKind("", "v1", "pods")
 
 _KEYS = ("virtualCluster", "priority", "ignoreK8sSuggestedNodes", "affinityGroup", " name")
 _GANG_OF_OPENPAI = r"""(?m)^ +name: ['"]?[^.'"~]+~[^'"]*['"]?$"""
+# HiveD makes a list of all pods and cells of a gang
+_COUNTS = "podNumber|leafCellNumber|gpuNumber"
+_COUNT = rf"^ *(- )?({_COUNTS}): [0-9]{{1,4}}$"
 _NUMBER = r"(?m)^priority: -?[0-9]+$"
 # each line is a key, or an item of a list; quotes end on their line; no other document, flow or escape
 _BEGIN = r"^([A-Za-z0-9]+:( .*)?| +(- )?[A-Za-z0-9]+:( .*)?| *(#.*)?)$"
@@ -116,6 +119,11 @@ def _content() -> Iterator[Rule]:
         f"!variables.ours || variables.spec.matches({literal('(?m)^ignoreK8sSuggestedNodes: false$')})",
         f"'the annotation {HIVED_SPEC} needs the line ignoreK8sSuggestedNodes: false, or HiveD binds pods to nodes "
         "that refuse them'",
+    )
+    yield Rule(
+        f"!variables.ours || variables.spec.split('\\n').all(l, !l.matches({literal(f'({_COUNTS})')}) || "
+        f"l.matches({literal(_COUNT)}))",
+        f"'numbers of pods and cells in the annotation {HIVED_SPEC} have at most four digits'",
     )
     yield _gang()
     yield Rule(
