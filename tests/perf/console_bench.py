@@ -106,6 +106,37 @@ def nodes() -> Iterator[dict[str, Any]]:
         yield {"apiVersion": "v1", "kind": "Node", "metadata": {"name": f"gpu-{number}"}, "spec": {}, "status": status}
 
 
+def workloads() -> Iterator[dict[str, Any]]:
+    """What Kueue keeps of the jobs: every fifth waits."""
+    container = {"name": "main", "resources": {"limits": {"nvidia.com/gpu": "1"}}}
+    for number in range(JOBS):
+        owner = {"kind": "JobSet", "name": f"job-{number}", "controller": True}
+        reserved = [{"type": "QuotaReserved", "status": "True"}] if number % 5 else []
+        yield {
+            "apiVersion": "kueue.x-k8s.io/v1beta1",
+            "kind": "Workload",
+            "metadata": {
+                "name": f"jobset-job-{number}",
+                "namespace": ("vision-1", "nlp")[number % 2],
+                "uid": f"workload-uid-{number}",
+                "ownerReferences": [owner],
+            },
+            "spec": {
+                "queueName": ("research", "default")[number % 2],
+                "podSets": [{"count": PODS_OF_JOB, "template": {"spec": {"containers": [container]}}}],
+            },
+            "status": {"conditions": reserved},
+        }
+
+
+MADE = {
+    "jobsets.jobset.x-k8s.io": jobs,
+    "pods": pods,
+    "nodes": nodes,
+    "workloads.kueue.x-k8s.io": workloads,
+}
+
+
 @dataclass
 class GeneratedCluster:
     """Makes objects as a watch asks for them, and keeps none."""
@@ -119,13 +150,17 @@ class GeneratedCluster:
         found = {one["metadata"]["name"]: one for one in kept}
         return tuple(found.get(ref.name) for ref in refs)
 
+    def list(self, *selects: Select) -> tuple[tuple[JsonObject, ...], ...]:
+        """All objects of a kind."""
+        return tuple(tuple(MADE[select.kinds[0]]()) for select in selects)
+
     def create(self, objects: Sequence[JsonObject]) -> tuple[JsonObject, ...]:
         """Every review is allowed."""
         return tuple({**one, "status": {"allowed": True}} for one in objects)
 
     def watch(self, select: Select) -> Iterator[WatchEvent]:
         """Objects once, and no change."""
-        made = {"jobsets.jobset.x-k8s.io": jobs, "pods": pods, "nodes": nodes}.get(select.kinds[0])
+        made = MADE.get(select.kinds[0])
         for item in made() if made is not None else ():
             yield WatchEvent("ADDED", item)
         yield WatchEvent("BOOKMARK", {})
@@ -205,6 +240,7 @@ def main() -> None:
             "ready_s": round(time.perf_counter() - begun, 1),
             "ready_cpu_s": round(time.process_time() - before, 1),
         }
+        services.model.start()
         web = TestClient(create_app(settings, services))
         for name, path in {
             "page of jobs": "/jobs",
@@ -213,10 +249,17 @@ def main() -> None:
             "API 100 jobs": "/rest-server/api/v2/jobs?limit=100",
             "API count": "/rest-server/api/v2/jobs?limit=0&withTotalCount=true&state=RUNNING",
             "virtual clusters": "/rest-server/api/v2/virtual-clusters",
+            "page of virtual clusters": "/virtual-clusters",
+            "page of one virtual cluster": "/virtual-clusters/research",
+            "page of nodes": "/nodes",
+            "page of one node": "/nodes/gpu-7",
+            "page of health": "/health",
+            "home": "/",
         }.items():
             found[name] = times_of(web, path)
         found["resident_mib"] = {"empty": empty, "full": resident()}
         sys.stdout.write(json.dumps(found, indent=1) + "\n")
+        services.model.stop()
         cluster.ended.set()
 
 

@@ -12,7 +12,8 @@ from threading import Event, Thread
 from typing import Any
 
 from pai_install.app.job_quota import states_of_seen
-from pai_install.app.node_health import NodeGpus, nodes_with_gpus
+from pai_install.app.node_health import NodeGpus, node_findings, nodes_with_gpus
+from pai_install.checks.finding import Finding
 from pai_install.cluster.client import ClusterClient, Select
 from pai_install.console.caller import Caller, Clients
 from pai_install.console.errors import RestError
@@ -76,6 +77,7 @@ class ReadModel:
         self._usage = Recent(self._use, _USAGE_S, self.clock)
         self._counted = Recent(self._count_jobs, _USAGE_S, self.clock)
         self._gpus = Recent(self._find_gpus, _USAGE_S, self.clock)
+        self._findings = Recent(self._find_findings, _USAGE_S, self.clock)
         self._abnormal = Recent(self._find_abnormal, _ABNORMAL_S, self.clock)
 
     def start(self) -> None:
@@ -144,6 +146,10 @@ class ReadModel:
         """Nodes with their GPUs, some seconds old."""
         return self._gpus.get()
 
+    def findings(self) -> tuple[Finding, ...]:
+        """What is wrong with the nodes, the worst first, some seconds old."""
+        return self._findings.get()
+
     def abnormal_jobs(self) -> tuple[JobState, ...]:
         """Jobs that hold GPUs for long or for nothing, the longest first."""
         return self._abnormal.get()
@@ -155,7 +161,7 @@ class ReadModel:
 
     @property
     def _recent(self) -> tuple[Recent[Any], ...]:
-        return self._usage, self._counted, self._gpus, self._abnormal
+        return self._usage, self._counted, self._gpus, self._findings, self._abnormal
 
     def _use(self) -> Usage:
         scheduling, shelves = self.profile.require_scheduling(), self._ready.shelves
@@ -168,6 +174,9 @@ class ReadModel:
     def _find_gpus(self) -> tuple[NodeGpus, ...]:
         jobs = self.jobs
         return nodes_with_gpus(self.profile.require_scheduling(), self.nodes(), jobs.other_pods(), jobs.unfinished())
+
+    def _find_findings(self) -> tuple[Finding, ...]:
+        return node_findings(self.profile.require_scheduling(), self.nodes())
 
     def _find_abnormal(self) -> tuple[JobState, ...]:
         return abnormal(self.jobs.unfinished(), datetime.now(UTC), self.profile.limits_of)

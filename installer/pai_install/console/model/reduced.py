@@ -55,13 +55,15 @@ def reduced_pod(pod: JsonObject) -> Object:
 
 
 def reduced_node(node: JsonObject) -> Object:
-    """Names, resources, and conditions."""
+    """Names, resources, conditions, and the version."""
+    status = child(node, "status")
+    version = _picked(child(status, "nodeInfo"), ("kubeletVersion",))
     return {
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": _picked(child(node, "metadata"), ("name", "labels", "creationTimestamp")),
         "spec": _picked(child(node, "spec"), _NODE_SPEC),
-        "status": _picked(child(node, "status"), _NODE_STATUS),
+        "status": {**_picked(status, _NODE_STATUS), **({"nodeInfo": version} if version else {})},
     }
 
 

@@ -1,11 +1,11 @@
-"""Health of the nodes, and services of the cluster, for administrators. Both are read as the caller."""
+"""Health of the nodes, and services of the cluster, for administrators."""
 
 from __future__ import annotations
 
 from starlette.responses import Response
 from starlette.routing import Route
 
-from pai_install.app.node_health import node_findings, services_of
+from pai_install.app.node_health import services_of
 from pai_install.cluster.client import Select
 from pai_install.console.endpoint import ApiCall
 from pai_install.console.pages.endpoint import page, require_administrator, shown
@@ -21,20 +21,20 @@ def show_health(call: ApiCall) -> Response:
     """Findings of nodes with what to do, and guarantees that machines cannot meet."""
     require_administrator(call)
     model = call.services.model
-    (nodes,) = call.client.list(Select(("nodes",)))
-    findings = node_findings(model.profile.require_scheduling(), nodes)
+    findings = model.findings()
     return shown(
         call,
         "health.html",
         findings=findings[:_MOST],
         hidden=len(findings) - len(findings[:_MOST]),
-        nodes=len(nodes),
+        nodes=len(model.nodes()),
         unmet=[str(one) for one in model.usage().unmet],
+        age=int(model.age),
     )
 
 
 def show_services(call: ApiCall) -> Response:
-    """Pods of the system by their controller, those that do not run first."""
+    """Pods of the system by their controller, those that do not run first. They are read as the caller."""
     require_administrator(call)
     own = {group.namespace for group in call.services.model.profile.groups}
     (pods,) = call.client.list(Select(("pods",), labels=f"!{names.USER}"))

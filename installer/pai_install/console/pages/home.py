@@ -7,8 +7,6 @@ from typing import Any
 from starlette.responses import Response
 from starlette.routing import Route
 
-from pai_install.app.node_health import node_findings
-from pai_install.cluster.client import Select
 from pai_install.console.endpoint import ApiCall
 from pai_install.console.model.query import JobQuery
 from pai_install.console.openpai.job import full_name, gpus_of
@@ -39,15 +37,16 @@ def show_home(call: ApiCall) -> Response:
         full_name=full_name,
         gpus_of=gpus_of,
         age=int(model.age),
-        **(_for_administrators(call) if call.caller.admin else {"findings": [], "hidden": 0, "abnormal": []}),
+        **_for_administrators(call, shown_to=call.caller.admin and visible is None),
     )
 
 
-def _for_administrators(call: ApiCall) -> dict[str, Any]:
-    """Findings of nodes, read as the caller, and jobs that hold GPUs for long or for nothing."""
+def _for_administrators(call: ApiCall, *, shown_to: bool) -> dict[str, Any]:
+    """Findings of nodes, and jobs that hold GPUs for long or for nothing. None of them for members."""
+    if not shown_to:
+        return {"findings": (), "hidden": 0, "abnormal": ()}
     model = call.services.model
-    (nodes,) = call.client.list(Select(("nodes",)))
-    findings = node_findings(model.profile.require_scheduling(), nodes)
+    findings = model.findings()
     return {
         "findings": findings[:_MOST_FINDINGS],
         "hidden": max(0, len(findings) - _MOST_FINDINGS),

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from pai_install.app.job_quota import utilization_in
-from pai_install.app.node_health import GpuGroup, GpuState, NodeGpus, node_findings
+from pai_install.app.node_health import GpuGroup, GpuState, NodeGpus
 from pai_install.console.endpoint import ApiCall
 from pai_install.console.errors import RestError
 from pai_install.console.openpai.job import full_name
@@ -26,7 +26,7 @@ from pai_install.kube.model import Node, Ref
 # nodes of a page: with eight jobs each they stay below the largest page
 PAGE = 100
 # of a node: GPUs that are shared may have more
-_MOST_JOBS, _MOST_SQUARES = 16, 64
+_MOST_JOBS, _MOST_SQUARES = 12, 64
 STATES: tuple[GpuState, ...] = get_args(GpuState)
 
 
@@ -107,21 +107,20 @@ def _address(call: ApiCall, offset: int) -> str:
 
 
 def show_node(call: ApiCall) -> Response:
-    """One node with its jobs. Administrators see its findings and conditions, which are read as the caller."""
+    """One node with its jobs. Administrators see its findings, and its conditions, which are read as the caller."""
     model, name = call.services.model, call.path["node"]
     node = next((one for one in all_nodes(call) if one.name == name), None)
     if node is None:
         raise RestError(HTTPStatus.NOT_FOUND, "NoNodeError", f"node {name[:253]} is not found")
     visible = model.visible(call.caller)
     (found,) = call.client.get([Ref("node", name)]) if call.caller.admin else (None,)
-    findings = node_findings(model.profile.require_scheduling(), [found]) if found is not None else ()
     return shown(
         call,
         "node.html",
         node=node,
         squares=squares_of(node, visible),
         jobs=[_row(call, group) for group in node.groups if group.job is not None and _is_seen(group, visible)],
-        findings=[one for one in findings if one.subject == name],
+        findings=[one for one in model.findings() if one.subject == name] if found is not None else [],
         kubernetes=Node.parse(found) if found is not None else None,
         age=int(model.age),
     )

@@ -125,7 +125,8 @@ def test_a_virtual_cluster(used: TestClient) -> None:
 def test_missing_machines_are_told(used: TestClient, services: ConsoleServices, kubernetes: LiveCluster) -> None:
     found = kubernetes.objects[Ref("node", "g3")]
     kubernetes.put({**found, "spec": {"unschedulable": True}})
-    eventually(lambda: seen(services) == 3 and "g3 is cordoned" in shown(used, "/virtual-clusters"))
+    paths = ("/virtual-clusters", "/virtual-clusters/research", "/jobs/alice~train")
+    eventually(lambda: seen(services) == 3 and all("g3 is cordoned" in shown(used, path) for path in paths))
 
 
 def test_names_of_others_are_escaped(used: TestClient, kubernetes: LiveCluster) -> None:
