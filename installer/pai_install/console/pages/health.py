@@ -27,7 +27,7 @@ def show_health(call: ApiCall) -> Response:
         "health.html",
         findings=findings[:_MOST],
         hidden=len(findings) - len(findings[:_MOST]),
-        nodes=len(model.nodes()),
+        nodes=len(model.gpus()),
         unmet=[str(one) for one in model.usage().unmet],
         age=int(model.age),
     )

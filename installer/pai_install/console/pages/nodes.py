@@ -84,12 +84,21 @@ def list_nodes(call: ApiCall) -> Response:
         last=offset + len(rows),
         before=_address(call, max(0, offset - PAGE)) if offset else "",
         after=_address(call, offset + PAGE) if offset + PAGE < len(selected) else "",
-        sums={state: sum(node.count(state) for node in nodes) for state in STATES},
+        sums=_sums(nodes),
         skus=sorted({node.sku for node in nodes if node.sku}),
         states=STATES,
         query=dict(call.query),
         age=int(model.age),
     )
+
+
+def _sums(nodes: Iterable[NodeGpus]) -> Counter[str]:
+    """GPUs by their use."""
+    found: Counter[str] = Counter()
+    for node in nodes:
+        for group in node.groups:
+            found[group.use] += group.count
+    return found
 
 
 def _selected(call: ApiCall, nodes: Iterable[NodeGpus]) -> Iterator[NodeGpus]:
