@@ -59,6 +59,9 @@ class RequestGuard:
         """The answer to a request that goes no further."""
         if path != _PROBE and not self._known(headers.getlist("host")):
             return _refused("this host name is none of the console", api=api)
+        if "content-length" in headers and "transfer-encoding" in headers:
+            # a proxy in front may believe the other length, and take the rest for another request
+            return _refused("this request has two lengths", api=api, ends=True)
         if not path.isprintable():
             return _refused("this address has control characters", api=api)
         if api and method == "OPTIONS":
@@ -77,6 +80,9 @@ class RequestGuard:
         return host.removeprefix("[").removesuffix("]") in self._hosts
 
 
-def _refused(why: str, *, api: bool) -> Response:
-    error = invalid(why)
-    return JSONResponse(error.content, error.status) if api else PlainTextResponse(error.message, error.status)
+def _refused(why: str, *, api: bool, ends: bool = False) -> Response:
+    """ends: the connection is closed after the answer."""
+    error, headers = invalid(why), {"Connection": "close"} if ends else None
+    if api:
+        return JSONResponse(error.content, error.status, headers)
+    return PlainTextResponse(error.message, error.status, headers)

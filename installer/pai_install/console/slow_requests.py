@@ -11,7 +11,9 @@ HEADERS_WITHIN_S = 10.0
 
 
 class PromptProtocol(H11Protocol):
-    """Closes a connection whose request line and headers are not complete in time."""
+    """Closes a connection whose request line and headers are not complete in time, or whose body goes on for long
+    after the answer.
+    """
 
     _late: asyncio.TimerHandle | None = None
 
@@ -23,7 +25,9 @@ class PromptProtocol(H11Protocol):
     def data_received(self, data: bytes) -> None:
         """More of a request, or the beginning of the next one."""
         super().data_received(data)
-        if self.conn.their_state is not h11.IDLE:
+        # nothing reads the rest of the body, and each byte of it puts off uvicorn's own limit
+        answered = self.conn.our_state is h11.DONE and self.conn.their_state is h11.SEND_BODY
+        if self.conn.their_state is not h11.IDLE and not answered:
             self._forget()
         elif self._late is None:
             self._expect()
