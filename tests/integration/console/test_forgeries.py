@@ -54,7 +54,7 @@ def test_no_forged_token_is_anybody(console: Console) -> None:
     found = {}
     for name, forged in forgeries(token):
         for scheme in ("Bearer", "bearer", "Basic", "Token"):
-            answer = web.get(ME, headers={"Authorization": f"{scheme} {forged}".encode()})
+            answer = web.get(ME, headers={b"Authorization": f"{scheme} {forged}".encode()})
             if answer.status_code not in (400, 401):
                 found[name, scheme] = answer.status_code
     assert found == {}
