@@ -42,7 +42,7 @@ SERVICES: Mapping[str, LogService] = {
     "pod-forwarding": LogService("all", ("pai-pod-forwarding",)),
     "group-network": LogService("all", ("pai-group-network", "pai-group-addresses")),
     "time": LogService("all", ("chrony",)),
-    "node-exporter": LogService("all", ("pai-node-exporter",)),
+    "node-exporter": LogService("all", ("pai-node-exporter", "pai-node-metrics")),
     "storage-server": LogService("all", ("nfs-server", "nfs-ganesha")),
     "registry": LogService("control plane", ("pai-component-store", "pai-docker-cache-gc")),
     "job-recorder": LogService("control plane", ("pai-job-recorder",)),
