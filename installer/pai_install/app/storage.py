@@ -15,7 +15,7 @@ from pai_install.documents.document import Document
 from pai_install.documents.parse import parse_document
 from pai_install.documents.validate import did_you_mean
 from pai_install.errors import ExitCode, PaiError
-from pai_install.report.storage import STORAGE_LABEL, StorageShown, storage_shown
+from pai_install.report.storage import STORAGE_LABEL, StorageReport, storage_shown
 from pai_install.run.services_file import services_file
 from pai_install.site.groups import PlacedGroup, groups_of
 from pai_install.site.load import SERVICES
@@ -154,7 +154,7 @@ def _option(key: str) -> str:
     return f"--{key}-env or --{key}-file" if key in SECRETS else f"--{key}"
 
 
-def show_storage(app: App, name: str) -> tuple[StorageShown, int]:
+def show_storage(app: App, name: str) -> tuple[StorageReport, int]:
     """A storage and its state in the cluster, and the exit code: UNREACHABLE or STEP_FAILED where that is unknown."""
     require_storage(app.site, name)
     namespaces = [grant.namespace for grant in grants_of(app.site) if grant.storage.name == name]

@@ -23,14 +23,14 @@ from pai_install.report.jobs import JobReport, JobsReport
 from pai_install.report.registries import RegistriesReport
 from pai_install.report.schemas import NAMES as RUNS
 from pai_install.report.schemas import schema as report_schema
-from pai_install.report.storage import schema as storage_schema
+from pai_install.report.storage import StorageReport
 from pai_install.report.storages import StoragesReport
 from pai_install.report.users import UsersReport
-from pai_install.report.virtual_cluster import schema as virtual_cluster_schema
-from pai_install.report.virtual_clusters import schema as virtual_clusters_schema
-from pai_install.report.virtual_clusters_plan import schema as virtual_clusters_plan_schema
-from pai_install.report.virtual_clusters_simulation import schema as virtual_clusters_simulation_schema
-from pai_install.report.virtual_clusters_usage import schema as virtual_clusters_usage_schema
+from pai_install.report.virtual_cluster import VirtualClusterReport
+from pai_install.report.virtual_clusters import VirtualClustersReport
+from pai_install.report.virtual_clusters_plan import ClustersChangeReport
+from pai_install.report.virtual_clusters_simulation import SimulationReport
+from pai_install.report.virtual_clusters_usage import QuotaUsageReport
 from pai_install.site.schema import NAMES as SITE
 from pai_install.site.schema import schema as site_schema
 from pai_install.system.content import content_dir
@@ -48,6 +48,12 @@ REPORTS: dict[str, type[Report]] = {
     "certificates": CertificatesReport,
     "registries": RegistriesReport,
     "storages": StoragesReport,
+    "storage": StorageReport,
+    "virtual-clusters": VirtualClustersReport,
+    "virtual-cluster": VirtualClusterReport,
+    "virtual-clusters-usage": QuotaUsageReport,
+    "virtual-clusters-plan": ClustersChangeReport,
+    "virtual-clusters-simulation": SimulationReport,
     "usage": UsageReport,
     "job": JobReport,
     "jobs": JobsReport,
@@ -62,12 +68,6 @@ SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
     "preflight": preflight_schema,
     "health": _health,
     "explain": explain.schema,
-    "storage": storage_schema,
-    "virtual-clusters": virtual_clusters_schema,
-    "virtual-cluster": virtual_cluster_schema,
-    "virtual-clusters-usage": virtual_clusters_usage_schema,
-    "virtual-clusters-plan": virtual_clusters_plan_schema,
-    "virtual-clusters-simulation": virtual_clusters_simulation_schema,
     "job-validate": job_validate_schema,
     **{name: partial(schema_of, report) for name, report in REPORTS.items()},
     "error": failure.schema,

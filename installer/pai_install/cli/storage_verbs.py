@@ -20,7 +20,7 @@ from pai_install.app.storage import (
 from pai_install.cli.command import checking, editing, reading
 from pai_install.cli.terminal import Terminal
 from pai_install.operations.storage_test import StorageTest
-from pai_install.report.storage import storage_data, storage_text
+from pai_install.report.storage import storage_text
 
 
 @click.command
@@ -32,7 +32,7 @@ def show(*, app: App, terminal: Terminal, request: StorageName) -> int:
     plane is unreachable, 6 if the API rejects the request.
     """
     shown, code = show_storage(app, request.name)
-    terminal.show(storage_data(shown), storage_text(shown))
+    terminal.show(shown, storage_text(shown))
     return code
 
 

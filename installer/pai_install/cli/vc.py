@@ -22,11 +22,11 @@ from pai_install.cli.lazy import LazyGroup
 from pai_install.cli.options import group_site_option
 from pai_install.cli.terminal import Terminal
 from pai_install.errors import ExitCode
-from pai_install.report.virtual_cluster import virtual_cluster_data, virtual_cluster_text
-from pai_install.report.virtual_clusters import virtual_clusters_data, virtual_clusters_text
-from pai_install.report.virtual_clusters_plan import plan_data, plan_text
-from pai_install.report.virtual_clusters_simulation import simulation_data, simulation_text
-from pai_install.report.virtual_clusters_usage import usage_data, usage_text
+from pai_install.report.virtual_cluster import virtual_cluster_report, virtual_cluster_text
+from pai_install.report.virtual_clusters import virtual_clusters_report, virtual_clusters_text
+from pai_install.report.virtual_clusters_plan import clusters_change_report, plan_text
+from pai_install.report.virtual_clusters_simulation import simulation_report, simulation_text
+from pai_install.report.virtual_clusters_usage import quota_usage_report, quota_usage_text
 
 
 @click.group("vc", cls=LazyGroup, later={"apply": "vc_changes", "migrate": "vc_changes"})
@@ -43,8 +43,8 @@ def list_command(*, app: App, terminal: Terminal) -> int:
     If the site has a cluster that answers, cordoned, missing, and smaller nodes count as well.
     """
     found = list_virtual_clusters(app)
-    values = found.scheduling, found.remarks, found.limits, found.unmet
-    terminal.show(virtual_clusters_data(*values), virtual_clusters_text(*values))
+    report = virtual_clusters_report(found.scheduling, found.remarks, found.limits, found.unmet)
+    terminal.show(report, virtual_clusters_text(report))
     return ExitCode.OK
 
 
@@ -55,8 +55,8 @@ def show(*, app: App, terminal: Terminal, request: VirtualClusterName) -> int:
 
     Reads the site only.
     """
-    values = show_virtual_cluster(app, request), request.name
-    terminal.show(virtual_cluster_data(*values), virtual_cluster_text(*values))
+    report = virtual_cluster_report(show_virtual_cluster(app, request), request.name)
+    terminal.show(report, virtual_cluster_text(report))
     return ExitCode.OK
 
 
@@ -68,8 +68,8 @@ def usage(*, app: App, terminal: Terminal, request: VirtualClusterUsage) -> int:
     Guarantees that cannot be met now are listed with the nodes that are missing. Exit code 5 when no control plane
     answers, 6 when the API refuses.
     """
-    values = *usage_of_virtual_clusters(app, request), request.name
-    terminal.show(usage_data(*values), usage_text(*values))
+    report = quota_usage_report(*usage_of_virtual_clusters(app, request), request.name)
+    terminal.show(report, quota_usage_text(report))
     return ExitCode.OK
 
 
@@ -82,7 +82,7 @@ def plan(*, app: App, terminal: Terminal) -> int:
     control plane answers, 6 when the API refuses.
     """
     change = plan_virtual_clusters(app)
-    terminal.show(plan_data(change), plan_text(change))
+    terminal.show(clusters_change_report(change), plan_text(change))
     return ExitCode.OK
 
 
@@ -97,5 +97,5 @@ def simulate(*, app: App, terminal: Terminal, request: SimulateJob, job: BinaryI
     Kubernetes API is queried. Exit code 5 if no control plane answers, 6 if the API refuses.
     """
     scheduling, answer = simulate_job(app, request, getattr(job, "name", "-"), job.read())
-    terminal.show(simulation_data(scheduling, answer), simulation_text(answer))
+    terminal.show(simulation_report(scheduling, answer), simulation_text(answer))
     return ExitCode.OK

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from pydantic import SecretStr
+from pydantic import Field, SecretStr
 
 from pai_install.cluster.read import Mounts
-from pai_install.json_schema import closed_object, published
+from pai_install.json_schema import Count, Report
 from pai_install.kube.objects import quantity
 from pai_install.kube.volumes import Volume, VolumeClaim
 from pai_install.redact import MASK
@@ -25,7 +25,6 @@ from pai_install.storage.place import place
 from pai_install.storage.rotation import pending_action
 from pai_install.system.words import plural
 
-STORAGE_SCHEMA_VERSION = 1
 STORAGE_LABEL = "pai-install/storage"
 _GENERATION_LABEL = "pai-install/generation"
 # options of mount.cifs hold one where an admin passes over username and password
@@ -45,7 +44,7 @@ class GrantShown:
     namespace: str
     claim: str
     volume: str
-    generation: int
+    generation: Count
     current: bool
     bound: bool | None
     why: str
@@ -62,26 +61,21 @@ class Consumer:
     phase: str
 
 
-@dataclass(frozen=True, slots=True)
-class StorageShown:
-    """definition: key -> value as in the site, without secrets. secrets: keys of hidden values.
-
-    nodes: node -> number of its pods with this storage. next: next action of a rotation, or "". not_asked: why the
-    cluster's state is unknown, or "".
-    """
+class StorageReport(Report, title="pai-install storage show"):
+    """A storage, the state of its grants, and its users."""
 
     name: str
     place: str
-    definition: Mapping[str, object]
-    secrets: tuple[str, ...]
+    definition: Mapping[str, Any] = Field(description="Keys of the section storages, without secrets.")
+    secrets: tuple[str, ...] = Field(description="Keys of hidden values.")
     grants: tuple[GrantShown, ...]
-    consumers: tuple[Consumer, ...] = ()
-    nodes: Mapping[str, int] = field(default_factory=dict)
-    next: str = ""
-    not_asked: str = ""
+    consumers: tuple[Consumer, ...] = Field(description="Pods that have not ended.")
+    nodes: Mapping[str, Count] = Field(description="Node -> number of its pods with this storage.")
+    next: str = Field(description="Next action of a rotation. Empty: none.")
+    not_asked: str = Field(description="Why the state of the cluster is unknown. Empty: it is known.")
 
 
-def storage_shown(site: Site, name: str, seen: Mounts | None, not_asked: str = "") -> StorageShown:
+def storage_shown(site: Site, name: str, seen: Mounts | None, not_asked: str = "") -> StorageReport:
     """The storage of that name, which the site has. seen: None where the cluster could not be asked."""
     storage = next(one for one in site.services.storages or () if one.name == name)
     grants = tuple(grant for grant in grants_of(site) if grant.storage.name == name)
@@ -90,8 +84,16 @@ def storage_shown(site: Site, name: str, seen: Mounts | None, not_asked: str = "
     consumers = consumers_of([(one.namespace, one.claim) for one in shown], known)
     nodes = Counter(one.node for one in consumers if one.node)
     keys, secrets = _definition(storage)
-    return StorageShown(
-        name, place(storage), keys, secrets, shown, consumers, dict(sorted(nodes.items())), _next(site, name), not_asked
+    return StorageReport(
+        name=name,
+        place=place(storage),
+        definition=keys,
+        secrets=secrets,
+        grants=shown,
+        consumers=consumers,
+        nodes=dict(sorted(nodes.items())),
+        next=_next(site, name),
+        not_asked=not_asked,
     )
 
 
@@ -195,12 +197,7 @@ def consumers_of(claims: Collection[tuple[str, str]], seen: Mounts, *, finished:
     )
 
 
-def storage_data(shown: StorageShown) -> dict[str, Any]:
-    """The published form."""
-    return {"schema_version": STORAGE_SCHEMA_VERSION, **asdict(shown)}
-
-
-def storage_text(shown: StorageShown) -> str:
+def storage_text(shown: StorageReport) -> str:
     """The definition, then tables of grants and consumers."""
     keys = {key: _word(value) for key, value in shown.definition.items() if key != "name"}
     lines = [f"{shown.name}: {shown.place}"]
@@ -218,7 +215,7 @@ def _word(value: object) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def _grants_text(shown: StorageShown) -> str:
+def _grants_text(shown: StorageReport) -> str:
     if not shown.grants:
         return f"granted to no group: pai-install storage grant {shown.name} --group GROUP\n"
     head = ("GROUP", "NAMESPACE", "PVC", "PV", "GENERATION", "FOR", "BOUND")
@@ -234,7 +231,7 @@ def _grants_text(shown: StorageShown) -> str:
     ])  # fmt: skip
 
 
-def _consumers_text(shown: StorageShown) -> str:
+def _consumers_text(shown: StorageReport) -> str:
     if not shown.consumers:
         return "no pod uses it\n"
     nodes = ", ".join(f"{node} {count}" for node, count in shown.nodes.items()) or "none yet"
@@ -246,33 +243,3 @@ def consumers_text(consumers: Collection[Consumer]) -> str:
     """A table with a line for each."""
     rows = [(f"{one.namespace}/{one.name}", one.claim, one.node or "none yet", one.phase) for one in consumers]
     return table([("POD", "PVC", "NODE", "PHASE"), *rows])
-
-
-def schema() -> dict[str, Any]:
-    """The JSON Schema of `storage_data`."""
-    text: dict[str, Any] = {"type": "string"}
-    count: dict[str, Any] = {"type": "integer", "minimum": 0}
-    grant = closed_object(
-        group={**text, "description": "empty: no group of the site is granted it"},
-        namespace=text,
-        claim=text,
-        volume=text,
-        generation={**count, "description": "0: not known"},
-        current={"type": "boolean", "description": "whether new jobs use it"},
-        bound={"type": ["boolean", "null"], "description": "null: not known"},
-        why=text,
-    )
-    consumer = closed_object(namespace=text, name=text, claim=text, node=text, phase=text)
-    return published(
-        "pai-install storage show",
-        STORAGE_SCHEMA_VERSION,
-        name=text,
-        place=text,
-        definition={"type": "object", "description": "keys of the section storages, without secrets"},
-        secrets={"type": "array", "items": text, "description": "keys whose values are not shown"},
-        grants={"type": "array", "items": grant},
-        consumers={"type": "array", "items": consumer, "description": "pods that have not ended"},
-        nodes={"type": "object", "additionalProperties": count, "description": "node: pods that use it there"},
-        next={**text, "description": "what is left to do of a rotation; empty for nothing"},
-        not_asked={**text, "description": "why nothing is known of the cluster; empty where it was asked"},
-    )

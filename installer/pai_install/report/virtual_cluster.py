@@ -1,55 +1,54 @@
-"""One virtual cluster of a site: as data, as text, and the schema of the data. Pure."""
+"""One virtual cluster of a site, as a result and as text. Pure."""
 
 from __future__ import annotations
 
-from typing import Any
+from pydantic import Field
 
-from pai_install.json_schema import published
+from pai_install.json_schema import Report
 from pai_install.report.storages import table
 from pai_install.report.virtual_clusters import (
+    SupplyRow,
+    VirtualClusterRow,
     cluster_row,
-    cluster_schema,
     quota_cells,
     supply_row,
-    supply_schema,
     supply_text,
 )
-from pai_install.scheduling.model import BACKENDS, Scheduling
+from pai_install.scheduling.model import Backend, Scheduling
 
-VIRTUAL_CLUSTER_SCHEMA_VERSION = 1
 _HEAD = ("SKU", "GUARANTEED", "LENDS", "BORROWS")
 
 
-def virtual_cluster_data(scheduling: Scheduling, name: str) -> dict[str, Any]:
-    """The published form. Raises KeyError for a name that no virtual cluster has."""
+class SchedulerReport(Report):
+    """A report that begins with the scheduler."""
+
+    scheduler: Backend
+
+
+class VirtualClusterReport(VirtualClusterRow, SchedulerReport, title="pai-install vc show"):
+    """A virtual cluster, and the supply of its SKUs."""
+
+    supply: tuple[SupplyRow, ...] = Field(description="Supply of its SKUs.")
+
+
+def virtual_cluster_report(scheduling: Scheduling, name: str) -> VirtualClusterReport:
+    """The virtual cluster of that name. Raises KeyError for an unknown name."""
     row = cluster_row(scheduling, scheduling.cluster(name))
-    skus = {one["sku"] for one in (*row["quota"], *row["pinned"])}
-    supply = [supply_row(scheduling, one) for one in scheduling.supply.values() if one.sku in skus]
-    return {"schema_version": VIRTUAL_CLUSTER_SCHEMA_VERSION, "scheduler": scheduling.backend, **row, "supply": supply}
+    skus = {one.sku for one in row.quota} | {one.sku for one in row.pinned}
+    supply = tuple(supply_row(scheduling, one) for one in scheduling.supply.values() if one.sku in skus)
+    return VirtualClusterReport(scheduler=scheduling.backend, **dict(row), supply=supply)
 
 
-def virtual_cluster_text(scheduling: Scheduling, name: str) -> str:
-    """Returns its quota, its users, and the supply of its SKUs. Raises KeyError."""
-    data = virtual_cluster_data(scheduling, name)
-    pinned = ", ".join(f"{one['machine']} ({one['sku']})" for one in data["pinned"]) or "none"
+def virtual_cluster_text(report: VirtualClusterReport) -> str:
+    """Returns its quota, its users, and the supply of its SKUs."""
+    pinned = ", ".join(f"{one.machine} ({one.sku})" for one in report.pinned) or "none"
     lines = [
-        f"{name}: kept by {data['scheduler']}",
-        f"  groups: {', '.join(data['groups']) or 'everyone'}",
-        f"  namespaces: {', '.join(data['namespaces']) or 'none'}",
-        f"  priorities: {data['priorities']['usual']} where a job names none, up to {data['priorities']['highest']}",
+        f"{report.name}: kept by {report.scheduler}",
+        f"  groups: {', '.join(report.groups) or 'everyone'}",
+        f"  namespaces: {', '.join(report.namespaces) or 'none'}",
+        f"  priorities: {report.priorities.usual} where a job names none, up to {report.priorities.highest}",
         f"  pinned machines: {pinned}",
     ]
-    quota = table([_HEAD, *map(quota_cells, data["quota"])]) if data["quota"] else "guaranteed nothing beside\n"
+    quota = table([_HEAD, *map(quota_cells, report.quota)]) if report.quota else "guaranteed nothing beside\n"
     text = "\n".join(lines) + f"\n\n{quota}"
-    return f"{text}\n{supply_text(data['supply'])}" if data["supply"] else text
-
-
-def schema() -> dict[str, Any]:
-    """The JSON Schema of `virtual_cluster_data`."""
-    return published(
-        "pai-install vc show",
-        VIRTUAL_CLUSTER_SCHEMA_VERSION,
-        scheduler={"enum": list(BACKENDS)},
-        **cluster_schema()["properties"],
-        supply={"type": "array", "items": supply_schema(), "description": "of the SKUs that it has"},
-    )
+    return f"{text}\n{supply_text(report.supply)}" if report.supply else text

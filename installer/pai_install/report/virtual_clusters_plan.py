@@ -1,31 +1,28 @@
-"""The effects of a change of virtual clusters, as data, as text, and as the schema of the data. Pure."""
+"""The effects of a change of virtual clusters, as a result and as text. Pure."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-from pai_install.json_schema import closed_object, published
+from pydantic import Field
+
+from pai_install.json_schema import Report, ReportObject
 from pai_install.schedulers.usage import Usage
 from pai_install.scheduling.change import Affected, QuotaChange, Running, affected, changes
-from pai_install.scheduling.model import BACKENDS, Scheduling
+from pai_install.scheduling.model import Backend, Scheduling
 from pai_install.scheduling.usage.model import SeenJob
-
-VIRTUAL_CLUSTERS_PLAN_SCHEMA_VERSION = 1
-_TEXT: dict[str, Any] = {"type": "string"}
-_COUNT: dict[str, Any] = {"type": "integer", "minimum": 0}
 
 
 @dataclass(frozen=True, slots=True)
 class ClustersChange:
-    """before, after: the scheduler, or "". orphans: unfinished jobs that lose their queue, because their virtual
+    """before, after: the scheduler. orphans: unfinished jobs that lose their queue, because their virtual
     cluster is removed or leaves the namespace.
 
     unknown: changed virtual clusters with unknown usage of their jobs.
     """
 
-    before: str
-    after: str
+    before: Backend | None
+    after: Backend | None
     changes: tuple[QuotaChange, ...]
     affected: tuple[Affected, ...] = ()
     orphans: tuple[SeenJob, ...] = ()
@@ -37,7 +34,7 @@ def clusters_change(before: Scheduling | None, after: Scheduling | None, usage: 
     without it.
     """
     told = changes(_or_none(before), _or_none(after))
-    names = "" if before is None else before.backend, "" if after is None else after.backend
+    names = None if before is None else before.backend, None if after is None else after.backend
     if usage is None:
         return ClustersChange(*names, told)
     running = [Running(use.cluster, use.sku, use.units) for use in usage.uses.values()]
@@ -62,22 +59,40 @@ def _or_none(scheduling: Scheduling | None) -> Scheduling:
     return scheduling if scheduling is not None else Scheduling("default", {}, ())
 
 
-def plan_data(change: ClustersChange) -> dict[str, Any]:
-    """The published form."""
-    return {
-        "schema_version": VIRTUAL_CLUSTERS_PLAN_SCHEMA_VERSION,
-        "scheduler": {"before": change.before or None, "after": change.after or None},
-        "changes": [
-            {"virtual_cluster": it.cluster, "sku": it.sku, "kind": it.kind, "before": it.before, "after": it.after}
-            for it in change.changes
-        ],
-        "affected": [
-            {"virtual_cluster": it.cluster, "sku": it.sku, "units": it.units, "removed": it.removed}
-            for it in change.affected
-        ],
-        "orphans": [{"virtual_cluster": it.cluster, "job": it.name, "waits": it.waits} for it in change.orphans],
-        "unknown": list(change.unknown),
-    }
+class SchedulerChange(ReportObject):
+    """The scheduler before and after. null: none."""
+
+    before: Backend | None
+    after: Backend | None
+
+
+class OrphanedJob(ReportObject):
+    """An unfinished job that loses its queue."""
+
+    virtual_cluster: str = Field(validation_alias="cluster")
+    job: str = Field(validation_alias="name", description="NAMESPACE/NAME.")
+    waits: bool
+
+
+class ClustersChangeReport(Report, title="pai-install vc plan"):
+    """The effects of a change of virtual clusters."""
+
+    scheduler: SchedulerChange
+    changes: tuple[QuotaChange, ...]
+    affected: tuple[Affected, ...]
+    orphans: tuple[OrphanedJob, ...] = Field(description="Jobs that lose their virtual cluster or its queue.")
+    unknown: tuple[str, ...] = Field(description="Virtual clusters with unknown usage of their jobs.")
+
+
+def clusters_change_report(change: ClustersChange) -> ClustersChangeReport:
+    """The report of a change."""
+    return ClustersChangeReport(
+        scheduler=SchedulerChange(before=change.before, after=change.after),
+        changes=change.changes,
+        affected=change.affected,
+        orphans=tuple(map(OrphanedJob.model_validate, change.orphans)),
+        unknown=change.unknown,
+    )
 
 
 def plan_text(change: ClustersChange) -> str:
@@ -110,37 +125,3 @@ def jobs_at_risk(change: ClustersChange) -> tuple[str, ...]:
         str(it) for it in change.affected if it.removed and it.cluster not in {job.cluster for job in change.orphans}
     ]
     return (*_orphans_text(change), *used)
-
-
-def schema() -> dict[str, Any]:
-    """The JSON Schema of `plan_data`."""
-    backend: dict[str, Any] = {"enum": [*BACKENDS, None], "description": "null: none"}
-    quota = closed_object(
-        virtual_cluster=_TEXT,
-        sku={**_TEXT, "description": "empty: it has none"},
-        kind={"enum": ["appears", "goes", "grows", "shrinks", "differs"]},
-        before={**_COUNT, "description": "units that it is guaranteed, with those of machines of its own"},
-        after=_COUNT,
-    )
-    touched = closed_object(
-        virtual_cluster=_TEXT,
-        sku=_TEXT,
-        units={**_COUNT, "description": "units in use that it will no longer be guaranteed"},
-        removed={"type": "boolean"},
-    )
-    orphan = closed_object(
-        virtual_cluster=_TEXT, job={**_TEXT, "description": "NAMESPACE/NAME"}, waits={"type": "boolean"}
-    )
-    return published(
-        "pai-install vc plan",
-        VIRTUAL_CLUSTERS_PLAN_SCHEMA_VERSION,
-        scheduler=closed_object(before=backend, after=backend),
-        changes={"type": "array", "items": quota},
-        affected={"type": "array", "items": touched},
-        orphans={
-            "type": "array",
-            "items": orphan,
-            "description": "jobs that lose their virtual cluster or its queue",
-        },
-        unknown={"type": "array", "items": _TEXT, "description": "those of which it is not known what jobs use"},
-    )

@@ -1,20 +1,21 @@
-"""A simulated submission: as data, as text, and the schema of the data. Pure."""
+"""A simulated submission: as a result and as text. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
-from typing import Any, get_args
+from typing import Annotated, Any
 
-from pai_install.json_schema import closed_object, published
+from pydantic import Field, WithJsonSchema
+
+from pai_install.json_schema import Count, Report, ReportObject
 from pai_install.report.storages import table
-from pai_install.schedulers.simulation import Outcome, Simulation
-from pai_install.scheduling.model import BACKENDS, Scheduling
+from pai_install.schedulers.simulation import Outcome, QuotaState, Simulation
+from pai_install.scheduling.job_request import PodRequest
+from pai_install.scheduling.model import Backend, Scheduling
 from pai_install.system.words import plural
 
-SIMULATION_SCHEMA_VERSION = 2
-_TEXT: dict[str, Any] = {"type": "string"}
-_COUNT: dict[str, Any] = {"type": "integer", "minimum": 0}
+_Amount = Annotated[float, WithJsonSchema({"type": "number", "minimum": 0})]
 _SHOWN = 8
 _HEADS: dict[Outcome, str] = {
     "fits": "fits the guarantee",
@@ -27,32 +28,73 @@ _HEADS: dict[Outcome, str] = {
 _QUOTA_HEAD = ("SKU", "REQUESTED", "GUARANTEED", "USED", "BORROWED", "IDLE", "BORROWABLE", "PREEMPTIBLE")
 
 
-def simulation_data(scheduling: Scheduling, found: Simulation) -> dict[str, Any]:
-    """The published form."""
+class SimulatedRole(ReportObject):
+    """Equal pods of the job."""
+
+    role: str = Field(serialization_alias="name")
+    count: int = Field(serialization_alias="pods", json_schema_extra={"minimum": 1})
+    asks: Mapping[str, _Amount] = Field(description="Resource -> amount of one pod, in cores, bytes, and devices.")
+
+
+class SimulatedJob(ReportObject):
+    """The job."""
+
+    kind: str
+    name: str
+    namespace: str = Field(description="Empty: the file names none.")
+    virtual_cluster: str = Field(description="Empty: the file names none.")
+    priority: str | None = Field(description="null: the file names none.")
+    roles: tuple[SimulatedRole, ...]
+
+
+class QuotaHolder(ReportObject):
+    """A running job that uses the quota."""
+
+    job: str = Field(validation_alias="name", description="NAMESPACE/NAME.")
+    virtual_cluster: str = Field(validation_alias="cluster")
+    priority: int
+    units: Mapping[str, Count] = Field(description="Resource -> units. Empty: cores.")
+
+
+class SimulationReport(Report, title="pai-install vc simulate"):
+    """The answer for a job that is not submitted yet."""
+
+    schema_version: int = 2
+    scheduler: Backend
+    job: SimulatedJob
+    outcome: Outcome = Field(
+        description="preempts: others return borrowed quota, or jobs of lower priority end. refused: by the API."
+    )
+    why: tuple[str, ...] = Field(description="Numbers or rules behind the outcome.")
+    quota: tuple[QuotaState, ...] = Field(description="Quota of the machine types that the job would use.")
+    holders: tuple[QuotaHolder, ...] = Field(description="Running jobs that use this quota.")
+    notes: tuple[str, ...]
+
+
+def simulation_report(scheduling: Scheduling, found: Simulation) -> SimulationReport:
+    """The report of a simulation."""
     request = found.request
-    return {
-        "schema_version": SIMULATION_SCHEMA_VERSION,
-        "scheduler": scheduling.backend,
-        "job": {
-            "kind": request.kind.name,
-            "name": request.name,
-            "namespace": request.namespace,
-            "virtual_cluster": request.queue.cluster,
-            "priority": request.queue.priority or None,
-            "roles": [
-                {"name": it.role, "pods": it.count, "asks": {key: round(it.resources[key], 3) for key in it.resources}}
-                for it in request.pods
-            ],
-        },
-        "outcome": found.outcome,
-        "why": list(found.reasons),
-        "quota": [asdict(it) for it in found.quotas],
-        "holders": [
-            {"job": it.name, "virtual_cluster": it.cluster, "priority": it.priority, "units": dict(it.units)}
-            for it in found.holders
-        ],
-        "notes": list(found.notes),
-    }
+    return SimulationReport(
+        scheduler=scheduling.backend,
+        job=SimulatedJob(
+            kind=request.kind.name,
+            name=request.name,
+            namespace=request.namespace,
+            virtual_cluster=request.queue.cluster,
+            priority=request.queue.priority or None,
+            roles=tuple(_role(one) for one in request.pods),
+        ),
+        outcome=found.outcome,
+        why=found.reasons,
+        quota=found.quotas,
+        holders=tuple(map(QuotaHolder.model_validate, found.holders)),
+        notes=found.notes,
+    )
+
+
+def _role(pods: PodRequest) -> SimulatedRole:
+    asks = {key: round(amount, 3) for key, amount in pods.resources.items()}
+    return SimulatedRole(role=pods.role, count=pods.count, asks=asks)
 
 
 def simulation_text(found: Simulation) -> str:
@@ -79,51 +121,3 @@ def _lines(found: Simulation) -> Iterator[str]:
 
 def _units(units: Any) -> str:  # noqa: ANN401 - resource -> amount
     return ", ".join(f"{amount} {resource or 'cores'}" for resource, amount in units.items())
-
-
-def schema() -> dict[str, Any]:
-    """The JSON Schema of `simulation_data`."""
-    amounts: dict[str, Any] = {
-        "type": "object",
-        "additionalProperties": {"type": "number", "minimum": 0},
-        "description": "resource -> amount, in cores, bytes and devices",
-    }
-    role = closed_object(name=_TEXT, pods={"type": "integer", "minimum": 1}, asks=amounts)
-    job = closed_object(
-        kind=_TEXT,
-        name=_TEXT,
-        namespace={**_TEXT, "description": "empty: none is named"},
-        virtual_cluster={**_TEXT, "description": "empty: none is named"},
-        priority={"type": ["string", "null"], "description": "null: none is named"},
-        roles={"type": "array", "items": role},
-    )
-    quota = closed_object(
-        sku=_TEXT,
-        requested={**_COUNT, "description": "units: devices, or cores where a machine type has none"},
-        guaranteed=_COUNT,
-        used=_COUNT,
-        borrowed=_COUNT,
-        idle={**_COUNT, "description": "units that no job uses, of those that the virtual cluster may use"},
-        borrowable={**_COUNT, "description": "units beyond the guarantee, now"},
-        preemptible={**_COUNT, "description": "units of its own jobs with a lower priority"},
-    )
-    holder = closed_object(
-        job={**_TEXT, "description": "NAMESPACE/NAME"},
-        virtual_cluster=_TEXT,
-        priority={"type": "integer"},
-        units={"type": "object", "additionalProperties": _COUNT, "description": "resource -> units; empty: cores"},
-    )
-    return published(
-        "pai-install vc simulate",
-        SIMULATION_SCHEMA_VERSION,
-        scheduler={"enum": list(BACKENDS)},
-        job=job,
-        outcome={
-            "enum": list(get_args(Outcome)),
-            "description": "preempts: others return borrowed quota, or jobs of lower priority end; refused: by the API",
-        },
-        why={"type": "array", "items": _TEXT, "description": "the numbers or rules behind the outcome"},
-        quota={"type": "array", "items": quota, "description": "of the machine types that the job would use"},
-        holders={"type": "array", "items": holder, "description": "running jobs that use this quota"},
-        notes={"type": "array", "items": _TEXT},
-    )

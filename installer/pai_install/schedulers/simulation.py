@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from pai_install.jobs.capacity import Ask, Capacity
+from pai_install.json_schema import Count
 from pai_install.profile.model import ClusterProfile
 from pai_install.schedulers.hived.cells import leaf_types
 from pai_install.schedulers.hived.placement import PodGroup, refusal
@@ -38,13 +39,13 @@ class QuotaState:
     """
 
     sku: str
-    requested: int
-    guaranteed: int
-    used: int
-    borrowed: int
-    idle: int
-    borrowable: int
-    preemptible: int
+    requested: Count
+    guaranteed: Count
+    used: Count
+    borrowed: Count
+    idle: Count
+    borrowable: Count
+    preemptible: Count
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
+from pydantic import Field
+
+from pai_install.json_schema import Count
 from pai_install.scheduling.amounts import owned, pinned_machines
 from pai_install.scheduling.model import Scheduling, VirtualCluster
 
+_ClusterName = Annotated[str, Field(serialization_alias="virtual_cluster")]
 ChangeKind = Literal["appears", "goes", "grows", "shrinks", "differs"]
 
 
@@ -23,11 +27,11 @@ class QuotaChange:
     sku: empty if the virtual cluster has none before and after.
     """
 
-    cluster: str
+    cluster: _ClusterName
     sku: str
     kind: ChangeKind
-    before: int
-    after: int
+    before: Count
+    after: Count
 
     def __str__(self) -> str:
         """In words, e.g. "research: a100 grows from 8 to 16"."""
@@ -53,9 +57,9 @@ class Running:
 class Affected:
     """A virtual cluster with running jobs that a change affects. units: number of units that lose their guarantee."""
 
-    cluster: str
+    cluster: _ClusterName
     sku: str
-    units: int
+    units: Count
     removed: bool
 
     def __str__(self) -> str:

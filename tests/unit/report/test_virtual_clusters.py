@@ -6,6 +6,7 @@ import jsonschema  # type: ignore[import-untyped]
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
+from pai_install.json_schema import schema_of
 from pai_install.report import virtual_cluster, virtual_clusters
 from pai_install.scheduling.model import Level, Scheduling, Share, Supply, VirtualCluster
 
@@ -25,25 +26,33 @@ SCHEDULING = Scheduling(
 )
 
 
+def _text(name: str) -> str:
+    return virtual_cluster.virtual_cluster_text(virtual_cluster.virtual_cluster_report(SCHEDULING, name))
+
+
 def test_the_data_fits_its_schema() -> None:
-    data = virtual_clusters.virtual_clusters_data(SCHEDULING, ("a remark",))
-    jsonschema.validate(data, virtual_clusters.schema())
+    data = virtual_clusters.virtual_clusters_report(SCHEDULING, ("a remark",)).as_json()
+    jsonschema.validate(data, schema_of(virtual_clusters.VirtualClustersReport))
     assert data["topology"] == [{"name": "rack", "label": "example.com/rack"}]
     assert data["supply"][0] == {
         "sku": "a100", "resource": "nvidia.com/gpu", "machines": 2, "units": 16, "pinned": 8, "guaranteed": 8,
         "unassigned": 0, "missing": 0,
     }  # fmt: skip
     for name in "abc":
-        jsonschema.validate(virtual_cluster.virtual_cluster_data(SCHEDULING, name), virtual_cluster.schema())
+        report = virtual_cluster.virtual_cluster_report(SCHEDULING, name)
+        jsonschema.validate(report.as_json(), schema_of(virtual_cluster.VirtualClusterReport))
 
 
 def test_the_list(snapshot: SnapshotAssertion) -> None:
-    assert virtual_clusters.virtual_clusters_text(SCHEDULING, ("a remark",)) == snapshot
+    assert (
+        virtual_clusters.virtual_clusters_text(virtual_clusters.virtual_clusters_report(SCHEDULING, ("a remark",)))
+        == snapshot
+    )
 
 
 def test_one_of_them(snapshot: SnapshotAssertion) -> None:
-    assert "guaranteed nothing beside" in virtual_cluster.virtual_cluster_text(SCHEDULING, "c")
-    shown = virtual_cluster.virtual_cluster_text(SCHEDULING, "b")
+    assert "guaranteed nothing beside" in _text("c")
+    shown = _text("b")
     assert shown == snapshot
     with pytest.raises(KeyError):
-        virtual_cluster.virtual_cluster_text(SCHEDULING, "d")
+        _text("d")

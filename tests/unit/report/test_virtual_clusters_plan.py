@@ -5,7 +5,13 @@ from __future__ import annotations
 import jsonschema  # type: ignore[import-untyped]
 from syrupy.assertion import SnapshotAssertion
 
-from pai_install.report.virtual_clusters_plan import clusters_change, plan_data, plan_text, schema
+from pai_install.json_schema import schema_of
+from pai_install.report.virtual_clusters_plan import (
+    ClustersChangeReport,
+    clusters_change,
+    clusters_change_report,
+    plan_text,
+)
 from pai_install.schedulers.usage import Usage
 from pai_install.scheduling.usage.model import SeenJob, Use
 from tests.virtual_clusters import cluster, gpus, share, site, with_backend
@@ -24,7 +30,7 @@ USAGE = Usage(
 
 def test_what_changes_and_whose_jobs_are_touched(snapshot: SnapshotAssertion) -> None:
     change = clusters_change(BEFORE, AFTER, USAGE)
-    jsonschema.validate(plan_data(change), schema())
+    jsonschema.validate(clusters_change_report(change).as_json(), schema_of(ClustersChangeReport))
     assert plan_text(change) == snapshot
 
 
@@ -35,12 +41,12 @@ def test_nothing_changes(snapshot: SnapshotAssertion) -> None:
 
 def test_the_first_ones_and_the_last_ones() -> None:
     first = clusters_change(None, AFTER, None)
-    jsonschema.validate(plan_data(first), schema())
+    jsonschema.validate(clusters_change_report(first).as_json(), schema_of(ClustersChangeReport))
     assert plan_text(first).startswith("scheduler: none -> kueue\na: a100 appears with 8\n")
     assert plan_text(first).endswith("jobs:\n  none is touched\n")
     last = clusters_change(BEFORE, None, USAGE)
-    assert plan_data(last)["scheduler"] == {"before": "kueue", "after": None}
-    assert {it["kind"] for it in plan_data(last)["changes"]} == {"goes"}
+    assert clusters_change_report(last).scheduler.model_dump() == {"before": "kueue", "after": None}
+    assert {it.kind for it in clusters_change_report(last).changes} == {"goes"}
 
 
 def test_another_scheduler_is_a_change() -> None:

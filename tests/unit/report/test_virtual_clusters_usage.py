@@ -5,7 +5,8 @@ from __future__ import annotations
 import jsonschema  # type: ignore[import-untyped]
 from syrupy.assertion import SnapshotAssertion
 
-from pai_install.report.virtual_clusters_usage import schema, usage_data, usage_text
+from pai_install.json_schema import schema_of
+from pai_install.report.virtual_clusters_usage import QuotaUsageReport, quota_usage_report, quota_usage_text
 from pai_install.schedulers.usage import Usage
 from pai_install.scheduling.usage.health import Lack, Unmet
 from pai_install.scheduling.usage.model import SeenJob, Use
@@ -27,28 +28,28 @@ USAGE = Usage(
 
 
 def test_the_tables(snapshot: SnapshotAssertion) -> None:
-    assert usage_text(SITE, USAGE) == snapshot
+    assert quota_usage_text(quota_usage_report(SITE, USAGE)) == snapshot
 
 
 def test_one_of_them(snapshot: SnapshotAssertion) -> None:
-    assert usage_text(SITE, USAGE, "c") == snapshot
-    assert [row["name"] for row in usage_data(SITE, USAGE, "b")["virtual_clusters"]] == ["b"]
+    assert quota_usage_text(quota_usage_report(SITE, USAGE, "c")) == snapshot
+    assert [row.name for row in quota_usage_report(SITE, USAGE, "b").virtual_clusters] == ["b"]
 
 
 def test_the_data_fits_its_schema() -> None:
-    data = usage_data(SITE, USAGE)
-    jsonschema.validate(data, schema())
+    data = quota_usage_report(SITE, USAGE).as_json()
+    jsonschema.validate(data, schema_of(QuotaUsageReport))
     assert data["virtual_clusters"][0]["running"] == 1
     assert data["unmet"][0]["machines"] == [{"machine": "a100-1", "units": 8, "why": "is cordoned"}]
 
 
 def test_what_cannot_be_told_is_not_made_up() -> None:
     usage = Usage({}, {}, (), frozenset({"a", "b"}), ())
-    data = usage_data(SITE, usage)
-    jsonschema.validate(data, schema())
+    data = quota_usage_report(SITE, usage).as_json()
+    jsonschema.validate(data, schema_of(QuotaUsageReport))
     [quota] = data["virtual_clusters"][0]["quota"]
     assert (quota["used"], quota["lent"], quota["borrowed"]) == (None, None, None)
     assert data["supply"][0]["used"] is None
-    shown = usage_text(SITE, usage)
+    shown = quota_usage_text(quota_usage_report(SITE, usage))
     assert "a     a100  16          ?     ?     ?         ?\n" in shown
     assert shown.endswith("not known for a, b: they share namespaces, and their pods name no virtual cluster\n")

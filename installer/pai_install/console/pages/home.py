@@ -12,7 +12,7 @@ from pai_install.console.model.query import JobQuery
 from pai_install.console.openpai.job import full_name, gpus_of
 from pai_install.console.pages.endpoint import page, shown
 from pai_install.console.services import ConsoleServices
-from pai_install.report.virtual_clusters_usage import usage_data
+from pai_install.report.virtual_clusters_usage import quota_usage_report
 
 # the order in which people look at them
 _STATES = ("WAITING", "RUNNING", "STOPPING", "FAILED", "SUCCEEDED", "STOPPED")
@@ -27,13 +27,13 @@ def show_home(call: ApiCall) -> Response:
     scheduling = model.profile.require_scheduling()
     groups = set(call.caller.groups)
     mine = {one.name for one in scheduling.clusters if groups & set(one.groups)}
-    clusters = usage_data(scheduling, model.usage())["virtual_clusters"]
+    clusters = quota_usage_report(scheduling, model.usage()).virtual_clusters
     return shown(
         call,
         "home.html",
         counts=[(state, model.jobs.count(JobQuery(own, states=frozenset({state})), visible)) for state in _STATES],
         views=model.jobs.page(JobQuery(own, states=unfinished, limit=_MOST_JOBS), visible),
-        clusters=[one for one in clusters if call.caller.admin or one["name"] in mine],
+        clusters=[one for one in clusters if call.caller.admin or one.name in mine],
         full_name=full_name,
         gpus_of=gpus_of,
         age=int(model.age),

@@ -10,7 +10,7 @@ from pai_install.console.endpoint import ApiCall
 from pai_install.console.pages.endpoint import page, shown
 from pai_install.console.pages.waiting import holder_rows
 from pai_install.console.services import ConsoleServices
-from pai_install.report.virtual_clusters_usage import usage_data
+from pai_install.report.virtual_clusters_usage import quota_usage_report
 
 
 def list_clusters(call: ApiCall) -> Response:
@@ -20,7 +20,7 @@ def list_clusters(call: ApiCall) -> Response:
     return shown(
         call,
         "virtual_clusters.html",
-        data=usage_data(scheduling, usage),
+        data=quota_usage_report(scheduling, usage),
         unmet=[str(one) for one in usage.unmet],
         age=int(model.age),
     )
@@ -31,7 +31,7 @@ def show_cluster(call: ApiCall) -> Response:
     model, name = call.services.model, call.path["vc"]
     model.profile.require_cluster(name)
     scheduling, usage = model.profile.require_scheduling(), model.usage()
-    (cluster,) = usage_data(scheduling, usage, name)["virtual_clusters"]
+    (cluster,) = quota_usage_report(scheduling, usage, name).virtual_clusters
     rows, hidden, more = holder_rows(call, jobs_of_cluster(usage, name, model.counted_jobs()))
     return shown(
         call,

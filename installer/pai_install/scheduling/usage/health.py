@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Annotated
 
+from pydantic import Field
+
+from pai_install.json_schema import Count
 from pai_install.kube.objects import JsonObject, child, conditions, quantities, state_of, text
 from pai_install.scheduling.model import Scheduling, Supply
 from pai_install.scheduling.usage.amounts import resource_of
@@ -15,7 +19,7 @@ class Lack:
     """A machine that does not offer all its units. why: in words."""
 
     machine: str
-    units: int
+    units: Count
     why: str
 
 
@@ -24,8 +28,8 @@ class Unmet:
     """Units of an SKU that virtual clusters are guaranteed, together, and that machines do not have now."""
 
     sku: str
-    clusters: tuple[str, ...]
-    units: int
+    clusters: Annotated[tuple[str, ...], Field(serialization_alias="virtual_clusters")]
+    units: Count
     machines: tuple[Lack, ...]
 
     def __str__(self) -> str:

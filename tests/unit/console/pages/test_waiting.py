@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 
 from pai_install.console.services import ConsoleServices
 from pai_install.kube.model import Ref
-from pai_install.report.virtual_clusters_usage import usage_data
+from pai_install.report.virtual_clusters_usage import quota_usage_report
 from tests.unit.console.conftest import eventually, signed_in
 from tests.unit.console.live import LiveCluster
 from tests.unit.console.pages.cluster import fill, measured, running_pod, seen, workload
@@ -104,12 +104,11 @@ def test_an_object_that_is_no_job_of_a_known_form(used: TestClient, kubernetes: 
 def test_the_list_has_the_numbers_of_vc_usage(used: TestClient, services: ConsoleServices) -> None:
     page = shown(used, "/virtual-clusters")
     model = services.model
-    for cluster in usage_data(model.profile.require_scheduling(), model.usage())["virtual_clusters"]:
-        for quota in cluster["quota"]:
-            numbers = "".join(
-                rf'<td class="number">{quota[name]}</td>\s*' for name in ("guaranteed", "used", "lent", "borrowed")
-            )
-            assert re.search(rf"<td>{quota['sku']}</td>\s*{numbers}", page), (cluster["name"], quota)
+    for cluster in quota_usage_report(model.profile.require_scheduling(), model.usage()).virtual_clusters:
+        for quota in cluster.quota:
+            amounts = (quota.guaranteed, quota.used, quota.lent, quota.borrowed)
+            numbers = "".join(rf'<td class="number">{amount}</td>\s*' for amount in amounts)
+            assert re.search(rf"<td>{quota.sku}</td>\s*{numbers}", page), (cluster.name, quota)
     assert "jobs: 1, 2 nvidia.com/gpu" in page
 
 
