@@ -17,6 +17,9 @@ from pai_install.cli.main import cli
 ROOT = Path(__file__).parents[1]
 LONG = 30
 SHORTEST = 4
+CELL = re.compile(r"(?<!\\)\|")
+# what click writes of an option's default and range
+LIMITS = re.compile(r"\[default: [^\]]*\]")
 CLAUSE = re.compile(
     r"\b(what|whose|whoever|whichever|those (that|who|which)|(the )?one (that|who|which)) \w", re.IGNORECASE
 )
@@ -74,6 +77,17 @@ def pages(*patterns: str) -> Iterator[str]:
             yield path.read_text(encoding="utf-8")
 
 
+def cells() -> Iterator[str]:
+    """Yields the cells of all tables, generated ones included. The glossary lists words, not sentences."""
+    for text in pages("README.md", "docs/*.md", "docs/reference/*.md", "docs/contributing/*.md", "roles/*/README.md"):
+        if text.startswith("# Glossary"):
+            continue
+        for line in CODE.sub("", text).splitlines():
+            if line.lstrip().startswith("|"):
+                # a block of its own each: a cell is not part of the sentence before
+                yield "\n\n".join(LIMITS.sub("", cell).replace("<br>", "\n\n").strip() for cell in CELL.split(line))
+
+
 def help_texts(command: click.Command = cli) -> Iterator[str]:
     """Yields the help of a command, its options, and its subcommands."""
     yield re.sub(r"(?m)^\x08\n(.+\n?)*", "", command.help or "")
@@ -108,21 +122,22 @@ def errors() -> Iterator[str]:
     for tree in trees():
         for node in ast.walk(tree):
             if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
-                yield from (text for argument in node.exc.args for text in _literal(argument))
+                yield from (text for argument in node.exc.args for text in literals(argument))
             elif isinstance(node, ast.keyword) and node.arg in {"message", "remedy"}:
-                yield from _literal(node.value)
+                yield from literals(node.value)
 
 
-def _literal(node: ast.expr) -> Iterator[str]:
+def literals(node: ast.expr) -> Iterator[str]:
+    """Yields the texts of an expression, with an X for each value."""
     match node:
         case ast.Constant(value=str(text)):
             yield text
         case ast.JoinedStr(values=parts):
             yield "".join(str(part.value) if isinstance(part, ast.Constant) else "X" for part in parts)
         case ast.BinOp(left=left, right=right):
-            yield from (*_literal(left), *_literal(right))
+            yield from (*literals(left), *literals(right))
         case ast.IfExp(body=body, orelse=other):
-            yield from (*_literal(body), *_literal(other))
+            yield from (*literals(body), *literals(other))
 
 
 def task_names() -> Iterator[str]:
@@ -150,6 +165,7 @@ GROUPS: dict[str, Callable[[], Iterable[str]]] = {
     "help": help_texts,
     "errors": errors,
     "docstrings": docstrings,
+    "tables": cells,
     "tasks": task_names,
     "changelog": lambda: pages("CHANGELOG.md"),
 }

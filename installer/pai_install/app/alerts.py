@@ -55,10 +55,10 @@ def list_alerts(app: App) -> tuple[FiringAlert, ...]:
         return alerts_in(text)
     except (ValueError, RecursionError) as error:
         raise PaiError(
-            "cannot read the alerts: Alertmanager gave an unknown answer",
+            "cannot read the alerts: Alertmanager returned an unknown answer",
             code="alerts-unreadable",
             details=one_line(str(error))[:500],
-            remedy="check the pod of monitoring: kubectl --namespace pai-monitoring get pods",
+            remedy="check the pods of monitoring: kubectl --namespace pai-monitoring get pods",
             exit_code=ExitCode.VERIFICATION_FAILED,
         ) from None
 

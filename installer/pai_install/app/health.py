@@ -98,7 +98,12 @@ def health_history(app: App, machine: str) -> Sequence[Snapshot]:
     """Earlier runs on a machine, the oldest first. Raises PaiError where there is none."""
     found = HealthStore(app.state.health).history(machine)
     if not found:
-        raise PaiError(f"no health run of {machine} yet", code="health-history-missing", exit_code=ExitCode.USAGE)
+        raise PaiError(
+            f"cannot find a health run of {machine}: it has none",
+            code="health-history-missing",
+            exit_code=ExitCode.USAGE,
+            remedy="run pai-install health",
+        )
     return found
 
 
@@ -117,7 +122,12 @@ def acknowledge(app: App, request: AcknowledgeFinding) -> list[Acknowledgement]:
     if not request.machine:
         return run.acknowledged()
     if not request.check:
-        raise PaiError("acknowledge needs MACHINE and CHECK", code="acknowledge-incomplete", exit_code=ExitCode.USAGE)
+        raise PaiError(
+            "cannot acknowledge a finding: MACHINE or CHECK is missing",
+            code="acknowledge-incomplete",
+            exit_code=ExitCode.USAGE,
+            remedy="name both: pai-install health acknowledge MACHINE CHECK",
+        )
     if request.take_back:
         return run.take_back(request.machine, request.check, request.device)
     return run.acknowledge(request.machine, _known_check(request.check), _text(request))
@@ -131,9 +141,12 @@ def _text(request: AcknowledgeFinding) -> AcknowledgementText:
     missing = [f"--{name}" for name in ("why", "until") if not getattr(request, name).strip()]
     if missing:
         raise PaiError(
-            f"acknowledge needs {' and '.join(missing)}",
+            f"cannot acknowledge the finding: {' and '.join(missing)} is missing",
             code="acknowledge-incomplete",
-            remedy='pai-install health acknowledge MACHINE CHECK --why "the card is ordered" --until 7d',
+            remedy=(
+                'add both, for example: pai-install health acknowledge MACHINE CHECK --why "the card is '
+                'ordered" --until 7d'
+            ),
             exit_code=ExitCode.USAGE,
         )
     who = request.who or os.environ.get("SUDO_USER") or getpass.getuser()

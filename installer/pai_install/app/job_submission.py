@@ -174,7 +174,7 @@ def _require_valid(reading: JobReading) -> None:
     errors = [problem for problem in reading.problems if problem.is_error]
     if errors or reading.job is None:
         raise PaiError(
-            f"{reading.file} has {plural(len(errors), 'error')}",
+            f"cannot submit {reading.file}: it has {plural(len(errors), 'error')}",
             code="job-file-invalid",
             details="\n".join(text_lines(errors)),
             exit_code=ExitCode.SITE_INVALID,
@@ -276,29 +276,29 @@ def _explained(error: ApiError, job: JobManifest) -> PaiError:
     namespace = job.place.owner.namespace
     if error.reason == "AlreadyExists":
         return PaiError(
-            f"there is a job {job.name} already, {job.label} in the namespace {namespace}",
+            f"cannot submit {job.name}: the job {job.label} exists in the namespace {namespace}",
             code="job-exists",
-            remedy="choose another name, or remove it: pai-install job stop",
+            remedy=f"choose another name, or remove the job: pai-install job stop {job.name}",
         )
     if error.reason == "NotFound":
         return PaiError(
-            f"the namespace {namespace} does not exist yet",
+            f"cannot submit the job: the namespace {namespace} does not exist",
             code="namespace-missing",
-            remedy="pai-install apply",
+            remedy="run pai-install apply",
             details=error.details,
         )
     if error.reason == "NoSuchKind":
         return PaiError(
-            f"this cluster has no kind {job.kind.name}, which this job needs",
+            f"cannot submit {job.name}: the cluster has no kind {job.kind.name}",
             code="job-kind-missing",
-            remedy="pai-install apply",
+            remedy="run pai-install apply",
             details=error.details,
         )
     if error.reason == "Forbidden" and _MISSING_RIGHT in error.details:
         return PaiError(
             f"cannot check {job.name} against the policies of {namespace}",
             code="submitter-rights-missing",
-            remedy="pai-install apply",
+            remedy="run pai-install apply",
             details=error.details,
         )
     if error.reason in ("Forbidden", "Invalid"):
@@ -311,7 +311,7 @@ def _rejected(error: ApiError, job: JobManifest) -> RejectedJob:
     path = rejected_field(document, error.details)
     line, column = document.mark(path)
     problem = Problem(document.file, line, column, dotted(path), "error", "job.rejected", printable(cause))
-    return RejectedJob(f"the cluster rejects the job {job.name}: {cause}", problem, error.details)
+    return RejectedJob(f"cannot submit {job.name}: the cluster rejects it: {cause}", problem, error.details)
 
 
 def _cause(error: ApiError) -> str:

@@ -120,9 +120,9 @@ def read_job_file(app: ClusterContext, request: JobName) -> str:
     found = open_job_directory(app).file_of(request.name, request.group)
     if found is None:
         raise PaiError(
-            f"cannot read the file of {request.name}: the cluster keeps none",
+            f"cannot print the file of {request.name}: the cluster has no copy",
             code="job-file-missing",
-            remedy="kubectl get -o yaml prints its object",
+            remedy="print its object with kubectl get -o yaml",
         )
     return found
 
@@ -199,17 +199,17 @@ def select_instances(job: JobState, role: str, index: int | None) -> list[Instan
     roles = {one.name: one for one in job.roles}
     if role and role not in roles:
         raise PaiError(
-            f"{job.name} has no role {role}",
+            f"cannot find role {role} in {job.name}",
             code="unknown-role",
-            remedy=f"it has {', '.join(roles)}",
+            remedy=f"choose one of: {', '.join(roles)}",
             exit_code=ExitCode.USAGE,
         )
     chosen = [roles[role]] if role else list(job.roles)
     if index is not None and all(index >= one.wanted for one in chosen):
         raise PaiError(
-            f"{job.name} has no instance {index}",
+            f"cannot find instance {index} of {job.name}",
             code="unknown-instance",
-            remedy=f"it has {max(one.wanted for one in chosen)}, from 0 on",
+            remedy=f"choose a number from 0 to {max(one.wanted for one in chosen) - 1}",
             exit_code=ExitCode.USAGE,
         )
     return [one for it in chosen for one in it.instances if index in {None, one.index}]
@@ -219,9 +219,9 @@ def _require_one(selected: list[Instance]) -> None:
     if len(selected) != 1:
         existing = ", ".join(f"{one.role} {one.index}" for one in selected) or "none"
         raise PaiError(
-            f"--follow is for one instance, and there are {len(selected)}: {existing}",
+            f"cannot follow {len(selected)} instances: {existing}",
             code="follow-needs-one-instance",
-            remedy="add --role and --index",
+            remedy="choose one with --role and --index",
             exit_code=ExitCode.USAGE,
         )
 

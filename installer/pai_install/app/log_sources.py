@@ -126,7 +126,7 @@ def pod_source(client: ClusterClient, pod: Ref, window: Window, name: str, conta
                 f"cannot read the log of {pod}: its node is unreachable",
                 code="pod-log-unreachable",
                 details=error.details,
-                remedy="pai-install status",
+                remedy="find the cause with pai-install status",
                 exit_code=ExitCode.UNREACHABLE,
             ) from error
 

@@ -144,9 +144,9 @@ def _of_job(app: App, name: str, window: Window) -> tuple[LogSource, ...]:
 def ambiguous(name: str, choices: Sequence[str]) -> PaiError:
     """The error for a name with several meanings."""
     return PaiError(
-        f"{name} is ambiguous: {', '.join(choices)}",
+        f"cannot choose a target: {name} means {', '.join(choices)}",
         code="ambiguous-log-target",
-        remedy=f"write one of them, for example {choices[0]}",
+        remedy=f"name one of them, for example {choices[0]}",
         exit_code=ExitCode.USAGE,
     )
 

@@ -190,7 +190,7 @@ def _layout_with(app: App, names: tuple[str, ...], entry: Mapping[str, str]) -> 
     absent = [name for name in names if name in known and known[name].absent]
     if new and not entry:
         raise PaiError(
-            f"layout.yaml has no machine {', '.join(new)}",
+            f"cannot find {', '.join(new)} in layout.yaml",
             code="machine-not-in-layout",
             remedy="add it to machine-list, or name one machine with --hostip and --machine-type",
             exit_code=ExitCode.USAGE,
@@ -211,7 +211,7 @@ def _require_same(machine: Machine, entry: Mapping[str, str]) -> None:
     if differs := [key for key, value in values.items() if entry.get(key, value) != value]:
         name = machine.hostname
         raise PaiError(
-            f"layout.yaml has {name} with another {' and '.join(differs)}",
+            f"cannot add {name}: layout.yaml has another {' and '.join(differs)}",
             code="machine-differs-from-layout",
             remedy=f"leave out the options, or edit layout.yaml. For new hardware: pai-install node replace {name}",
             exit_code=ExitCode.USAGE,
@@ -245,7 +245,7 @@ def _machines(site: Site, names: tuple[str, ...]) -> tuple[Machine, ...]:
     unknown = [name for name in names if name not in known]
     if unknown:
         raise PaiError(
-            f"layout.yaml has no machine {', '.join(unknown)}",
+            f"cannot find {', '.join(unknown)} in layout.yaml",
             code="machine-not-in-layout",
             remedy=did_you_mean(unknown[0], known),
             exit_code=ExitCode.USAGE,
@@ -260,8 +260,11 @@ def _require_names(names: tuple[str, ...], confirmed: str | None, *, by_name: bo
     given = {word for word in confirmed.replace(" ", ",").split(",") if word}
     if given != {*names}:
         raise PaiError(
-            f"--yes confirms {', '.join(sorted(given)) or 'no name'}, but the command is about {', '.join(names)}",
+            (
+                f"cannot continue: --yes confirms {', '.join(sorted(given)) or 'no name'}, and the command "
+                f"concerns {', '.join(names)}"
+            ),
             code="confirmed-names-differ",
-            remedy=f"to continue without a question: --yes={','.join(names)}",
+            remedy=f"confirm all names: --yes={','.join(names)}",
             exit_code=ExitCode.USAGE,
         )

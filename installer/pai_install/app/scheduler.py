@@ -63,11 +63,9 @@ def _require_sections(app: App, to: Backend) -> None:
     if site.services.scheduler is None and scheduler_of(site) == "hived":
         first = f"pai-install vc migrate --site {app.site_dir} --to {to if to != 'hived' else 'kueue'} --write"
         raise PaiError(
-            "the virtual clusters of this site stand in HiveD's own block, which no other scheduler reads",
+            "cannot switch the scheduler: only HiveD reads the block with the virtual clusters of this site",
             code="virtual-clusters-in-hived-block",
-            remedy=f"{first} writes them as sections, then run the same command again"
-            if to != "hived"
-            else "nothing to do",
+            remedy=f"run {first}, then repeat the command" if to != "hived" else "keep HiveD: this site has it already",
             exit_code=ExitCode.USAGE,
         )
 

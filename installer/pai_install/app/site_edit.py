@@ -63,9 +63,9 @@ def _new_text(app: App, edit: Edit) -> str | None:
         after = edit(app.site, before)
     except EditError as error:
         raise PaiError(
-            f"{app.site_dir / SERVICES}:{error.line}: {error.message}",
+            f"cannot edit {app.site_dir / SERVICES}:{error.line}: {error.message}",
             code="site-file-not-editable",
-            remedy="edit it by hand",
+            remedy="edit the file by hand",
             exit_code=ExitCode.PREFLIGHT_FAILED,
         ) from error
     if after == before:
@@ -85,10 +85,10 @@ def checked_site(app: App, loaded: LoadedSite, text: str) -> Site:
     if reading.site is None:
         errors = [problem for problem in reading.problems if problem.is_error]
         raise PaiError(
-            "the site would be invalid, so nothing was written",
+            "cannot edit the site: the result would be invalid. No changes made",
             code="edited-site-invalid",
             details="\n".join(text_lines(errors)),
-            remedy="line numbers refer to the edited file. Change the options, or edit the file by hand",
+            remedy="change the options, or edit the file by hand. Line numbers refer to the edited file",
             exit_code=ExitCode.SITE_INVALID,
         )
     known = {(problem.path, problem.message) for problem in loaded.problems}

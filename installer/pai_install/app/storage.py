@@ -204,9 +204,11 @@ def add_storage(app: App, request: AddStorage) -> int:
             return added(text, {"name": name, **entry})
         if _definition(added("", {"name": name, **entry}), name) != _definition(text, name):
             raise PaiError(
-                f"{name} exists with another definition",
+                f"cannot add {name}: it exists with another definition",
                 code="storage-exists",
-                remedy=f"edit {services_file(app.site_dir)}. `pai-install storage show {name}` shows the definition",
+                remedy=(
+                    f"edit {services_file(app.site_dir)}, or show the definition with pai-install storage show {name}"
+                ),
                 exit_code=ExitCode.USAGE,
             )
         app.say(f"{name} has this definition already")
@@ -225,7 +227,7 @@ def remove_storage(app: App, request: RemoveStorage) -> int:
         holders = [group for group in groups_of(site.services) if name in group.storages]
         if holders and not request.revoke:
             raise PaiError(
-                f"{name} is granted to {', '.join(group.name for group in holders)}",
+                f"cannot remove {name}: it is granted to {', '.join(group.name for group in holders)}",
                 code="storage-granted",
                 remedy="add --revoke to revoke it from these groups. Data stays",
                 exit_code=ExitCode.PREFLIGHT_FAILED,
@@ -243,7 +245,7 @@ def _require_free(site: Site, name: str) -> None:
     holder = next((other for other, it in site.rotations.items() if it.claim == name != other), "")
     if holder:
         raise PaiError(
-            f"{name} is the claim of {holder} now",
+            f"cannot add {name}: {holder} uses it as the name of its claim",
             code="storage-claim-in-use",
             remedy="choose another name",
             exit_code=ExitCode.USAGE,
@@ -268,9 +270,9 @@ def _require_defined(site: Site, name: str) -> None:
     rotation = site.rotations.get(name)
     if rotation is not None and rotation.hidden:
         raise PaiError(
-            f"a rotation of {name} was interrupted",
+            f"cannot change {name}: a rotation was interrupted",
             code="storage-rotation-interrupted",
-            remedy=f"pai-install storage rotate {name} --finish",
+            remedy=f"run pai-install storage rotate {name} --finish",
             exit_code=ExitCode.PREFLIGHT_FAILED,
         )
 
@@ -280,9 +282,12 @@ def require_storage(site: Site, name: str) -> None:
     known = [one.name for one in site.services.storages or ()]
     if name not in known:
         remedy = did_you_mean(name, known) if known else ""
-        remedy = remedy or f"pai-install storage {'list shows them' if known else 'add defines one'}"
+        remedy = (
+            remedy
+            or f"{'list storages' if known else 'define one'} with pai-install storage {'list' if known else 'add'}"
+        )
         raise PaiError(
-            f"this site has no storage {name}", code="unknown-storage", remedy=remedy, exit_code=ExitCode.USAGE
+            f"cannot find storage {name} in this site", code="unknown-storage", remedy=remedy, exit_code=ExitCode.USAGE
         )
 
 
@@ -294,6 +299,6 @@ def _groups(site: Site, names: Iterable[str]) -> list[PlacedGroup]:
             remedy = did_you_mean(name, known) if known else ""
             remedy = remedy or f"define it in authentication.group-manager of {SERVICES}"
             raise PaiError(
-                f"this site has no group {name}", code="unknown-group", remedy=remedy, exit_code=ExitCode.USAGE
+                f"cannot find group {name} in this site", code="unknown-group", remedy=remedy, exit_code=ExitCode.USAGE
             )
     return [known[name] for name in names]

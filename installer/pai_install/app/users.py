@@ -154,9 +154,9 @@ class _Writer:
         namespaces = tuple(sorted(namespace_of(one) for one in found.memberships if effective(one, user)))
         if not namespaces:
             raise PaiError(
-                f"{user} is a member of no group",
+                f"cannot use {user}: the user is not a member of any group",
                 code="user-without-group",
-                remedy=f"pai-install user add {user} --group GROUP",
+                remedy=f"run pai-install user add {user} --group GROUP",
                 exit_code=ExitCode.USAGE,
             )
         now = datetime.now(UTC)
@@ -181,7 +181,9 @@ class _Writer:
         token = self.cluster.request_token(account, int(lifetime.total_seconds()), bound)
         until = read_time(token.until)
         if until is None or not token.text:
-            raise PaiError("the API server returned no token, or one without an end", code="token-missing")
+            raise PaiError(
+                "cannot create a token: the API server returned none, or one without an end", code="token-missing"
+            )
         return token.text, until
 
 
@@ -199,10 +201,10 @@ def _server(path: Path, server: str) -> dict[str, str]:
 
     Raises PaiError where that file is missing or invalid.
     """
-    remedy = "pai-install apply writes it: it makes the cluster, or takes over the one that is there"
+    remedy = "run pai-install apply, which writes the file"
     if not path.is_file():
         raise PaiError(
-            f"{path} is missing: this host has not met the site's cluster yet",
+            f"cannot read {path}: this host has no access to the cluster yet",
             code="kubeconfig-missing",
             remedy=remedy,
             exit_code=ExitCode.USAGE,
@@ -211,13 +213,15 @@ def _server(path: Path, server: str) -> dict[str, str]:
         document = YAML(typ="safe").load(path.read_text(encoding="utf-8"))
     except (YAMLError, ValueError) as error:
         raise PaiError(
-            f"{path} is no kubeconfig", code="kubeconfig-invalid", details=str(error), remedy=remedy
+            f"cannot read {path}: it is not a kubeconfig", code="kubeconfig-invalid", details=str(error), remedy=remedy
         ) from error
     (*_, cluster) = [{}, *(child(row, "cluster") for row in rows(child({"it": document}, "it").get("clusters")))]
     found = {key: text(cluster.get(key)) for key in ("server", "certificate-authority-data")}
     if not all(found.values()):
         raise PaiError(
-            f"{path} names no cluster with its authority", code="kubeconfig-without-authority", remedy=remedy
+            f"cannot use {path}: it contains no cluster with an authority",
+            code="kubeconfig-without-authority",
+            remedy=remedy,
         )
     return {**found, "server": server or found["server"]}
 
@@ -226,15 +230,17 @@ def _require_free(path: Path) -> None:
     """Raises PaiError for an existing file: it may be the kubeconfig of another cluster."""
     if path.exists() or path.is_symlink():
         remedy = "move it away, or name another file with --output"
-        raise PaiError(f"{path} exists already", code="file-exists", remedy=remedy, exit_code=ExitCode.USAGE)
+        raise PaiError(
+            f"cannot write {path}: the file exists", code="file-exists", remedy=remedy, exit_code=ExitCode.USAGE
+        )
 
 
 def _account(found: Found, user: str) -> JsonObject:
     if not found.accounts:
         raise PaiError(
-            f"the cluster has no user {user}",
+            f"cannot find user {user} in the cluster",
             code="unknown-user",
-            remedy=f"pai-install user add {user} --group GROUP",
+            remedy=f"run pai-install user add {user} --group GROUP",
             exit_code=ExitCode.USAGE,
         )
     return found.accounts[0]

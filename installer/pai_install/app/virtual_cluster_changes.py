@@ -32,6 +32,7 @@ from pai_install.site.load import SERVICES, read_site
 from pai_install.site.model import Site
 from pai_install.site_edit.sections import with_block, with_sections, without_sections
 from pai_install.site_edit.virtual_clusters import admitted, kept_by
+from pai_install.system.words import plural
 
 _SECTIONS = ("scheduler", "virtual-clusters")
 _ADVICE = f"correct {SERVICES}; `pai-install vc plan` compares it with the cluster"
@@ -143,9 +144,12 @@ def _require_same_scheduler(change: ClustersChange) -> None:
     """Raises PaiError where the site names another scheduler than the cluster has."""
     if change.before and change.before != change.after:
         raise PaiError(
-            f"the cluster has the scheduler {change.before}, the site names {change.after}",
+            (
+                f"cannot apply the virtual clusters: the cluster has the scheduler {change.before}, and the "
+                f"site has {change.after}"
+            ),
             code="scheduler-differs-from-cluster",
-            remedy=f"pai-install scheduler switch --to {change.after} changes the scheduler",
+            remedy=f"run pai-install scheduler switch --to {change.after}",
             exit_code=ExitCode.PREFLIGHT_FAILED,
         )
 
@@ -154,10 +158,10 @@ def _require_no_jobs_lost(change: ClustersChange) -> None:
     """Raises PaiError, with the jobs, where jobs would lose their virtual cluster."""
     if lost := jobs_at_risk(change):
         raise PaiError(
-            f"{len(lost)} of the jobs would lose their virtual cluster",
+            f"cannot apply the virtual clusters: {plural(len(lost), 'job')} would lose the virtual cluster",
             code="virtual-cluster-has-jobs",
             details="\n".join(lost),
-            remedy="wait for these jobs or end them, or add --force",
+            remedy="wait for these jobs, stop them, or add --force",
             exit_code=ExitCode.PREFLIGHT_FAILED,
         )
 
@@ -211,7 +215,7 @@ def migrate_virtual_clusters(app: App, request: MigrateVirtualClusters) -> Migra
     scheduling = migrated_of(everything(site))
     if scheduling is None:
         raise PaiError(
-            "there is nothing to migrate",
+            "cannot migrate virtual clusters: the site has none to migrate",
             code="migrate-without-hived-block",
             remedy=NONE.strip(),
             exit_code=ExitCode.USAGE,
@@ -245,9 +249,9 @@ def _edited(app: App, site: Site, text: str, desired: Scheduling) -> str:
     after = read_site(app.site_dir, services=edited).site
     if after is not None and migrated_of(everything(after)) != desired:
         raise PaiError(
-            "the edited file would not say the same, so nothing was written",
+            "cannot write the file: the result would have another meaning. No changes made",
             code="virtual-clusters-not-editable",
-            remedy="edit it by hand with what vc migrate prints without --write",
+            remedy="copy the output of pai-install vc migrate into the file",
             exit_code=ExitCode.PREFLIGHT_FAILED,
         )
     return edited

@@ -143,7 +143,7 @@ def _job_request(request: SimulateJob, file: str, content: bytes) -> JobRequest:
         raise PaiError(
             f"cannot read {file}: {error}",
             code="job-not-simulated",
-            remedy="pass one JobSet, batch Job, Volcano Job or Pod, as kubectl would create it",
+            remedy="write one JobSet, batch Job, Volcano Job, or Pod into the file",
             exit_code=ExitCode.USAGE,
         ) from error
     queue = replace(job.queue, cluster=request.cluster) if request.cluster else job.queue

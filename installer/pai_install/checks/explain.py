@@ -85,8 +85,8 @@ def find_check(name: str, checks: Mapping[str, Check[Any]], *, listing: str = "p
         return checks[name]
     near = difflib.get_close_matches(name, checks, 3)
     raise PaiError(
-        f"there is no check {name!r}",
+        f"cannot find check {name!r}",
         code="unknown-check",
-        remedy=f"did you mean {', '.join(near)}?" if near else f"`{listing}` lists all checks",
+        remedy=f"choose {' or '.join(near)}" if near else f"list all checks with `{listing}`",
         exit_code=ExitCode.USAGE,
     )

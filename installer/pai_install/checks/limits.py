@@ -62,14 +62,14 @@ class Limits:
         for name, value in values.items():
             if name not in known:
                 raise PaiError(
-                    f"{where}: there is no health threshold {name!r}",
+                    f"cannot read {where}: there is no health threshold {name!r}",
                     code="unknown-health-threshold",
-                    remedy="the names are in docs/health.md",
+                    remedy="choose a name from docs/health.md",
                     exit_code=ExitCode.SITE_INVALID,
                 )
             if isinstance(value, bool) or not isinstance(value, (int, float)):
                 raise PaiError(
-                    f"{where}.{name}: {value!r} is not a number",
+                    f"cannot read {where}.{name}: {value!r} is not a number",
                     code="health-threshold-not-a-number",
                     exit_code=ExitCode.SITE_INVALID,
                 )

@@ -66,9 +66,9 @@ def require_known(forced: Collection[str], known: Collection[str]) -> None:
     strange = [name for name in forced if name not in known]
     if strange:
         raise PaiError(
-            f"--force-check names {', '.join(strange)}, which is no check",
+            f"cannot override {', '.join(strange)}: there is no such check",
             code="force-check-unknown",
-            remedy=f"checks: {', '.join(sorted(known))}",
+            remedy=f"choose from: {', '.join(sorted(known))}",
             exit_code=ExitCode.USAGE,
         )
 

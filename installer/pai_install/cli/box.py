@@ -7,9 +7,9 @@ import os
 
 from pai_install.errors import ExitCode, PaiError
 
-_RIGHTS = "run as the owner of the folder, or give this user write permission; --site names another folder"
-_ROOM = "make room on the disk, or move the site to another one; then run the same command again"
-_IN_THE_WAY = "move the existing file away; then run the same command again"
+_RIGHTS = "run the command as the owner of the folder, for example with sudo, or name another folder with --site"
+_ROOM = "free space on the disk, then repeat the command"
+_IN_THE_WAY = "move the existing file away, then repeat the command"
 _DISK = "check the disk (dmesg) and how it is mounted"
 _HANDLES = "raise the limit of open files (ulimit -n)"
 
@@ -43,7 +43,7 @@ def refused_by_box(error: OSError) -> PaiError | None:
     reason = _WORDS.get(error.errno or 0) or os.strerror(error.errno or 0)
     where = _path(error)
     return PaiError(
-        f"{where} cannot be used: {reason}" if where else f"the controller host refuses: {reason}",
+        f"cannot use {where}: {reason}" if where else f"cannot continue: {reason}",
         code="dev-box-refused",
         remedy=remedy,
         exit_code=ExitCode.PREFLIGHT_FAILED,

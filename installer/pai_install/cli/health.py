@@ -71,9 +71,9 @@ def command(
         return ExitCode.OK
     if act and request.source is not None:
         raise PaiError(
-            "--act needs live evidence, not saved evidence",
+            "cannot act on saved evidence",
             code="act-needs-live-evidence",
-            remedy="leave --from or --act out",
+            remedy="remove --from or --act",
             exit_code=ExitCode.USAGE,
         )
     form = context.params["output_format"]
@@ -132,7 +132,10 @@ def _refuse(*names: str) -> None:
     if given:
         options = ", ".join(words.get(name, f"--{name.replace('_', '-')}") for name in given)
         raise PaiError(
-            f"health {context.info_name} takes no {options}", code="health-options-unknown", exit_code=ExitCode.USAGE
+            f"cannot run health {context.info_name} with {options}",
+            code="health-options-unknown",
+            exit_code=ExitCode.USAGE,
+            remedy="remove these options",
         )
 
 

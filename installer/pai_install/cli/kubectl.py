@@ -37,9 +37,9 @@ def command(*, site_dir: Path, words: tuple[str, ...]) -> int:
     kubeconfig = state.path / "kubeconfig"
     if not kubeconfig.is_file():
         raise PaiError(
-            f"{kubeconfig} is missing: this host has not met the site's cluster yet",
+            f"cannot read {kubeconfig}: this host has no access to the cluster yet",
             code="kubeconfig-missing",
-            remedy=f"pai-install apply --site {site_dir}: it makes the cluster, or takes over the one that is there",
+            remedy=f"run pai-install apply --site {site_dir}",
             exit_code=ExitCode.USAGE,
         )
     kubectl = cached_program(site, "kubectl")

@@ -111,7 +111,7 @@ def _install_packages(site: Site, *, yes: bool) -> None:
         raise PaiError(
             "cannot build the components: packages are missing",
             code="quickstart-packages-missing",
-            remedy=f"Run `apt-get install {' '.join(lacking)}`, then repeat the command.",
+            remedy=f"run apt-get install {' '.join(lacking)}, then repeat the command",
             exit_code=ExitCode.PREFLIGHT_FAILED,
         )
     install(lacking)

@@ -25,9 +25,9 @@ def command(*, app: App, run: RunOptions, request: Reset, agreed: str | None = N
     known = cluster_id(app.site)
     if agreed is not None and agreed != known:
         raise PaiError(
-            f"--yes {agreed} is not the id of this cluster, which is {known}",
+            f"cannot remove the cluster: its ID is {known}, not {agreed}",
             code="cluster-id-differs",
-            remedy=f"is {app.site_dir} the site that you mean? then --yes {known}",
+            remedy=f"check that {app.site_dir} is the correct site, then add --yes {known}",
             exit_code=ExitCode.USAGE,
         )
     return app.exit_code(request.model_copy(update={"cluster": known}), run)

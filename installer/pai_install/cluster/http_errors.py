@@ -18,11 +18,11 @@ _WENT_AWAY = re.compile(r"etcdserver: |unexpected EOF|connection reset by peer|h
 # An API server that has just started refuses even the administrator, until it has read who may do what.
 _STARTS = re.compile(r'is forbidden: User "kubernetes-admin" cannot ')
 _REMEDIES = {
-    "Conflict": "another program owns that field: change the value there, or let pai-install take the field over",
-    "Forbidden": "an admission rule of the cluster forbids the change; its message is above",
-    "NoSuchKind": "the cluster does not have that kind of object: the add-on that brings it is missing",
-    "Timeout": "pai-install status",
-    NO_ANSWER: "the API server went away or has just started: pai-install status, then the same command again",
+    "Conflict": "change the value in the program that owns the field, or let pai-install take the field over",
+    "Forbidden": "follow the message of the admission policy above",
+    "NoSuchKind": "run pai-install apply, which installs the add-on with this kind",
+    "Timeout": "find the cause with pai-install status",
+    NO_ANSWER: "wait for the API server with pai-install status, then repeat the command",
 }
 _REASONS = {
     HTTPStatus.UNAUTHORIZED: "Unauthorized",

@@ -101,32 +101,32 @@ def asked_pause_s(error: urllib.error.HTTPError) -> float | None:
 
 def refused(url: str, error: urllib.error.HTTPError) -> PaiError:
     """Returns the error for the admin if a server responds with an error."""
-    said = f"{url}: the server answered {error.code} {error.reason}"
+    said = f"cannot fetch {url}: the server answered {error.code} {error.reason}"
     host = urllib.parse.urlsplit(url).hostname or url
     if error.code == 429:
         return PaiError(_too_many(said, host, asked_pause_s(error)), code="server-rate-limit", remedy=_LESS)
     if error.code == 401:
         return PaiError(
-            f"{said}: it wants another login",
+            f"{said}, and rejects the login",
             code="download-login-rejected",
             remedy="check component_mirror_username and component_mirror_password, or choose another component source",
         )
     return PaiError(
         said,
         code="download-refused",
-        remedy="check the component source of the site and that the controller host may reach it",
+        remedy="check the component source of the site, and the access of this host to it",
     )
 
 
 _LESS = (
-    "run the same command again later, what came is kept; or take a component_source that counts less: a mirror with "
-    "a login of its own, or a bundle"
+    "repeat the command later, which keeps fetched components. Or set component_source to a bundle, or to a mirror "
+    "with a login"
 )
 
 
 def _too_many(said: str, host: str, pause_s: float | None) -> str:
     """Names the limit, and when it ends as far as the server says so."""
-    when = "" if pause_s is None else f"; it asks to come back in {pause_s:.0f} s"
+    when = "" if pause_s is None else f", and allows the next request in {pause_s:.0f} s"
     if host in _DOCKER_HUB:
-        return f"{said}: Docker Hub limits anonymous pulls per address, and all behind one NAT are one address{when}"
+        return f"{said}: Docker Hub limits anonymous pulls per address, and hosts behind one NAT share an address{when}"
     return f"{said}: {host} limits how much one address may fetch{when}"

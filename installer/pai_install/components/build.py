@@ -123,7 +123,7 @@ def take_deb(build: DebBuild, context: BuildContext, out: Path) -> None:
     others = [path for path in packages if path not in own]
     found = _member(own, folder / "own", build.member) or _member(others, folder / "others", build.member)
     if found is None:
-        raise PaiError(f"the Debian package {build.package} does not contain {build.member}", code="deb-member-missing")
+        raise PaiError(f"cannot find {build.member} in the Debian package {build.package}", code="deb-member-missing")
     shutil.copy2(found, out / build.program)
 
 

@@ -76,9 +76,9 @@ class Bundle:
         wanted = kubernetes_version.removeprefix("v")
         if wanted and held != wanted and not held.startswith(f"{wanted}."):
             raise PaiError(
-                f"{self._path} holds Kubernetes {held}, the site wants {wanted}",
+                f"cannot use {self._path}: it contains Kubernetes {held}, and the site has {wanted}",
                 code="bundle-kubernetes-version",
-                remedy="set kubernetes_version to what the bundle holds, or use a bundle made for that version",
+                remedy=f"set kubernetes_version to {held}, or use a bundle with {wanted}",
                 exit_code=ExitCode.SITE_INVALID,
             )
         return Selection(held, "bundle", tuple(self._prefixes))
@@ -113,9 +113,9 @@ class Bundle:
             contents = str(error)
         if isinstance(contents, str):
             raise PaiError(
-                f"{self._path} is damaged: {contents} of {pick.component} does not match the digest in its index",
+                f"cannot use {self._path}: the digest of {contents} of {pick.component} differs from the index",
                 code="bundle-digest-mismatch",
-                remedy="copy the bundle again, or rebuild it",
+                remedy="copy the bundle again, or create it again",
             )
         return contents
 
@@ -167,8 +167,8 @@ def _digits(data: bytes) -> str:
 
 def _not_a_bundle(path: Path, why: str) -> PaiError:
     return PaiError(
-        f"{path} cannot be read as a component bundle: {why}",
+        f"cannot read the bundle {path}: {why}",
         code="bundle-unreadable",
-        remedy="make one with: pai-install components bundle FILE",
+        remedy="create it again: pai-install components bundle FILE",
         exit_code=ExitCode.SITE_INVALID,
     )

@@ -292,9 +292,9 @@ def resolve(
     lacking = set(needed or ()).difference(had)
     if lacking:
         raise PaiError(
-            f"the component source {source} lacks {', '.join(sorted(lacking))}: there are only their makers' images",
+            (f"cannot build {', '.join(sorted(lacking))}: the component source {source} has no sources of them"),
             code="components-not-in-source",
-            remedy="choose component_source: upstream, mirror or a bundle of these, or give images by component_images",
+            remedy="set component_source to upstream, mirror, or a bundle, or set component_images",
             exit_code=ExitCode.SITE_INVALID,
         )
     picks = [PinnedComponent(name, version) for name, version in had.items() if needed is None or name in needed]
@@ -336,10 +336,10 @@ def _require_installed(
 def _require_architecture(refused: Mapping[str, str], source: SourceName, architecture: Architecture | None) -> None:
     if refused:
         raise PaiError(
-            f"the component source {source} lacks for {architecture}: "
-            + "; ".join(f"{name} ({why})" for name, why in refused.items()),
+            f"cannot fetch components for {architecture} from the source {source}: "
+            + ", ".join(f"{name} ({why})" for name, why in refused.items()),
             code="components-not-for-architecture",
-            remedy="choose component_source: modules, give the image by component_images, or do without what needs it",
+            remedy="set component_source: modules, or set component_images",
             exit_code=ExitCode.SITE_INVALID,
         )
 
@@ -351,10 +351,12 @@ def _lack(catalogue: Catalogue, name: str, version: str, family: Family, archite
 def no_longer(picks: Collection[PinnedComponent], where: str) -> PaiError:
     """The error for installed versions that are no longer available."""
     return PaiError(
-        f"{where} lacks {', '.join(f'{one.component} {one.version}' for one in picks)}, which the machines run",
+        (
+            f"cannot find {', '.join(f'{one.component} {one.version}' for one in picks)} in {where}: the"
+            " machines run these versions"
+        ),
         code="installed-components-not-in-source",
-        remedy="run pai-install upgrade, which brings the machines to the versions that there are. Until then use the "
-        "version of pai-install, or the bundle, that installed them",
+        remedy=("run pai-install upgrade. Until then, use the pai-install version or the bundle that installed them"),
         exit_code=ExitCode.PREFLIGHT_FAILED,
     )
 

@@ -59,7 +59,7 @@ def _of_bundle(
 ) -> tuple[Selection, Source]:
     if bundle is None:
         raise PaiError(
-            "the component source is a bundle, and no file is named",
+            "cannot choose components: component_source is bundle, and component_bundle is missing",
             code="bundle-path-missing",
             remedy="set component_bundle in config.yaml",
             exit_code=ExitCode.SITE_INVALID,
@@ -77,10 +77,9 @@ def _of_bundle(
     lacking = sorted(set(due) - {pick.component for pick in selection.picks})
     if lacking:
         raise PaiError(
-            f"{bundle} lacks {', '.join(lacking)}: the bundle was made for another site or by another version of "
-            "pai-install",
+            f"cannot use {bundle}: it lacks {', '.join(lacking)}",
             code="bundle-incomplete",
-            remedy="rebuild the bundle for this site with this version: pai-install components bundle FILE",
+            remedy="create a bundle for this site with this version: pai-install components bundle FILE",
             exit_code=ExitCode.SITE_INVALID,
         )
     other = [PinnedComponent(it.component, stays) for it in selection.picks if (stays := installed.get(it.component))]

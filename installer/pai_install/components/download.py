@@ -47,7 +47,9 @@ def fetch_bytes(
         if isinstance(error, urllib.error.HTTPError):
             raise
         raise PaiError(
-            f"{url}: the answer broke off: {error}", code="download-interrupted", remedy="run the same command again"
+            f"cannot fetch {url}: the transfer was interrupted: {error}",
+            code="download-interrupted",
+            remedy="repeat the command",
         ) from error
 
 
@@ -65,9 +67,9 @@ def blocks(response: http.client.HTTPResponse, url: str, limit: int = LARGEST) -
 def _check_length(url: str, length: int, limit: int) -> None:
     if length > limit:
         raise _TooLongError(
-            f"{url} is longer than {limit} bytes",
+            f"cannot use {url}: it is longer than {limit} bytes",
             code="download-too-long",
-            remedy="it is not what was asked for: do not use it",
+            remedy="check the address, and choose another component source",
         )
 
 
@@ -86,7 +88,9 @@ def open_url(
     """
     if not url.startswith(tuple(f"{scheme}://" for scheme in schemes)):
         raise PaiError(
-            f"{url} is not a URL that can be fetched", code="download-url-invalid", remedy="use https:// or http://"
+            f"cannot fetch {url}: the scheme is not supported",
+            code="download-url-invalid",
+            remedy="write an address with https:// or http://",
         )
     waited_s = 0.0
     while True:
@@ -103,9 +107,9 @@ def open_url(
             waited_s += max(pause_s, 1.0)
         except (OSError, http.client.HTTPException) as error:
             raise PaiError(
-                f"{url} cannot be reached: {getattr(error, 'reason', error)}",
+                f"cannot reach {url}: {getattr(error, 'reason', error)}",
                 code="server-unreachable",
-                remedy="check network, name resolution and proxy settings, or choose another component source",
+                remedy="check network, name resolution, and proxy, or choose another component source",
             ) from error
 
 
@@ -153,19 +157,21 @@ def download(
         except (OSError, http.client.HTTPException) as error:
             if attempt == ATTEMPTS:
                 raise PaiError(
-                    f"{url}: the download broke off {ATTEMPTS} times: {error}",
+                    f"cannot fetch {url}: the transfer was interrupted {ATTEMPTS} times: {error}",
                     code="download-retries-exhausted",
-                    remedy="run the same command again: the download continues where it stopped",
+                    remedy="repeat the command to continue the download",
                 ) from error
             time.sleep(attempt)
     seen = sha256_of(part)
     if seen != sha256:
         part.unlink()
         raise PaiError(
-            f"{url} is not the file that is pinned: its sha256 is {seen}, expected {sha256}",
+            f"cannot use {url}: its sha256 is {seen}, expected {sha256}",
             code="download-checksum-mismatch",
-            remedy="a proxy or mirror may have changed the file, or the transfer damaged it: do not use it. Try again "
-            "or choose another component source",
+            remedy=(
+                "check for a proxy or mirror that changes files, then repeat the command, or choose another"
+                " component source"
+            ),
         )
     part.replace(target)
     return target
@@ -205,7 +211,11 @@ def first_byte(url: str, access: Access) -> None:
     except urllib.error.HTTPError as error:
         raise refused(url, error) from error
     except (OSError, http.client.HTTPException) as error:
-        raise PaiError(f"{url}: the answer broke off: {error}", code="download-interrupted") from error
+        raise PaiError(
+            f"cannot fetch {url}: the transfer was interrupted: {error}",
+            code="download-interrupted",
+            remedy="repeat the command",
+        ) from error
 
 
 def digest_of(data: bytes) -> str:

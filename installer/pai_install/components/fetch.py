@@ -30,7 +30,7 @@ def open_source(catalogue: Catalogue, name: SourceName, mirror: Mirror = UPSTREA
         raise ValueError("a bundle is opened by its file")
     if name == "mirror" and not mirror.url:
         raise PaiError(
-            "the component source is a mirror without an address",
+            "cannot fetch components: component_source is mirror, and component_mirror_url is missing",
             code="mirror-url-missing",
             remedy="set component_mirror_url in config.yaml",
             exit_code=ExitCode.SITE_INVALID,
@@ -99,9 +99,9 @@ def _check_box(wanted: Sequence[PinnedComponent], source: Source, store: Store) 
     lacking = missing(package for pick in wanted for package in source.debian_packages(pick))
     if lacking:
         raise PaiError(
-            f"the controller host lacks {', '.join(lacking)}, needed for components from the source {source.name}",
+            f"cannot build components from the source {source.name}: this host lacks {', '.join(lacking)}",
             code="build-tools-missing",
-            remedy=f"run: apt-get install {' '.join(lacking)}",
+            remedy=f"run apt-get install {' '.join(lacking)}",
             exit_code=ExitCode.PREFLIGHT_FAILED,
         )
     check_disk(store.root, max(source.disk_mb(pick) for pick in wanted))

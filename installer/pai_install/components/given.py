@@ -69,7 +69,7 @@ class GivenImages:
         if found is None or found.files or found.manifests or len(found.images) != 1:
             known = [name for name, it in self._catalogue.components.items() if not it.files and len(it.images) == 1]
             raise PaiError(
-                f"component_images: {component} is not a component that is one image and nothing else",
+                f"cannot use component_images: {component} does not consist of one image",
                 code="component-image-not-single",
                 remedy=f"choose from {', '.join(sorted(known))}",
                 exit_code=ExitCode.SITE_INVALID,

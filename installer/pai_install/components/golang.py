@@ -60,9 +60,9 @@ def fetch_toolchain(wanted: GoToolchain, architecture: Architecture, target: Pat
     """Unpacks the pinned Go toolchain into `target`. Raises PaiError if its sum differs."""
     if architecture not in wanted.toolchain:
         raise PaiError(
-            f"no checksum of Go {wanted.version} for {architecture} is pinned",
+            f"cannot fetch Go {wanted.version}: there is no checksum for {architecture}",
             code="go-checksum-not-pinned",
-            remedy=f"install Go {wanted.version} or newer on the controller host",
+            remedy=f"install Go {wanted.version} or newer on this host",
         )
     module = f"golang.org/toolchain@v0.0.1-go{wanted.version}.linux-{architecture}"
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -73,10 +73,12 @@ def fetch_toolchain(wanted: GoToolchain, architecture: Architecture, target: Pat
             seen = module_sum(content)
             if seen != wanted.toolchain[architecture]:
                 raise PaiError(
-                    f"the Go toolchain from the module proxy is not the pinned one: its sum is {seen}, "
-                    f"expected {wanted.toolchain[architecture]}",
+                    (
+                        f"cannot use the Go toolchain of the module proxy: its sum is {seen}, expected "
+                        f"{wanted.toolchain[architecture]}"
+                    ),
                     code="go-checksum-mismatch",
-                    remedy="do not use it. Check GOPROXY",
+                    remedy="check GOPROXY",
                 )
             _unpack(content, f"{module}/", target)
     finally:
@@ -88,9 +90,9 @@ def _download_zip(module: str, target: Path) -> None:
     choices = proxies(os.environ)
     if not choices:
         raise PaiError(
-            "no Go on the controller host and GOPROXY names no module proxy to fetch it from",
+            "cannot fetch Go: GOPROXY names no module proxy",
             code="go-proxy-missing",
-            remedy="install Go or set GOPROXY",
+            remedy="set GOPROXY, or install Go on this host",
         )
     failures: list[str] = []
     for proxy in choices:
@@ -105,10 +107,10 @@ def _download_zip(module: str, target: Path) -> None:
         else:
             return
     raise PaiError(
-        f"the Go toolchain {version} cannot be fetched",
+        f"cannot fetch the Go toolchain {version}",
         code="go-toolchain-download-failed",
         details="\n".join(failures),
-        remedy="check GOPROXY, or install Go on the controller host",
+        remedy="check GOPROXY, or install Go on this host",
     )
 
 
@@ -130,7 +132,9 @@ def _unpack(archive: zipfile.ZipFile, prefix: str, target: Path) -> None:
         # go.mod files inside a module archive are stored as _go.mod
         path = staged / re.sub(r"(^|/)_go\.mod$", r"\1go.mod", name.removeprefix(prefix))
         if not name.startswith(prefix) or ".." in path.parts:
-            raise PaiError(f"the Go toolchain archive holds an unexpected path: {name}", code="go-archive-path-unsafe")
+            raise PaiError(
+                f"cannot unpack the Go toolchain: it contains the unexpected path {name}", code="go-archive-path-unsafe"
+            )
         path.parent.mkdir(parents=True, exist_ok=True)
         with archive.open(name) as source, path.open("wb") as output:
             shutil.copyfileobj(source, output)

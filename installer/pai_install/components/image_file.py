@@ -204,8 +204,8 @@ def _hex(digest: object) -> str:
 
 def _not_an_image(path: Path, why: str) -> PaiError:
     return PaiError(
-        f"{path} cannot be read as an image: {why}",
+        f"cannot read the image {path}: {why}",
         code="image-file-unreadable",
-        remedy="write it with: docker save IMAGE -o FILE, or skopeo copy docker://IMAGE oci-archive:FILE",
+        remedy="create it with docker save IMAGE -o FILE, or skopeo copy docker://IMAGE oci-archive:FILE",
         exit_code=ExitCode.SITE_INVALID,
     )

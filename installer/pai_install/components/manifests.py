@@ -42,9 +42,9 @@ def _verified(name: str, content: bytes, sha256: str) -> bytes:
     found = hashlib.sha256(content).hexdigest()
     if found != sha256:
         raise PaiError(
-            f"{name} does not match its pinned digest",
+            f"cannot use {name}: its digest differs from the catalogue",
             code="manifest-digest-mismatch",
             details=f"sha256 {found} instead of {sha256}",
-            remedy="try another source",
+            remedy="choose another component source",
         )
     return content

@@ -133,7 +133,7 @@ class Modules:
         build = self._component(pick).build
         if build is None or isinstance(build, PythonBuild):
             raise PaiError(
-                f"{pick.component} cannot be built from modules: only its makers' image is there",
+                f"cannot build {pick.component} from modules: it exists only as an image",
                 code="component-not-buildable",
             )
         return build

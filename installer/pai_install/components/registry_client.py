@@ -89,14 +89,14 @@ class _Session:
     def _refused(self) -> PaiError:
         if self.mirror.username:
             return PaiError(
-                f"{self.place}: the registry refuses the login of {self.mirror.username}",
+                f"cannot log in to {self.place} as {self.mirror.username}: the registry rejects the password",
                 code="registry-login-rejected",
                 remedy="check component_mirror_username and component_mirror_password",
             )
         return PaiError(
-            f"{self.place}: the registry refuses anonymous pulls",
+            f"cannot pull from {self.place}: the registry requires a login",
             code="registry-anonymous-pull-refused",
-            remedy="a mirror that wants a login gets it from component_mirror_username and component_mirror_password",
+            remedy="set component_mirror_username and component_mirror_password",
         )
 
     def _login(self, refused: urllib.error.HTTPError) -> None:
@@ -109,7 +109,9 @@ class _Session:
         answer = self.document(self._token(f"{words['realm']}?{query}"))
         token = answer.get("token") or answer.get("access_token")
         if not (isinstance(token, str) and re.fullmatch(r"[!-~]+", token)):
-            raise PaiError(f"{self.place}: the registry's login returned no token", code="registry-token-missing")
+            raise PaiError(
+                f"cannot log in to {self.place}: the registry returned no token", code="registry-token-missing"
+            )
         self.headers["Authorization"] = f"Bearer {token}"
 
     def _token(self, url: str) -> bytes:
@@ -126,9 +128,9 @@ class _Session:
         address, own = urllib.parse.urlsplit(realm), urllib.parse.urlsplit(self.place.registry)
         if address.scheme != "https" and (address.scheme, address.netloc) != (own.scheme, own.netloc):
             raise PaiError(
-                f"{self.place}: the registry sends its visitors to {realm[:200]!r} to log in",
+                f"cannot log in to {self.place}: it redirects to {realm[:200]!r}",
                 code="registry-realm-outside",
-                remedy="do not use this registry: a login is asked for by https or on the registry's own host",
+                remedy="choose another registry: a login needs https, or the host of the registry",
             )
 
     def document(self, data: bytes) -> dict[str, Any]:
@@ -138,7 +140,9 @@ class _Session:
         except (ValueError, RecursionError):
             document = None
         if not isinstance(document, dict):
-            raise PaiError(f"{self.place}: the registry's answer is no JSON object", code="registry-answer-invalid")
+            raise PaiError(
+                f"cannot read the answer of {self.place}: it is not a JSON object", code="registry-answer-invalid"
+            )
         return document
 
 
@@ -190,7 +194,7 @@ def _choose(session: _Session, architecture: Architecture) -> tuple[Mapping[str,
         data = session.manifest(wanted)
         if digest_of(data) != wanted:
             raise PaiError(
-                f"{session.place}: the registry sent another manifest than {wanted}",
+                f"cannot use {session.place}: its manifest is not {wanted}",
                 code="registry-manifest-not-listed",
             )
         document = session.document(data)
@@ -205,9 +209,9 @@ def _named(session: _Session) -> bytes:
     data = session.manifest(pinned or session.place.tag)
     if pinned and digest_of(data) != pinned:
         raise PaiError(
-            f"{session.place}: the registry sent {digest_of(data)}, pinned is {pinned}",
+            f"cannot use {session.place}: its digest is {digest_of(data)}, expected {pinned}",
             code="registry-digest-mismatch",
-            remedy="the registry or a mirror has exchanged the image: do not use it. Choose another component source",
+            remedy="choose another component source. The registry or a mirror has exchanged the image",
         )
     return data
 
@@ -218,7 +222,9 @@ def _for(session: _Session, manifests: object, architecture: Architecture) -> st
         platform = item.get("platform") if isinstance(item, dict) else None
         if isinstance(platform, dict) and (platform.get("os"), platform.get("architecture")) == ("linux", architecture):
             return f"sha256:{_hex(item.get('digest'))}"
-    raise PaiError(f"{session.place} has no image for linux/{architecture}", code="registry-image-not-for-architecture")
+    raise PaiError(
+        f"cannot find an image for linux/{architecture} at {session.place}", code="registry-image-not-for-architecture"
+    )
 
 
 def _parts(session: _Session, data: bytes) -> list[tuple[str, int]]:
@@ -228,7 +234,7 @@ def _parts(session: _Session, data: bytes) -> list[tuple[str, int]]:
     found = [manifest.get("config"), *(layers if isinstance(layers, list) else [None])]
     if not all(isinstance(blob, dict) for blob in found):
         raise PaiError(
-            f"{session.place}: the registry's manifest is of no known form", code="registry-manifest-unknown"
+            f"cannot read the manifest of {session.place}: its form is unknown", code="registry-manifest-unknown"
         )
     return [(f"sha256:{_hex(blob.get('digest'))}", _size(blob.get("size"))) for blob in found]
 
@@ -241,5 +247,7 @@ def _hex(digest: object) -> str:
     """Returns the hex digits of "sha256:...". Raises PaiError for other text, which could leave the folder."""
     match = re.fullmatch(r"sha256:([0-9a-f]{64})", str(digest))
     if not match:
-        raise PaiError(f"{str(digest)[:100]!r} is not a sha256 digest", code="registry-digest-invalid")
+        raise PaiError(
+            f"cannot read the digest {str(digest)[:100]!r}: it is not a sha256 digest", code="registry-digest-invalid"
+        )
     return match.group(1)

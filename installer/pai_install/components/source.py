@@ -66,6 +66,6 @@ def box_architecture() -> Architecture:
     machine = platform.machine()
     if machine not in names:
         raise PaiError(
-            f"the controller host is a {machine}. Supported are x86_64 and aarch64", code="dev-box-architecture"
+            f"cannot build components on {machine}: only x86_64 and aarch64 are supported", code="dev-box-architecture"
         )
     return names[machine]

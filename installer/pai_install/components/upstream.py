@@ -153,7 +153,7 @@ class Releases:
         sha256 = release.sha256[key].get(self._architecture)
         if sha256 is None:
             raise PaiError(
-                f"no checksum of {pick.component} {pick.version} for {self._architecture} is pinned",
+                f"cannot fetch {pick.component} {pick.version}: there is no checksum for {self._architecture}",
                 code="checksum-not-pinned",
             )
         url = self._mirror.of(self._fill(template, pick.version))
@@ -174,7 +174,7 @@ def take_member(archive: Path, member: str, target: Path) -> None:
         names = {name.removeprefix("./"): name for name in content.getnames()}
         handle = content.extractfile(names[member]) if member in names else None
         if handle is None:
-            raise PaiError(f"{archive.name} does not contain the file {member}", code="archive-member-missing")
+            raise PaiError(f"cannot find {member} in {archive.name}", code="archive-member-missing")
         with handle, target.open("wb") as output:
             shutil.copyfileobj(handle, output)
 
@@ -186,5 +186,7 @@ def repack(packages: Mapping[str, Path], spec: FileSpec, target: Path, scratch: 
     nodes = [LayerEntry(f"{spec.folder}/{program}", 0o755, scratch / "usr/bin" / program) for program in wanted]
     for node in nodes:
         if not (isinstance(node.content, Path) and node.content.is_file()):
-            raise PaiError(f"the packages {', '.join(packages)} hold no {node.path}", code="package-path-missing")
+            raise PaiError(
+                f"cannot find {node.path} in the packages {', '.join(packages)}", code="package-path-missing"
+            )
     write_archive(nodes, target, folders=False)

@@ -55,10 +55,10 @@ def fetch_packages(names: Sequence[str], folder: Path, progress: Progress) -> li
         done = run(["apt-get", *lists, *install], check=False, env=_environment())
         if not done.ok:
             raise PaiError(
-                f"apt-get cannot fetch {' '.join(names)}",
+                f"cannot fetch {' '.join(names)} with apt-get",
                 code="apt-download-failed",
                 details=(done.stderr or done.stdout).strip()[-4000:],
-                remedy="check the controller host's apt sources",
+                remedy="check the package sources of this host",
             )
     return sorted((folder / "archives").glob("*.deb"))
 

@@ -104,7 +104,7 @@ class LinkSealer:
             raise PaiError(
                 f"cannot read the signing key of the console: {error.strerror}",
                 code="signing-key-unreadable",
-                remedy="pai-install apply",
+                remedy="run pai-install apply",
                 exit_code=ExitCode.USAGE,
             ) from error
         return OctKey.import_key(hashlib.sha256(_PURPOSE + content).digest())

@@ -97,6 +97,6 @@ def _unreadable(path: Path, why: str) -> PaiError:
         f"cannot read settings of the console: {path}",
         code="console-settings-invalid",
         details=why,
-        remedy="pai-install apply",
+        remedy="run pai-install apply",
         exit_code=ExitCode.USAGE,
     )

@@ -26,7 +26,7 @@ class ReplayEngine:
         """Yields the recorded events of the playbook. Raises PaiError if there are none."""
         self.requests.append(request)
         if request.playbook not in self.streams:
-            raise PaiError(f"no recorded events for playbook {request.playbook}", code="recording-missing")
+            raise PaiError(f"cannot replay {request.playbook}: it has no recorded events", code="recording-missing")
         wanted = set(request.limit)
         for event in self.streams[request.playbook]:
             if event.kind is EventKind.DONE or not event.host or not wanted or event.host in wanted:

@@ -79,7 +79,9 @@ class RunnerEngine:
         """Yields the run's events. See Engine.run. Raises PaiError if Ansible cannot run the playbook."""
         if not (self._content / "playbooks" / request.playbook).is_file():
             raise PaiError(
-                f"there is no playbook {request.playbook} in {self._content / 'playbooks'}", code="playbook-missing"
+                f"cannot find the playbook {request.playbook} in {self._content / 'playbooks'}",
+                code="playbook-missing",
+                remedy="reinstall pai-install",
             )
         with workdir.run_files(self._work_dir, self._owner, request) as files:
             config = self._config(files, request)
@@ -176,14 +178,14 @@ def _live(received: _Queue, log: RunLog, playbook: str) -> Iterator[RawEvent]:
         raw = received.get()
         if isinstance(raw, BaseException):
             raise PaiError(
-                f"Ansible failed while running {playbook}: {raw}", code="ansible-crashed", details=log.tail()
+                f"cannot run {playbook}: Ansible failed: {raw}", code="ansible-crashed", details=log.tail()
             ) from raw
         log.write(str(raw.get("stdout") or ""))
         counted = counted or raw.get("event") == "playbook_on_stats"
         if raw.get("event") == EXIT:
             if raw["rc"] and not counted:
                 raise PaiError(
-                    f"Ansible could not run {playbook} (exit status {raw['rc']})",
+                    f"cannot run {playbook}: Ansible ended with exit status {raw['rc']}",
                     code="ansible-did-not-run",
                     details=log.tail(),
                 )

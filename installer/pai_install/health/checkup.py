@@ -39,6 +39,7 @@ from pai_install.site.model import Site
 from pai_install.site.selection import require_present
 from pai_install.system.files import private_folder
 from pai_install.system.parameters import Parameter
+from pai_install.system.words import shortened
 
 THRESHOLDS_FILE = "health.yml"
 OpenEngine = Callable[[], AbstractContextManager[Engine]]
@@ -148,7 +149,7 @@ class HealthRun:
         if self._site is not None and machine not in {item.hostname for item in self._site.present_machines}:
             names = (item.hostname for item in self._site.present_machines)
             raise PaiError(
-                f"the site has no machine {machine}",
+                f"cannot find machine {machine} in this site",
                 code="health-unknown-machine",
                 remedy=did_you_mean(machine, names),
                 exit_code=ExitCode.USAGE,
@@ -161,9 +162,9 @@ class HealthRun:
         if not new:
             where = f"{machine} {word.device}".strip()
             raise PaiError(
-                f"the last run found nothing to acknowledge: {check} on {where} is neither FAIL, WARN nor UNKNOWN",
+                f"cannot acknowledge {check} on {where}: it is not FAIL, WARN, or UNKNOWN",
                 code="finding-not-acknowledgeable",
-                remedy="run `pai-install health` first. It names machine, device and check of every finding",
+                remedy="run pai-install health, and copy machine, device, and check of a finding",
                 exit_code=ExitCode.USAGE,
             )
         keys = {item.key for item in new}
@@ -176,9 +177,9 @@ class HealthRun:
         left = [item for item in kept if item.key[:2] != (machine, check) or device not in ("", item.device)]
         if len(left) == len(kept):
             raise PaiError(
-                f"{check} on {machine} is not acknowledged",
+                f"cannot revoke the acknowledgement of {check} on {machine}: there is none",
                 code="finding-not-acknowledged",
-                remedy="`pai-install health acknowledge` lists what is",
+                remedy="list acknowledgements with pai-install health acknowledge",
                 exit_code=ExitCode.USAGE,
             )
         self._remembering().keep_acknowledgements(left)
@@ -199,9 +200,9 @@ class HealthRun:
     def _remembering(self) -> HealthStore:
         if self._store is None:
             raise PaiError(
-                "acknowledgements belong to a site",
+                "cannot acknowledge a finding without a site",
                 code="acknowledgement-needs-site",
-                remedy="give --site DIR",
+                remedy="add --site DIR",
                 exit_code=ExitCode.USAGE,
             )
         return self._store
@@ -216,9 +217,9 @@ class HealthRun:
         """
         if self._store is None:
             raise PaiError(
-                "a baseline belongs to a site",
+                "cannot store a baseline without a site",
                 code="baseline-needs-site",
-                remedy="give --site DIR",
+                remedy="add --site DIR",
                 exit_code=ExitCode.USAGE,
             )
         documents, missed = self._documents(request)
@@ -235,7 +236,10 @@ class HealthRun:
     def _opened(self) -> ClusterClient:
         if self._cluster is None:
             raise PaiError(
-                "no cluster to act on", code="health-needs-cluster", remedy="give --site DIR", exit_code=ExitCode.USAGE
+                "cannot act without a site",
+                code="health-needs-cluster",
+                remedy="add --site DIR",
+                exit_code=ExitCode.USAGE,
             )
         return self._cluster()
 
@@ -244,9 +248,9 @@ class HealthRun:
             return _limited(request.source, request.limit), {}
         if self._site is None or self._engine is None:
             raise PaiError(
-                "no site to ask",
+                "cannot check health without a site or evidence",
                 code="health-needs-site",
-                remedy="give --site DIR or --from FILE",
+                remedy="add --site DIR or --from FILE",
                 exit_code=ExitCode.USAGE,
             )
         require_present(self._site, request.limit)
@@ -333,9 +337,9 @@ def _limited(source: Path, limit: tuple[str, ...]) -> Iterator[tuple[str, dict[s
     unknown = [name for name in limit if name not in held]
     if unknown or not held:
         raise PaiError(
-            f"{source} holds no evidence" + (f" of {', '.join(unknown)}" if held else ""),
+            f"cannot find evidence{f' of {shortened(unknown)}' if held else ''} in {source}",
             code="evidence-missing-for-machines",
-            details=f"it holds {', '.join(held[:20])}" + (" ..." if len(held) > 20 else "") if held else "",
+            details=f"it contains evidence of {shortened(held, 20)}" if held else "",
             exit_code=ExitCode.USAGE,
         )
 
@@ -352,13 +356,17 @@ def site_limits(limits: Limits, directory: Path) -> Limits:
         raw = YAML(typ="safe", pure=True).load(path.read_text()) or {}
     except YAMLError as error:
         raise PaiError(
-            f"{path} is not YAML", code="health-file-invalid", details=str(error), exit_code=ExitCode.SITE_INVALID
+            f"cannot read {path}: it is not YAML",
+            code="health-file-invalid",
+            details=str(error),
+            exit_code=ExitCode.SITE_INVALID,
         ) from error
     extra = set(raw) - {"thresholds", "skus"} if isinstance(raw, dict) else {"?"}
     if extra:
         raise PaiError(
-            f"{path} may hold thresholds and skus, not {', '.join(sorted(map(str, extra)))}",
+            f"cannot read {path}: unknown sections {', '.join(sorted(map(str, extra)))}",
             code="health-file-unknown-key",
             exit_code=ExitCode.SITE_INVALID,
+            remedy="keep only thresholds and skus",
         )
     return limits.overridden(raw)

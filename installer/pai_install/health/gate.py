@@ -30,10 +30,10 @@ def passed(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     failed = [finding for finding in findings if finding.verdict is Verdict.FAIL]
     if failed:
         raise PaiError(
-            f"{', '.join(dict.fromkeys(finding.subject for finding in failed))} came back unhealthy",
+            f"cannot uncordon {', '.join(dict.fromkeys(finding.subject for finding in failed))}: unhealthy",
             code="machine-unhealthy-after-change",
             details="\n".join(f"{one.subject}: {one.message} [{one.id}]" for one in failed),
-            remedy="the machines stay out of scheduling: pai-install health says what to do, then node uncordon",
+            remedy="follow the remedies of pai-install health, then run pai-install node uncordon",
             exit_code=ExitCode.VERIFICATION_FAILED,
         )
     return tuple(findings)

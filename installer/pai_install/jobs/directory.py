@@ -157,15 +157,18 @@ def _means(name: str, job: JobState) -> bool:
 def _unknown(name: str, group: str) -> PaiError:
     where = f"group {group}" if group else "this site"
     return PaiError(
-        f"{where} has no job {name}", code="unknown-job", remedy="pai-install job list --all", exit_code=ExitCode.USAGE
+        f"cannot find job {name} in {where}",
+        code="unknown-job",
+        remedy="list all jobs with pai-install job list --all",
+        exit_code=ExitCode.USAGE,
     )
 
 
 def _ambiguous(name: str, found: Sequence[JobState]) -> PaiError:
     if len({job.namespace for job in found}) > 1:
         groups = dict.fromkeys(job.group or job.namespace for job in found)
-        message, remedy = f"several groups have a job {name}", f"--group {', '.join(groups)}"
+        message, remedy = f"cannot choose a job: several groups have a job {name}", f"add --group {' or '.join(groups)}"
     else:
         kinds = " or ".join(f"{job.kind.name.lower()}/{job.label}" for job in found)
-        message, remedy = f"several jobs are called {name}", f"say {kinds}"
+        message, remedy = f"cannot choose a job: several have the name {name}", f"name {kinds}"
     return PaiError(message, code="ambiguous-job", remedy=remedy, exit_code=ExitCode.USAGE)

@@ -152,7 +152,7 @@ def _no_supply(place: JobPlace, role: Role) -> tuple[str, str]:
     what = f"machines {role.resources.sku}" if role.resources.sku else "machines with devices"
     if role.resources.sku and role.resources.gpus and role.resources.sku in place.scheduling.supply:
         what = f"devices of {role.resources.sku}"
-    return f"{place.cluster.name} has no {what}, which role {role.name} asks for", f"it has {has}"
+    return f"cannot place role {role.name}: {place.cluster.name} has no {what}", f"choose from: {has}"
 
 
 def _usage(code: str, message: str, remedy: str) -> PaiError:

@@ -27,9 +27,9 @@ def unreachable(access: AptAccess) -> str:
 def no_way(access: AptAccess, why: str) -> PaiError:
     """Returns the error of `lab up` for an unreachable archive."""
     return PaiError(
-        f"the controller host cannot reach {access.distribution.name}'s archive of {access.suite}: {why}",
+        f"cannot reach {access.distribution.name}'s archive of {access.suite}: {why}",
         code="lab-archive-unreachable",
-        remedy="let it through, or give lab up a root file system as a tar file in the suite's place (docs/lab.md)",
+        remedy="allow the access, or name a root file system in a tar file as the suite (docs/lab.md)",
         exit_code=ExitCode.PREFLIGHT_FAILED,
     )
 
@@ -64,9 +64,9 @@ def known_keys(mine: LabDistribution, packed: Path, folder: Path) -> Path:
     missing = [name for name in mine.fingerprints if not run([*gpg, "--list-keys", name], check=False).ok]
     if missing:
         raise PaiError(
-            f"{mine.name}'s {mine.keyring_package} lacks a key that signs its archive: {', '.join(missing)}",
+            f"cannot trust {mine.name}'s archive: {mine.keyring_package} lacks the key {', '.join(missing)}",
             code="lab-archive-keys-missing",
-            remedy="Check for new keys of the distribution, and for a proxy that serves its archive to this host.",
+            remedy="check for new keys of the distribution, and for a proxy that serves its archive to this host",
             exit_code=ExitCode.PREFLIGHT_FAILED,
         )
     run([*gpg, "--output", keyring, "--export", *mine.fingerprints])

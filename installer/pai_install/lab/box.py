@@ -35,7 +35,7 @@ def lab_lock() -> Iterator[None]:
             yield
     except Timeout as error:
         raise PaiError(
-            "another lab command runs on the controller host", code="lab-locked", remedy="wait for it to end"
+            "cannot manage the lab: another lab command is running", code="lab-locked", remedy="wait for its end"
         ) from error
 
 
@@ -43,9 +43,9 @@ def require_root() -> None:
     """Raises PaiError unless this process is root's."""
     if os.geteuid() != 0:
         raise PaiError(
-            "the lab needs root: it creates mounts, namespaces and interfaces",
+            "cannot manage the lab: root is required",
             code="lab-needs-root",
-            remedy="run the same command with sudo",
+            remedy="repeat the command with sudo",
             exit_code=ExitCode.PREFLIGHT_FAILED,
         )
 

@@ -100,9 +100,9 @@ def base_images(
         found[one.name] = link.resolve()
         if wanted and not is_of(wanted, found[one.name]):
             raise PaiError(
-                f"{one.name} is there already, and not of {wanted}",
+                f"cannot create {one.name}: it exists, and is not {wanted}",
                 code="lab-machine-exists-with-other-system",
-                remedy="lab down, then lab up with the suites that you want",
+                remedy="run pai-install lab down, then lab up with the new suites",
                 exit_code=ExitCode.USAGE,
             )
     return found
@@ -142,6 +142,8 @@ def ensure_machine(spec: LabSpec, one: LabMachine, image: Path, ledger: Ledger) 
     network.ensure_link(spec, one)
     rootfs.ensure_root(spec, one, image)
     command = machine.nspawn_command(one, names, legacy_cgroups=cgroups.is_legacy(trees))
+    # nspawn refuses to start while the mount of a killed machine exists
+    disk.unmount(names.export)
     process = machine.start(names, machine.keeper_script(command, groups))
     ledger.add([Resource(Kind.PROCESS, one.name, str(process))])
     return True

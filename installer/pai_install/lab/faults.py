@@ -114,9 +114,7 @@ def _disk_full(spec: LabSpec, one: LabMachine) -> str:
 
 
 def _cannot(why: str) -> PaiError:
-    return PaiError(
-        f"this fault cannot be made here: {why}", code="lab-fault-impossible", exit_code=ExitCode.PREFLIGHT_FAILED
-    )
+    return PaiError(f"cannot inject the fault: {why}", code="lab-fault-impossible", exit_code=ExitCode.PREFLIGHT_FAILED)
 
 
 _INJECTORS: dict[Fault, Callable[[LabSpec, LabMachine], str]] = {

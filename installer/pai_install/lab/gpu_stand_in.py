@@ -136,14 +136,16 @@ def show(spec: LabSpec, machine: LabMachine, state: GpuState) -> str:
     gpus = gpus_of(machine)
     if not gpus:
         raise PaiError(
-            f"{machine.name} has no NVIDIA GPUs by its SKU", code="lab-machine-without-gpus", exit_code=ExitCode.USAGE
+            f"cannot simulate GPUs on {machine.name}: its SKU has none",
+            code="lab-machine-without-gpus",
+            exit_code=ExitCode.USAGE,
         )
     folder = _folder(spec, machine)
     if not folder.is_dir():
         raise PaiError(
-            f"{machine.name} has no stand-ins for GPUs",
+            f"cannot simulate GPUs on {machine.name}: it was created without them",
             code="lab-machine-without-stand-ins",
-            remedy="lab down, then lab up",
+            remedy="run pai-install lab down, then lab up",
         )
     texts = {**_SCENES[state](gpus), _SHOWN: state.value}
     for name in _CHANGING - texts.keys():
@@ -161,13 +163,15 @@ def work(spec: LabSpec, machine: LabMachine, percent: Sequence[int]) -> str:
     gpus, folder = gpus_of(machine), _folder(spec, machine)
     if not gpus:
         raise PaiError(
-            f"{machine.name} has no NVIDIA GPUs by its SKU", code="lab-machine-without-gpus", exit_code=ExitCode.USAGE
+            f"cannot simulate GPUs on {machine.name}: its SKU has none",
+            code="lab-machine-without-gpus",
+            exit_code=ExitCode.USAGE,
         )
     if not folder.is_dir():
         raise PaiError(
-            f"{machine.name} has no stand-ins for GPUs",
+            f"cannot simulate GPUs on {machine.name}: it was created without them",
             code="lab-machine-without-stand-ins",
-            remedy="lab down, then lab up",
+            remedy="run pai-install lab down, then lab up",
         )
     each = [*percent, *[percent[-1]] * len(gpus)][: len(gpus)]
     write_atomic(folder / _USE, use_table(gpus, each))

@@ -30,9 +30,9 @@ def checked_mixin(name: str) -> str:
     """`name` itself. Raises PaiError when there is no such mix-in."""
     if name not in mixins():
         raise PaiError(
-            f"no mix-in {name!r}",
+            f"cannot find mix-in {name!r}",
             code="lab-unknown-mixin",
-            remedy=f"one of: {', '.join(mixins())} (lab mixins)",
+            remedy=f"choose one of: {', '.join(mixins())}",
             exit_code=ExitCode.USAGE,
         )
     return name
@@ -77,7 +77,7 @@ def mix_in(spec: LabSpec, machine: LabMachine, name: str) -> None:
     if not done.ok:
         said = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
         raise PaiError(
-            f"{machine.name} cannot have the mix-in {name}: {said[-1]}",
+            f"cannot apply mix-in {name} to {machine.name}: {said[-1]}",
             code="lab-mixin-impossible",
             details="\n".join(said[:-1]),
             exit_code=ExitCode.PREFLIGHT_FAILED,

@@ -87,6 +87,11 @@ class MachineNames:
         return self.disk / "data"
 
     @property
+    def export(self) -> Path:
+        """Returns the mount point for sockets of the machine, which nspawn of systemd 256 and newer creates."""
+        return Path("/run/systemd/nspawn/unix-export") / self.nspawn
+
+    @property
     def console(self) -> Path:
         """Returns the file with the machine's console output."""
         return self.folder / "console.log"

@@ -26,6 +26,7 @@ def planned_resources(spec: LabSpec, trees: Iterable[cgroups.Hierarchy]) -> tupl
         own = machine_names(spec, one)
         planned.append(Resource(Kind.MOUNT, str(own.disk)))
         planned.append(Resource(Kind.MOUNT, str(own.root)))
+        planned.append(Resource(Kind.MOUNT, str(own.export)))
         planned.append(Resource(Kind.VETH, own.veth))
         planned.append(Resource(Kind.NETNS, own.netns))
     addresses = " ".join(str(one.address) for one in spec.machines)
@@ -45,9 +46,9 @@ def open_ledger(spec: LabSpec) -> Ledger:
         taken = [resource.name for resource in planned if exists(resource)]
         if taken:
             raise PaiError(
-                f"already on the controller host, but not of this lab: {', '.join(taken)}",
+                f"cannot create the lab: these objects exist: {', '.join(taken)}",
                 code="lab-names-taken",
-                remedy="remove them, or give the site addresses of another /24",
+                remedy="remove them, or choose addresses of another /24 network",
             )
         record = LabRecord(names.lab, str(spec.state_dir))
     check_owner(record, spec)
@@ -61,14 +62,14 @@ def check_owner(record: LabRecord, spec: LabSpec) -> None:
     if record.site != str(spec.state_dir):
         if is_abandoned(record):
             raise PaiError(
-                f"{spec.subnet} belongs to the lab of {record.site}, and that folder is gone",
+                f"cannot use {spec.subnet}: it belongs to the lab of {record.site}, which was deleted",
                 code="lab-subnet-of-deleted-site",
-                remedy="run lab down: it removes labs whose site folder is gone, too",
+                remedy="run pai-install lab down, which also removes labs of deleted sites",
             )
         raise PaiError(
-            f"{spec.subnet} belongs to the lab of {record.site}",
+            f"cannot use {spec.subnet}: it belongs to the lab of {record.site}",
             code="lab-subnet-in-use",
-            remedy="run lab down for that site, or give this one addresses of another /24",
+            remedy="run pai-install lab down for that site, or choose addresses of another /24 network",
         )
 
 

@@ -57,8 +57,8 @@ def _not_up(spec: LabSpec, machine: LabMachine, why: str) -> PaiError:
     console = machine_names(spec, machine).console
     tail = console.read_text(errors="replace")[-_CONSOLE_TAIL:] if console.exists() else ""
     return PaiError(
-        f"{machine.name} did not come up: {why}",
+        f"cannot start {machine.name}: {why}",
         code="lab-machine-not-up",
         details=tail,
-        remedy=f"see {console}, then lab down, lab up",
+        remedy=f"read {console}, then run pai-install lab down and lab up",
     )

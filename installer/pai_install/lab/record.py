@@ -122,15 +122,15 @@ def read_record(path: Path) -> LabRecord | None:
         return None
     except PermissionError as error:
         raise PaiError(
-            f"{path} belongs to root",
+            f"cannot read {path}: it belongs to root",
             code="lab-record-of-root",
-            remedy="run the same command with sudo",
+            remedy="repeat the command with sudo",
             exit_code=ExitCode.PREFLIGHT_FAILED,
         ) from error
     except (ValueError, KeyError, TypeError) as error:
         raise PaiError(
-            f"{path} is not a lab record: {error}",
+            f"cannot read {path}: it is not a lab record: {error}",
             code="lab-record-invalid",
-            remedy="if no lab runs, remove that file's folder",
+            remedy="delete its folder if no lab is running",
             exit_code=ExitCode.STEP_FAILED,
         ) from error

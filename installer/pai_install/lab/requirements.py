@@ -124,7 +124,7 @@ def ensure_requirements(
             raise PaiError(
                 f"cannot create the lab: the packages {' '.join(packages)} are missing",
                 code="lab-packages-missing",
-                remedy=f"Run `apt-get install {' '.join(packages)}`.",
+                remedy=f"run apt-get install {' '.join(packages)}",
                 exit_code=ExitCode.PREFLIGHT_FAILED,
             )
         progress(f"installing {' '.join(packages)}")
@@ -141,7 +141,7 @@ def check_host(spec: LabSpec) -> BoxFacts:
             f"cannot create the lab: this host lacks {plural(len(found), 'requirement')}",
             code="lab-requirements-missing",
             details="\n".join(found),
-            remedy="Meet the prerequisites in docs/lab.md, then repeat the command.",
+            remedy="meet the prerequisites in docs/lab.md, then repeat the command",
             exit_code=ExitCode.PREFLIGHT_FAILED,
         )
     return facts

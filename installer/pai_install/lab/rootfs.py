@@ -139,7 +139,9 @@ def authorize(spec: LabSpec, machine: LabMachine) -> bool:
     found = account(root, spec.user)
     if found is None:
         raise PaiError(
-            f"{machine.name} has no user {spec.user}", code="lab-user-missing", remedy="lab down, then lab up"
+            f"cannot log in to {machine.name}: it has no user {spec.user}",
+            code="lab-user-missing",
+            remedy="run pai-install lab down, then lab up",
         )
     user_id, group_id, home = found
     folder = root / home.lstrip("/") / ".ssh"

@@ -76,9 +76,9 @@ class LabSpec:
                 return machine
         names = ", ".join(machine.name for machine in self.machines)
         raise PaiError(
-            f"no machine {name!r} in this lab",
+            f"cannot find machine {name!r} in this lab",
             code="lab-unknown-machine",
-            remedy=f"one of: {names}",
+            remedy=f"choose one of: {names}",
             exit_code=ExitCode.USAGE,
         )
 
@@ -95,8 +95,8 @@ def checked(spec: LabSpec) -> LabSpec:
             spec.subnet.broadcast_address,
         ):
             raise _unfit(
-                f"{machine.name} cannot have {machine.address}",
-                f"lab machines need private addresses other than {spec.gateway}, which is the controller host's",
+                f"{machine.name} has the address {machine.address}",
+                f"choose a private address other than {spec.gateway}, which this host takes",
             )
     if len(set(addresses)) != len(addresses) or len({machine.name for machine in spec.machines}) != len(addresses):
         raise _unfit("two machines share a name or an address", "make them unique in layout.yaml")
@@ -142,5 +142,5 @@ def _gpus_of(sku: Sku) -> LabGpus | None:
 
 def _unfit(what: str, remedy: str) -> PaiError:
     return PaiError(
-        f"this site cannot be a lab: {what}", code="lab-site-unfit", remedy=remedy, exit_code=ExitCode.SITE_INVALID
+        f"cannot create the lab: {what}", code="lab-site-unfit", remedy=remedy, exit_code=ExitCode.SITE_INVALID
     )

@@ -34,9 +34,9 @@ def checked_suite(suite: str) -> str:
         return suite
     what = "there is no such file" if is_file(suite) else "not a suite"
     raise PaiError(
-        f"{suite}: {what}",
+        f"cannot use suite {suite}: {what}",
         code="lab-suite-invalid",
-        remedy=f"one of {', '.join(SUITES)}, or a root file system as a tar file (docs/lab.md)",
+        remedy=f"choose one of {', '.join(SUITES)}, or a root file system in a tar file (docs/lab.md)",
         exit_code=ExitCode.USAGE,
     )
 
@@ -84,9 +84,9 @@ def _unpack(packed: Path, image: Path) -> None:
     missing = missing_in(partial)
     if missing:
         raise PaiError(
-            f"{packed} is no system that the lab can start: it has no {', '.join(missing)}",
+            f"cannot start {packed}: it lacks {', '.join(missing)}",
             code="lab-suite-without-systemd",
-            remedy="install these packages before you pack it (docs/lab.md)",
+            remedy="install these packages before you pack the file (docs/lab.md)",
             exit_code=ExitCode.PREFLIGHT_FAILED,
         )
     for name in ("etc/machine-id", "etc/hostname", "etc/resolv.conf", *_host_keys(partial)):

@@ -109,10 +109,10 @@ def remove_all(ledger: Ledger, say: Callable[[str], None]) -> tuple[str, ...]:
             say(f"removed {removed[-1]}")
     if failed:
         raise PaiError(
-            "the lab is not completely removed",
+            "cannot remove the lab completely",
             code="lab-not-removed",
             details="\n".join(failed),
-            remedy="run lab down again",
+            remedy="run pai-install lab down again",
         )
     return tuple(removed)
 
@@ -127,7 +127,7 @@ def _end_processes(record: LabRecord) -> None:
         raise PaiError(
             str(error),
             code="lab-processes-not-ended",
-            remedy="see what they wait for (ps, dmesg), then run lab down again",
+            remedy="find the blocked processes with ps and dmesg, then run pai-install lab down again",
         ) from error
 
 

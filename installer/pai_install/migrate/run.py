@@ -113,9 +113,9 @@ def _current(folder: OldFolder, file: OldFile) -> NewMachines:
     older = (*LAYOUT_NAMES[1:], *CONFIG_NAMES[1:], *SERVICES_NAMES[1:], *QUICK_START_NAMES, MASTERS, WORKERS)
     if not any((folder.path / name).is_file() for name in older):
         raise PaiError(
-            f"{folder.path / file.name} has the current form already",
+            f"cannot migrate {folder.path / file.name}: it has the current form",
             code="migrate-already-current",
-            remedy=f"pai-install validate --site {folder.path}",
+            remedy=f"run pai-install validate --site {folder.path}",
             exit_code=ExitCode.USAGE,
         )
     file.book.keep((), LAYOUT)
@@ -140,10 +140,10 @@ def _names(folder: OldFolder, machines: NewMachines) -> set[str]:
 def _nothing_old(folder: OldFolder) -> PaiError:
     below = [name for name in _BELOW if any((folder.path / name / old).is_file() for old in (*LAYOUT_NAMES, MASTERS))]
     return PaiError(
-        f"{folder.path} holds no old site",
+        f"cannot migrate {folder.path}: it contains no old site",
         code="migrate-no-old-site",
         details=f"looked for {MASTERS}, {WORKERS}, {', '.join((*LAYOUT_NAMES, QUICK_START_NAMES[0]))}",
-        remedy=f"{folder.path / below[0]} may be one" if below else "name the folder with the old files",
+        remedy=f"use {folder.path / below[0]}" if below else "name the folder with the old files",
         exit_code=ExitCode.USAGE,
     )
 

@@ -52,16 +52,16 @@ class Backup(Operation):
         del site
         if self.snapshot and KEPT.fullmatch(self.snapshot) is None:
             raise PaiError(
-                f"{self.snapshot} is no name of a kept snapshot",
+                f"cannot find snapshot {self.snapshot}",
                 code="snapshot-name-invalid",
-                remedy=f"a name such as etcd-20270131T000000Z.db, from {KEPT_IN} of the control plane",
+                remedy=f"name a file of {KEPT_IN} on the control plane, such as etcd-20270131T000000Z.db",
                 exit_code=ExitCode.USAGE,
             )
         if self.file and Path(self.file).exists():
             raise PaiError(
-                f"{self.file} is there already",
+                f"cannot write {self.file}: the file exists",
                 code="backup-file-exists",
-                remedy="give a new file",
+                remedy="name a new file",
                 exit_code=ExitCode.USAGE,
             )
 
@@ -70,9 +70,9 @@ class Backup(Operation):
         leader = leader_of(site, observation.machines)
         if leader not in observation.machines:
             raise PaiError(
-                "no control plane of a cluster answered",
+                "cannot back up the cluster: every control-plane node is unreachable",
                 code="control-plane-silent",
-                remedy="pai-install status",
+                remedy="find the cause with pai-install status",
                 exit_code=ExitCode.UNREACHABLE,
             )
         file = self._file(site, observation)

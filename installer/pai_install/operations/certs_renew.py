@@ -48,9 +48,9 @@ class CertsRenew(Operation):
         rows = certificates_of(site, observation)
         if not rows and observation.machines:
             raise PaiError(
-                "no control plane of a cluster answered",
+                "cannot renew certificates: every control-plane node is unreachable",
                 code="control-plane-silent",
-                remedy="pai-install apply",
+                remedy="find the cause with pai-install status, or create the cluster with pai-install apply",
                 exit_code=ExitCode.USAGE,
             )
         leader = leader_of(site, observation.machines)

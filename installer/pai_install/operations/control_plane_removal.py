@@ -21,9 +21,9 @@ def leaving_planes(machines: Sequence[Machine], site: Site) -> tuple[str, ...]:
     planes = tuple(machine.hostname for machine in machines if machine.control_plane)
     if planes and not any(machine.hostname not in planes for machine in site.control_planes):
         raise PaiError(
-            f"without {', '.join(planes)} the cluster has no control plane",
+            f"cannot remove {', '.join(planes)}: the cluster would have no control plane",
             code="last-control-plane",
-            remedy="add another one first. To remove the whole cluster, run pai-install reset",
+            remedy="add another control-plane node first. To remove the whole cluster, run pai-install reset",
             exit_code=ExitCode.PREFLIGHT_FAILED,
         )
     return planes

@@ -66,9 +66,9 @@ class Install(Operation):
         """The machines must be present ones of the site, and no phase may be both named and skipped."""
         if not self.verify and VERIFY.name in self.phases:
             raise PaiError(
-                "--no-verify leaves out the phase verify, which --phase asks for",
+                "cannot combine --no-verify with --phase verify",
                 code="no-verify-contradicts-phase",
-                remedy="give one of both",
+                remedy="remove one of them",
                 exit_code=ExitCode.USAGE,
             )
         require_present(site, self.limit)

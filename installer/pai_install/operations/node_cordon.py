@@ -89,6 +89,8 @@ def scheduling(name: str, *, stop: bool, mark: str = "") -> ClusterCall:
 
 def _unknown(name: str, known: Sequence[str]) -> PaiError:
     near = difflib.get_close_matches(name, known, n=1)
-    listed = f"the nodes are {', '.join(known[:20])}"
-    remedy = f"did you mean {near[0]}? {listed}" if near else listed
-    return PaiError(f"the cluster has no node {name!r}", code="unknown-node", remedy=remedy, exit_code=ExitCode.USAGE)
+    listed = f"choose one of: {', '.join(known[:20])}"
+    remedy = f"did you mean {near[0]}?" if near else listed
+    return PaiError(
+        f"cannot find node {name!r} in the cluster", code="unknown-node", remedy=remedy, exit_code=ExitCode.USAGE
+    )

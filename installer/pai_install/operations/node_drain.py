@@ -72,7 +72,7 @@ class NodeDrain(NodeOperation):
         lost = [f"{pod.ref} on {name}" for name, found in pods.items() for pod in unmanaged(found)]
         if lost and not self.force:
             raise PaiError(
-                f"no controller would start {len(lost)} of the pods again",
+                f"cannot drain the nodes: no controller would re-create {len(lost)} of the pods",
                 code="pods-without-controller",
                 details="\n".join(lost),
                 remedy="delete these pods yourself, or add --force",

@@ -51,12 +51,10 @@ class NodeReboot(NodeOperation):
         planes = [name for name in self.nodes if name in known and known[name].control_plane]
         strange = [name for name in self.nodes if name not in known]
         if strange or planes:
-            what = (
-                "not a present machine of this site" if strange else "a control plane, which this verb does not reboot"
-            )
-            remedy = "" if strange else "reboot it by hand, one at a time; `pai-install status` says when it is back"
+            what = "it is not a present machine of this site" if strange else "it is a control-plane node"
+            remedy = "" if strange else "reboot it by hand, one at a time. Wait for pai-install status in between"
             raise PaiError(
-                f"{', '.join(strange or planes)}: {what}",
+                f"cannot reboot {', '.join(strange or planes)}: {what}",
                 code="unknown-machine" if strange else "reboot-control-plane",
                 remedy=remedy,
                 exit_code=ExitCode.USAGE,
@@ -88,10 +86,10 @@ class NodeReboot(NodeOperation):
         lines = [f"{name}: {line}" for name, found in pods.items() for line in effects_on(jobs_among(found))]
         if lines and not self.force:
             raise PaiError(
-                "jobs run there",
+                "cannot reboot the nodes: jobs are running",
                 code="node-runs-jobs",
                 details="\n".join(lines),
-                remedy="wait until they have ended (node cordon keeps new ones away), or add --force",
+                remedy="wait for their end after pai-install node cordon, or add --force",
                 exit_code=ExitCode.PREFLIGHT_FAILED,
             )
 

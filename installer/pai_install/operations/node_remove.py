@@ -148,9 +148,9 @@ class _Removal:
         if alive:
             do = "power it off first" if self._operation.how == "replaced" else "leave out --dead"
             raise PaiError(
-                f"{', '.join(alive)}: the node is ready, so the machine is not dead",
+                f"cannot treat {', '.join(alive)} as dead: the node is ready",
                 code="node-not-dead",
-                remedy=f"{do}. Kubernetes takes up to a minute to notice that a machine is gone",
+                remedy=f"{do}. Kubernetes needs up to a minute to notice a lost node",
                 exit_code=ExitCode.PREFLIGHT_FAILED,
             )
 
@@ -162,10 +162,10 @@ class _Removal:
             return
         lines = [f"{name}: {line}" for name, found in jobs.items() for line in effects_on(found)]
         raise PaiError(
-            f"jobs run on {plural(len(jobs), 'machine')}",
+            f"cannot remove the nodes: jobs are running on {plural(len(jobs), 'node')}",
             code="machines-run-jobs",
             details="\n".join(lines),
-            remedy="--wait waits for their end, --grace S ends them with S seconds to save their work, --force at once",
+            remedy=("add --wait to wait for their end, --grace S to stop them with S seconds to save data, or --force"),
             exit_code=ExitCode.PREFLIGHT_FAILED,
         )
 

@@ -40,7 +40,7 @@ class RegistryLook(Operation):
         """The site must have a cache or mirrors."""
         if not upstreams(site):
             raise PaiError(
-                "this site has neither a registry cache nor mirrors",
+                "cannot inspect registries: this site has neither a cache nor mirrors",
                 code="registry-not-configured",
                 remedy="set enable_docker_cache: true in config.yaml to start a cache (docs/registries.md)",
                 exit_code=ExitCode.USAGE,
@@ -133,9 +133,9 @@ class RegistryGc(RegistryLook):
         super().require(site)
         if _own_cache(site).azure:
             raise PaiError(
-                "the cache keeps its content in Azure, which does not tell what was used last",
+                "cannot prune the cache: Azure does not record when content was used",
                 code="registry-azure-without-usage",
-                remedy="keep-days of the section registry bounds what Azure keeps",
+                remedy="set keep-days in the section registry",
                 exit_code=ExitCode.USAGE,
             )
 
@@ -149,9 +149,9 @@ def _own_cache(site: Site) -> Cache:
     cache = registries_of(site).cache
     if cache is None:
         raise PaiError(
-            "this site has mirrors of its own and no cache in the cluster",
+            "cannot inspect the registry cache: this site has only mirrors",
             code="registry-cache-missing-mirrors-only",
-            remedy="registry test asks the mirrors",
+            remedy="run pai-install registry test, which asks the mirrors",
             exit_code=ExitCode.USAGE,
         )
     return cache

@@ -34,17 +34,17 @@ class RegistryRotate(Operation):
             return
         cache = registries_of(site).cache
         if cache is None:
-            remedy = "enable_docker_cache: true in config.yaml starts one"
+            remedy = "set enable_docker_cache: true in config.yaml"
             raise PaiError(
-                "this site has no registry cache of its own",
+                "cannot rotate the registry cache: this site has none",
                 code="registry-cache-missing",
                 remedy=remedy,
                 exit_code=ExitCode.USAGE,
             )
         if self.subject == "credentials" and not cache.authenticated:
-            remedy = "docker_cache_htpasswd in config.yaml makes it ask"
+            remedy = "set docker_cache_htpasswd in config.yaml"
             raise PaiError(
-                "the cache asks for no login",
+                "cannot rotate the login of the cache: it has none",
                 code="registry-cache-without-login",
                 remedy=remedy,
                 exit_code=ExitCode.USAGE,

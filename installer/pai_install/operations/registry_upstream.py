@@ -32,9 +32,9 @@ class RegistryUpstream(RegistryLook):
         names = upstreams(site)
         if self.upstream not in names:
             raise PaiError(
-                f"no cache serves {self.upstream}",
+                f"cannot find {self.upstream} in the cache",
                 code="registry-upstream-unknown",
-                remedy=f"name one of {', '.join(names)}" if names else "this site has neither a cache nor mirrors",
+                remedy=f"choose one of {', '.join(names)}" if names else "add a cache or mirrors to this site",
                 exit_code=ExitCode.USAGE,
             )
 

@@ -46,9 +46,11 @@ class Restore(Operation):
         planes = [machine.hostname for machine in site.control_planes]
         if silent := [name for name in planes if name not in observation.machines]:
             raise PaiError(
-                f"{', '.join(silent)} does not answer, and would go on serving what it has",
+                f"cannot restore the cluster: {', '.join(silent)} is unreachable, and would serve its old data",
                 code="restore-control-planes-silent",
-                remedy="restore the control plane, or write absent: true at it once it is switched off permanently",
+                remedy=(
+                    "restore the control-plane node, or mark it absent: true in layout.yaml after you switch it off"
+                ),
                 exit_code=ExitCode.UNREACHABLE,
             )
         leader = leader_of(site, observation.machines)

@@ -49,16 +49,16 @@ class SchedulerTest(Operation):
         """The site must have chosen a scheduler, or one is named."""
         if self._backend(site) is None:
             raise PaiError(
-                "this site has chosen no scheduler",
+                "cannot test the scheduler: this site has none",
                 code="scheduler-not-configured",
-                remedy="choose one in the section scheduler of services-configuration.yaml, or with --backend",
+                remedy="add the section scheduler to services-configuration.yaml, or add --backend",
                 exit_code=ExitCode.USAGE,
             )
         if self.backend and not _knows_devices(self.backend) and scheduler_of(site) != self.backend:
             raise PaiError(
-                "HiveD is tested in virtual clusters that it keeps, and this site's scheduler is not hived",
+                "cannot test HiveD: it needs its own virtual clusters, and this site has another scheduler",
                 code="scheduler-test-virtual-clusters-without-hived",
-                remedy="leave --backend out, or name another one",
+                remedy="remove --backend, or name another backend",
                 exit_code=ExitCode.USAGE,
             )
 
@@ -77,9 +77,9 @@ class SchedulerTest(Operation):
         machines = takers(site, nodes)
         if not machines:
             raise PaiError(
-                "no worker is Ready and takes pods: nothing can be tested",
+                "cannot test the scheduler: no worker is ready and schedulable",
                 code="no-ready-worker",
-                remedy="check pai-install status, and run pai-install node uncordon",
+                remedy="find the cause with pai-install status, and run pai-install node uncordon",
                 exit_code=ExitCode.VERIFICATION_FAILED,
             )
         backend = self._backend(site)

@@ -30,7 +30,7 @@ def require_target(site: Site, to: str) -> None:
         raise PaiError(
             f"cannot upgrade to {to}: config.yaml asks for another version: kubernetes_version: {wanted}",
             code="upgrade-version-differs-from-site",
-            remedy=f'write kubernetes_version: "{".".join(to.split(".")[:2])}" into config.yaml, or remove the line',
+            remedy=f'set kubernetes_version: "{".".join(to.split(".")[:2])}" in config.yaml, or remove the line',
             exit_code=ExitCode.USAGE,
         )
     if to:
@@ -48,9 +48,11 @@ def require_control_planes(site: Site, observation: Observation) -> None:
     if missing or outside:
         names = ", ".join([*missing, *outside])
         raise PaiError(
-            f"every control plane must answer and be in the cluster before an upgrade: {names}",
+            f"cannot upgrade: these control-plane nodes are unreachable or not in the cluster: {names}",
             code="upgrade-control-planes-incomplete",
-            remedy="repair it, or mark it absent: true in layout.yaml. A cluster that is not there yet needs apply",
+            remedy=(
+                "repair them, or mark them absent: true in layout.yaml. To create a cluster, run pai-install apply"
+            ),
             exit_code=ExitCode.UNREACHABLE if missing else ExitCode.PREFLIGHT_FAILED,
         )
 
@@ -69,9 +71,9 @@ def require_applied(site: Site, observation: Observation) -> None:
     ]
     if other:
         raise PaiError(
-            f"{', '.join(other)}: another version of pai-install made the control plane",
+            (f"cannot upgrade {', '.join(other)}: another version of pai-install installed the control plane"),
             code="upgrade-not-applied",
-            remedy="run pai-install apply first: it brings what is new in pai-install, and keeps the versions that run",
+            remedy="run pai-install apply first. It keeps the versions of Kubernetes",
             exit_code=ExitCode.PREFLIGHT_FAILED,
         )
 
@@ -106,10 +108,13 @@ def require_components(had: Mapping[str, Versions], wanted: Mapping[str, Version
     )
     if older:
         raise PaiError(
-            f"the machines run newer programs than this version of pai-install has: {next(iter(older))}",
+            (
+                "cannot upgrade: the machines run newer programs than this version of pai-install has: "
+                f"{next(iter(older))}"
+            ),
             code="upgrade-components-newer",
             details="\n".join(older),
-            remedy="use the version of pai-install that installed them, or a newer one",
+            remedy="use the pai-install version that installed them, or a newer one",
             exit_code=ExitCode.PREFLIGHT_FAILED,
         )
 
@@ -125,11 +130,10 @@ def require_unused_apis(uses: Sequence[ApiUse], target: str, *, force: bool) -> 
     if gone and not force:
         lines = [line for use in gone for line in (f"{use.name}: gone in {use.removed}", *map(_indented, use.users))]
         raise PaiError(
-            f"{plural(len(gone), 'API is', 'APIs are')} in use that Kubernetes {target} no longer has",
+            f"cannot upgrade: {plural(len(gone), 'API')} in use would be removed by Kubernetes {target}",
             code="upgrade-apis-removed",
             details="\n".join(lines),
-            remedy="let those programs use the newer API and restart the API servers, which count since their start. Or"
-            " add --force",
+            remedy="change these programs to the newer API and restart the API servers, or add --force",
             exit_code=ExitCode.PREFLIGHT_FAILED,
         )
 
@@ -163,7 +167,7 @@ def require_owners(pods: Mapping[str, Sequence[Pod]], *, force: bool) -> None:
     lost = [f"{pod.ref} on {name}" for name, found in pods.items() for pod in unmanaged(found)]
     if lost and not force:
         raise PaiError(
-            f"no controller would start {len(lost)} of the pods again",
+            f"cannot drain the nodes: no controller would re-create {len(lost)} of the pods",
             code="pods-without-controller",
             details="\n".join(lost),
             remedy="delete these pods yourself, or add --force",
@@ -172,4 +176,9 @@ def require_owners(pods: Mapping[str, Sequence[Pod]], *, force: bool) -> None:
 
 
 def _refused(code: str, message: str, remedy: str) -> PaiError:
-    return PaiError(message, code=code, remedy=f"{remedy}. Nothing was changed", exit_code=ExitCode.PREFLIGHT_FAILED)
+    return PaiError(
+        message,
+        code=code,
+        remedy=f"no changes made. {remedy[:1].upper()}{remedy[1:]}",
+        exit_code=ExitCode.PREFLIGHT_FAILED,
+    )

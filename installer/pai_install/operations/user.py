@@ -90,9 +90,9 @@ def _require_places(groups: Collection[PlacedGroup], observation: Observation) -
     what = f"namespace {missing[0]}" if missing else "" if roles else f"role {MEMBER}"
     if what:
         raise PaiError(
-            f"the cluster has no {what} yet",
+            f"cannot add the user: the cluster has no {what}",
             code="group-not-applied",
-            remedy="pai-install apply makes it",
+            remedy="run pai-install apply, which creates it",
             exit_code=ExitCode.USAGE,
         )
 
@@ -108,7 +108,7 @@ def require_name(name: str) -> None:
         near = near_name(name)
         remedy = f"for example {near}" if near else "for example alice, or team-a-2"
         raise PaiError(
-            f"{name!r} is no name for a user: it {why}",
+            f"cannot use {name!r} as the name of a user: it {why}",
             code="user-name-invalid",
             remedy=remedy,
             exit_code=ExitCode.USAGE,
@@ -120,13 +120,16 @@ def require_groups(site: Site, names: tuple[str, ...]) -> None:
     known = [group.name for group in groups_of(site.services)]
     if not known:
         raise PaiError(
-            "this site has no groups, and users are members of groups",
+            "cannot manage users: this site has no groups",
             code="site-without-groups",
-            remedy="define them in authentication.group-manager of services-configuration.yaml, then apply",
+            remedy=(
+                "define groups in authentication.group-manager of services-configuration.yaml, then run "
+                "pai-install apply"
+            ),
             exit_code=ExitCode.USAGE,
         )
     for name in unknown_groups(names, known):
         remedy = did_you_mean(name, known) or "pai-install validate shows the site's groups"
         raise PaiError(
-            f"{name} is no group of this site", code="unknown-group", remedy=remedy, exit_code=ExitCode.USAGE
+            f"cannot find group {name} in this site", code="unknown-group", remedy=remedy, exit_code=ExitCode.USAGE
         )

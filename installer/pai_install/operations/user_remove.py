@@ -44,9 +44,15 @@ class UserRemove(UserOperation):
         everyone = Found(*observation.answers[: len(USERS)])
         found = everyone.of(self.user)
         if not (found.accounts or found.memberships or found.administrations or found.marks):
-            remedy = did_you_mean(self.user, [user.name for user in everyone.users]) or "pai-install user list"
+            remedy = (
+                did_you_mean(self.user, [user.name for user in everyone.users])
+                or "list users with pai-install user list"
+            )
             raise PaiError(
-                f"the cluster has no user {self.user}", code="unknown-user", remedy=remedy, exit_code=ExitCode.USAGE
+                f"cannot find user {self.user} in the cluster",
+                code="unknown-user",
+                remedy=remedy,
+                exit_code=ExitCode.USAGE,
             )
         calls = self._from_groups(site, found) if self.groups else self._altogether(found)
         nothing = f"{self.user}: no member of {', '.join(self.groups)}"

@@ -169,10 +169,10 @@ def _require_first(plan: Plan, addons: Mapping[str, Sequence[str]]) -> None:
     left += [f"{ADDONS}: {'; '.join(why)}" for why in addons.values()]
     if left:
         raise PaiError(
-            "virtual clusters alone cannot be applied: what they stand on differs from the site",
+            "cannot apply virtual clusters alone: the scheduler or the groups differ from the site",
             code="scheduler-not-applied",
             details="\n".join(left),
-            remedy="pai-install apply",
+            remedy="run pai-install apply",
             exit_code=ExitCode.PREFLIGHT_FAILED,
         )
 

@@ -20,9 +20,9 @@ def width(text: str, total: int) -> int:
     found = _NUMBER.fullmatch(text.strip())
     if found is None or (found[2] and int(found[1]) > 100):
         raise PaiError(
-            f"--max-unavailable {text!r} is neither a number of machines nor a percentage",
+            f"cannot read --max-unavailable {text!r}: it is neither a number nor a percentage",
             code="max-unavailable-invalid",
-            remedy="write for instance 2, or 10%",
+            remedy="write for example 2, or 10%",
             exit_code=ExitCode.USAGE,
         )
     number = int(found[1])

@@ -73,11 +73,12 @@ def refusal(changes: Iterable[RefusedChange], sources: Mapping[str, Document]) -
     """Returns the error with each change, its place in the site's files, the current value, and the remedy."""
     lines = [line for change in changes for line in (f"{_place(change, sources)}: {change.message}", change.remedy)]
     return PaiError(
-        "the site changes settings that are fixed in a running cluster",
+        "cannot apply the site: it changes settings that are fixed in a running cluster",
         code="fixed-settings-changed",
         details="\n".join(f"    {line}" if number % 2 else line for number, line in enumerate(lines)),
-        remedy="restore the running values in the site's files, or follow the advice below each line. Nothing was "
-        "changed",
+        remedy=(
+            "no changes made. Restore the current values in the site's files, or follow the advice below each line"
+        ),
         exit_code=ExitCode.PREFLIGHT_FAILED,
     )
 

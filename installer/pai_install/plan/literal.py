@@ -35,9 +35,9 @@ def _key(key: object) -> str:
     word = str(key)
     if word.startswith(_RESERVED):
         raise PaiError(
-            f"the site has a key {word[:60]!r}: keys that begin with {_RESERVED} are Ansible's own",
+            f"cannot use the key {word[:60]!r}: Ansible reserves keys that begin with {_RESERVED}",
             code="site-key-reserved",
-            remedy="take it out of config.yaml or layout.yaml",
+            remedy="remove it from config.yaml or layout.yaml",
             exit_code=ExitCode.SITE_INVALID,
         )
     return word

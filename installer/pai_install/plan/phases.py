@@ -96,6 +96,6 @@ def require_phases(names: Collection[str]) -> None:
         if name in PHASE_NAMES:
             continue
         near = difflib.get_close_matches(name, PHASE_NAMES, n=1)
-        known = f"the phases are {', '.join(PHASE_NAMES)}"
-        remedy = f"did you mean {near[0]}? {known}" if near else known
-        raise PaiError(f"there is no phase {name!r}", code="unknown-phase", remedy=remedy, exit_code=ExitCode.USAGE)
+        known = f"choose from: {', '.join(PHASE_NAMES)}"
+        remedy = f"did you mean {near[0]}?" if near else known
+        raise PaiError(f"cannot find phase {name!r}", code="unknown-phase", remedy=remedy, exit_code=ExitCode.USAGE)

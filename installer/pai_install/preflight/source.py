@@ -98,9 +98,9 @@ def _require_means(wanted: Sequence[PinnedComponent], source: Source, cache: Pat
     lacking = missing(package for pick in wanted for package in source.debian_packages(pick))
     if lacking:
         raise PaiError(
-            f"the controller host lacks {', '.join(lacking)}, needed for components from the source {source.name}",
+            f"cannot build components from the source {source.name}: this host lacks {', '.join(lacking)}",
             code="build-tools-missing",
-            remedy=f"sudo apt-get install {' '.join(lacking)}",
+            remedy=f"run apt-get install {' '.join(lacking)}",
         )
     check_disk(cache or default_cache(), max(source.disk_mb(pick) for pick in wanted))
 

@@ -13,7 +13,7 @@ from pai_install.site.services.storages import StorageType
 from pai_install.site.use_limits import UseLimits
 from pai_install.site.workers import Workers
 
-_NO_CLUSTERS = "sections scheduler and virtual-clusters of services-configuration.yaml"
+_NO_CLUSTERS = "add the sections scheduler and virtual-clusters to services-configuration.yaml"
 
 
 class _Model(BaseModel):
@@ -82,7 +82,7 @@ class ClusterProfile(PublishedProfile):
         """The division of the workers. Raises PaiError for a site without virtual clusters."""
         if self.scheduling is None:
             raise PaiError(
-                "this site has no virtual clusters",
+                "cannot use virtual clusters: this site has none",
                 code="virtual-clusters-missing",
                 remedy=_NO_CLUSTERS,
                 exit_code=ExitCode.USAGE,
@@ -95,7 +95,7 @@ class ClusterProfile(PublishedProfile):
         names = [cluster.name for cluster in scheduling.clusters]
         if name not in names:
             raise PaiError(
-                f"{name} is no virtual cluster of this site",
+                f"cannot find virtual cluster {name} in this site",
                 code="unknown-virtual-cluster",
                 remedy=did_you_mean(name, names),
                 exit_code=ExitCode.USAGE,
@@ -107,7 +107,7 @@ class ClusterProfile(PublishedProfile):
         groups = {group.name: group for group in self.groups}
         if name not in groups:
             raise PaiError(
-                f"{name} is no group of this site",
+                f"cannot find group {name} in this site",
                 code="unknown-group",
                 remedy=did_you_mean(name, list(groups)),
                 exit_code=ExitCode.USAGE,

@@ -56,30 +56,30 @@ _TABLE = (
         "ssh-login",
         r"Permission denied \(|Invalid/incorrect (username/)?password|Authentication failed"
         r"|Too many authentication failures",
-        "The machine refuses the user, key or password that the site names.",
-        "Try `ssh USER@MACHINE` with the same key; correct username, password or key-file in the site.",
+        "The machine rejects the user, key, or password of the site.",
+        "Try `ssh USER@MACHINE` with the same key. Then correct username, password, or key-file in the site.",
         only_unreachable=True,
     ),
     _Known(
         "ssh-name",
         r"Could not resolve hostname|Name or service not known.*ssh",
-        "The machine's name cannot be resolved from the controller host.",
-        "Give hostip in layout.yaml as an IPv4 address.",
+        "The controller host cannot resolve the name of the machine.",
+        "Set hostip in layout.yaml to an IPv4 address.",
         only_unreachable=True,
     ),
     _Known(
         "machine-silent",
         r"timed out|No route to host|Network is unreachable|Connection closed|Broken pipe|Connection reset"
         r"|lost connection|Failed to connect",
-        "The machine does not answer: it is off, rebooting or cut from the network.",
-        "Restore the machine and run the same command again, or mark it `absent: true` in layout.yaml for a while.",
+        "The machine is unreachable: it is off, is rebooting, or has no network.",
+        "Restore the machine and repeat the command, or mark it `absent: true` in layout.yaml until then.",
         only_unreachable=True,
     ),
     _Known(
         "task-timeout",
         r"Timed out after \d+ second",
-        "The machine accepts connections, but commands there hang: often a disk, a mount or a driver is stuck.",
-        "Look there for processes in state D (`ps axo pid,stat,wchan,comm`), and read `dmesg`; reboot the machine "
+        "The machine accepts connections, but commands hang. A common cause is a disk, a mount, or a driver.",
+        "Look for processes in state D (`ps axo pid,stat,wchan,comm`) and read `dmesg` on the machine. Reboot it "
         "if needed.",
     ),
     _Known(
@@ -92,17 +92,17 @@ _TABLE = (
     _Known(
         "sudo-timeout",
         r"Timeout .*waiting for privilege escalation prompt",
-        "The login user came in, but sudo did not answer in time: the machine hangs, or sudo waits for something.",
-        "Run `sudo true` there: where it hangs, look for a stuck disk, mount or name service; where it asks for a "
-        "password, give that in the site or allow the user in sudoers.",
+        "The login works, but sudo does not end: the machine hangs, or sudo waits for a password.",
+        "Run `sudo true` on the machine. If it hangs, check disks, mounts, and the name service. If it asks for a "
+        "password, set the become password in the site or allow the user in sudoers.",
     ),
     _Known(
         "python-missing",
         r"/python[0-9.]*: (not found|No such file|Permission denied)|No python interpreters found"
         r"|python[0-9.]*: command not found"
         r"|ansible-core requires a minimum of Python|Failed to locate python|unsupported Python",
-        "The machine has no Python 3.9 or newer for Ansible to use.",
-        "Install python3 (3.9 or newer) there.",
+        "The machine has no Python 3.9 or newer.",
+        "Install python3 (3.9 or newer) on the machine.",
     ),
     _Known(
         "package-lock",
@@ -110,51 +110,51 @@ _TABLE = (
         r"|Unable to lock (the administration )?directory|Failed to lock apt|Waiting for process with pid .* to finish"
         r"|Failed to update apt cache.*lock",
         "Another program (often unattended-upgrades) holds the machine's package database.",
-        "Wait until that program ends, or stop it, and run the same command again.",
+        "Wait for the end of that program, or stop it, and repeat the command.",
     ),
     _Known(
         "package-broken",
         r"dpkg was interrupted|you must manually run 'dpkg --configure|Unmet dependencies|unmet dependencies"
         r"|held broken packages",
-        "The machine's package database is in a broken state from an earlier action.",
-        "Run `dpkg --configure -a && apt-get -f install` there, then the same command again.",
+        "An earlier action left the package database of the machine broken.",
+        "Run `dpkg --configure -a && apt-get -f install` on the machine, then repeat the command.",
     ),
     _Known(
         "package-unknown",
         r"No package matching|Unable to locate package|has no installation candidate|No match for argument",
         "The machine's package sources do not have this package.",
-        "Check the distribution release against the supported ones, and its apt sources.",
+        "Check the release of the distribution, and its package sources.",
     ),
     _Known(
         "no-space",
         r"No space left on device|not enough free space|Disk quota exceeded|ENOSPC|You don't have enough free space",
         "A file system of the machine is full (or has no inodes left).",
-        "Free space there (`df -h`, `df -i`), or move data-root to a larger disk in the site.",
+        "Free space on the machine (`df -h`, `df -i`), or set data-root to a larger disk in the site.",
     ),
     _Known(
         "read-only",
         r"Read-only file system",
         "A file system of the machine is mounted read-only, often after disk errors.",
-        "Look at `dmesg` there; repair or replace the disk.",
+        "Read `dmesg` on the machine, and repair or replace the disk.",
     ),
     _Known(
         "clock-off",
         r"certificate (has expired or )?is not yet valid|not yet valid: current time|is not valid yet"
         r"|Release file .* is not valid yet|clock (is )?skew|x509: certificate has expired or is not yet valid",
         "The clocks of the machines disagree, or a certificate has expired.",
-        "Compare `date -u` on the machines; the time phase sets them, or correct the time servers in the site.",
+        "Compare `date -u` on the machines. Run the phase `time`, or correct the time servers in the site.",
     ),
     _Known(
         "port-taken",
         r"address already in use|bind: address already|Port-\d+.*is in use|port \d+ (is )?(already )?(in use|taken)",
-        "Another program on the machine holds a port that the cluster needs.",
-        "Find the program with `ss -ltnp` there; stop it or change its port.",
+        "Another program on the machine uses a port of the cluster.",
+        "Find the program with `ss -ltnp` on the machine. Stop it or change its port.",
     ),
     _Known(
         "registry-limit",
         r"toomanyrequests|pull rate limit|429 Too Many Requests",
         "The registry limits how many images may be pulled.",
-        "Give registry credentials in the site, or use a mirror or the docker cache.",
+        "Set registry credentials in the site, or use a mirror or the Docker cache.",
     ),
     _Known(
         "proxy",
@@ -165,37 +165,37 @@ _TABLE = (
     _Known(
         "another-registry",
         r"unexpected commit digest",
-        "What answers as the component store sent another image than the one the plan names; nothing of it runs.",
-        "Look who has the first control plane's address there (`ip neigh`, `nft list ruleset`); if it is the store "
-        "itself, fill it again with apply --phase components.",
+        "The component store returned another image than the plan names. The image does not run.",
+        "Check which machine has the address of the first control plane (`ip neigh`, `nft list ruleset`). If it is the "
+        "store, fill it again with apply --phase components.",
     ),
     _Known(
         "image-pull",
         r"ImagePullBackOff|ErrImagePull|failed to pull( and unpack)? image|pull access denied|manifest unknown"
         r"|manifest for .* not found|http: server gave HTTP response to HTTPS client",
         "An image could not be pulled.",
-        "Check that the registry is reachable from the machine and has the image; `journalctl -u containerd` has more.",
+        "Check that the machine reaches the registry, and that the image exists. Read `journalctl -u containerd`.",
     ),
     _Known(
         "checksum",
         r"checksum (mismatch|did not match|verification failed)|sha256 (mismatch|does not match)"
         r"|The checksum for .* did not match",
         "The checksum of a downloaded file is not the one in the catalogue.",
-        "Fetch the file again with `components fetch`; if the checksum is wrong again, a proxy or mirror alters the "
-        "file.",
+        "Fetch the file again with `components fetch`. If the checksum is wrong again, check for a proxy or mirror "
+        "that changes files.",
     ),
     _Known(
         "swap-on",
         r"running with swap on is not supported|\[ERROR Swap\]",
         "Swap is on, and the kubelet refuses to start with it.",
-        "Run `swapoff -a` there and disable swap at boot; the base phase does both.",
+        "Run the phase `base`, or run `swapoff -a` on the machine and disable swap at boot.",
     ),
     _Known(
         "kubelet",
         r"kubelet is not (running|healthy)|The kubelet is not running|failed to run Kubelet"
         r"|kubelet.*healthz.*(connection refused|deadline)|timed out waiting for the condition.*kubelet"
         r"|wait-control-plane",
-        "The kubelet or a control plane container did not come up.",
+        "The kubelet or a container of the control plane did not start.",
         "Read `journalctl -u kubelet -n 50` and `ctr -n k8s.io containers ls` on the machine.",
     ),
     _Known(
@@ -203,40 +203,40 @@ _TABLE = (
         r"token (id )?.* (is invalid|has expired)|could not find a JWS signature|cluster-info.*Unauthorized"
         r"|bootstrap token .*expired",
         "The join token has expired or is not valid.",
-        "Run the same command again: every run creates a new token.",
+        "Repeat the command. Every run creates a new token.",
     ),
     _Known(
         "etcd",
         r"etcdserver: (request timed out|leader changed|no leader)|etcd cluster is (not healthy|unavailable)"
         r"|mvcc: database space exceeded",
         "The etcd cluster has no quorum, is too slow or is full.",
-        "Check disks and load of the control planes; more than half of them must run.",
+        "Check disks and load of the control-plane nodes. More than half of them must run.",
     ),
     _Known(
         "api-unreachable",
         r"connection to the server .* was refused|dial tcp .*:6443: (connect: connection refused|i/o timeout)"
         r"|Unable to connect to the server",
-        "The Kubernetes API does not answer.",
-        "Check kube-apiserver on the control planes: `ctr -n k8s.io tasks ls`, `journalctl -u kubelet`.",
+        "The Kubernetes API is unreachable.",
+        "Check kube-apiserver on the control-plane nodes: `ctr -n k8s.io tasks ls`, `journalctl -u kubelet`.",
     ),
     _Known(
         "kernel-module",
         r"modprobe: FATAL: Module .* not found|could not insert '.*'|Module \S+ not found in directory",
         "The running kernel lacks a module that the cluster needs.",
-        "Install the kernel's extra modules package, or reboot when the kernel was updated.",
+        "Install the package with extra modules of the kernel, or reboot after an update of the kernel.",
     ),
     _Known(
         "name-resolution",
         r"Temporary failure in name resolution|Temporary failure resolving|Could not resolve host"
         r"|no such host|Name or service not known",
         "The machine cannot resolve names.",
-        "Check /etc/resolv.conf there; a resolver on 127.0.0.x must run.",
+        "Check /etc/resolv.conf on the machine. A resolver on 127.0.0.x must run.",
     ),
     _Known(
         "certificate-untrusted",
         r"certificate signed by unknown authority|CERTIFICATE_VERIFY_FAILED|self[- ]signed certificate",
-        "The machine does not trust the certificate of the server that it talks to.",
-        "Install the authority's certificate on the machine (often that of a company proxy).",
+        "The machine does not trust the certificate of a server.",
+        "Install the certificate of the authority, often of a company proxy, on the machine.",
     ),
     _Known(
         "service-start",
@@ -249,13 +249,13 @@ _TABLE = (
         "memory",
         r"Cannot allocate memory|Out of memory|oom-kill|Killed process",
         "The machine ran out of memory.",
-        "Free memory there or give it more.",
+        "Free memory on the machine, or add memory.",
     ),
     _Known(
         "ended",
         r"(?m)^(Killed|Terminated)$",
-        "Something ended the program of the step: the machine was going down, or it ran out of memory.",
-        "Read `journalctl -n 50` and `journalctl -k -n 50` on the machine; then run the same command again.",
+        "The program of the step was killed: the machine was shutting down, or ran out of memory.",
+        "Read `journalctl -n 50` and `journalctl -k -n 50` on the machine, then repeat the command.",
     ),
     _Known(
         "network-timeout",
@@ -271,7 +271,7 @@ _COMPILED = tuple((known, re.compile(known.words, re.IGNORECASE)) for known in _
 _SILENT = Cause(
     "machine-silent",
     "The machine could not be reached over SSH.",
-    "Try `ssh` to the machine by hand; then run the same command again.",
+    "Connect to the machine with `ssh`, resolve the error, and repeat the command.",
 )
 
 

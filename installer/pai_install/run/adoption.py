@@ -74,9 +74,9 @@ def _kept(site: Site, volumes: Mapping[str, Mapping[str, str]], say: Callable[[s
 def adoption_refusal(findings: tuple[Finding, ...]) -> PaiError:
     """Returns the error with each finding and its remedy."""
     return PaiError(
-        "the cluster has PVCs of storages of this site that were made by hand, and are something else",
+        "cannot adopt the storages of this site: PVCs with their names exist and differ",
         code="storage-claims-made-by-hand",
         details="\n".join(f"{found.message}\n    {found.remedy}" for found in findings),
-        remedy="follow the advice below each line. Nothing was changed",
+        remedy="no changes made. Follow the advice below each line",
         exit_code=ExitCode.PREFLIGHT_FAILED,
     )

@@ -68,9 +68,7 @@ def backup_worker(site: Site, state: StateFolder) -> LocalWorker:
             manifest = BackupManifest(cluster=arguments["cluster"], leader=hosts[0], created=_time(arguments["of"]))
             pack(site.directory, state, machine, file, manifest)
         except OSError as error:
-            raise PaiError(
-                f"the backup {file} cannot be written: {error.strerror}", code="backup-not-written"
-            ) from error
+            raise PaiError(f"cannot write the backup {file}: {error.strerror}", code="backup-not-written") from error
         finally:
             machine.unlink(missing_ok=True)
         read_backup(file)
@@ -125,10 +123,10 @@ def read_backup(file: Path) -> BackupManifest:
             return manifest
     except (OSError, tarfile.TarError, EOFError, KeyError, ValueError, ValidationError) as error:
         raise PaiError(
-            f"{file} is no whole backup of pai-install",
+            f"cannot read {file}: it is not a complete backup of pai-install",
             code="backup-invalid",
             details="its content is another" if isinstance(error, ValidationError) else str(error),
-            remedy="give a file that pai-install backup made",
+            remedy="name a file of pai-install backup",
             exit_code=ExitCode.USAGE,
         ) from error
 

@@ -138,9 +138,11 @@ def _await_jobs(cluster: ClusterClient, arguments: Arguments, say: Say) -> str:
         names = shortened([f"{pod.namespace}/{pod.name}" for pod in jobs])
         if time.monotonic() >= deadline:
             raise PaiError(
-                f"jobs still run on {node}: {names}",
+                f"cannot drain {node}: jobs are still running: {names}",
                 code="jobs-not-ended",
-                remedy="the node stays cordoned. Wait again, end them with --grace S, or run `node uncordon`",
+                remedy=(
+                    "wait again, stop them with --grace S, or run pai-install node uncordon. The node stays cordoned"
+                ),
             )
         say(f"{node} waits for jobs: {names}")
         time.sleep(_POLL_S)
@@ -157,10 +159,10 @@ def _await_node(cluster: ClusterClient, arguments: Arguments, say: Say) -> str:
     while problems := _unready(_answered(lambda: read.occupancy(cluster, node), deadline), arguments):
         if time.monotonic() >= deadline:
             raise PaiError(
-                f"{node} is not ready: {problems[0]}",
+                f"cannot use {node}: it is not ready: {problems[0]}",
                 code="node-not-ready",
                 details="\n".join(problems[1:]),
-                remedy=f"pai-install status, and journalctl -u kubelet on {node}",
+                remedy=f"run pai-install status, and read journalctl -u kubelet on {node}",
             )
         say(f"{node}: {problems[0]}")
         time.sleep(_POLL_S)
@@ -185,10 +187,10 @@ def _unready(seen: read.Occupancy, arguments: Arguments) -> list[str]:
 
 def _left(node: str, left: Mapping[Ref, str]) -> PaiError:
     return PaiError(
-        f"{plural(len(left), 'pod is', 'pods are')} still on {node}",
+        f"cannot drain {node}: {plural(len(left), 'pod remains', 'pods remain')}",
         code="pods-not-drained",
         details="\n".join(f"{ref}: {why}" for ref, why in left.items()),
-        remedy="the node stays cordoned. Resolve the reasons above and drain again, or run `node uncordon`",
+        remedy=("resolve the reasons above and drain again, or run pai-install node uncordon. The node stays cordoned"),
     )
 
 

@@ -51,9 +51,9 @@ def layout_edited_by(site_dir: Path, edit: Callable[[str], str]) -> str:
         return edit(read_layout(site_dir))
     except EditError as error:
         raise PaiError(
-            f"{site_dir / LAYOUT}:{error.line}: {error.message}",
+            f"cannot edit {site_dir / LAYOUT}:{error.line}: {error.message}",
             code="layout-not-editable",
-            remedy="edit machine-list by hand, then run the same command again",
+            remedy="edit machine-list by hand, then repeat the command",
             exit_code=ExitCode.PREFLIGHT_FAILED,
         ) from error
 
@@ -64,10 +64,10 @@ def site_with(site_dir: Path, layout: str) -> LoadedSite:
     errors = [problem for problem in reading.problems if problem.is_error]
     if reading.site is None or errors:
         raise PaiError(
-            "the site would be invalid, so nothing was done",
+            "cannot edit layout.yaml: the site would be invalid. No changes made",
             code="edited-site-invalid",
             details="\n".join(text_lines(errors)),
-            remedy="the lines are those that the files would have: change what is named first, then the same command",
+            remedy="correct the listed lines first. Line numbers refer to the edited files",
             exit_code=ExitCode.SITE_INVALID,
         )
     return load_site(site_dir, layout=layout)
@@ -101,9 +101,9 @@ def writing_worker(site_dir: Path) -> LocalWorker:
         del hosts
         if read_layout(site_dir) != arguments["before"]:
             raise PaiError(
-                f"{site_dir / LAYOUT} was changed while this command ran, so it was not written",
+                f"cannot write {site_dir / LAYOUT}: it has changed during this command",
                 code="layout-changed-meanwhile",
-                remedy="run the same command again",
+                remedy="repeat the command",
                 exit_code=ExitCode.PREFLIGHT_FAILED,
             )
         write_layout(site_dir, arguments["text"])

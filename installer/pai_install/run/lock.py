@@ -111,17 +111,17 @@ def _refuse_foreign(card: Path) -> None:
     holder = _read(card)
     if holder is not None and holder.host != socket.gethostname():
         raise PaiError(
-            f"the site is in use from another machine: {holder}",
+            f"cannot lock the site: a run on another host holds the lock: {holder}",
             code="site-locked-from-other-machine",
-            remedy=f"if that run has ended, remove {card}",
+            remedy=f"if that run has ended, delete {card}",
             exit_code=ExitCode.PREFLIGHT_FAILED,
         )
 
 
 def _refusal(holder: Holder | None) -> PaiError:
     return PaiError(
-        f"the site is in use: {holder or 'a run has just begun'}",
+        f"cannot lock the site: {holder or 'another run has just started'}",
         code="site-locked",
-        remedy="wait until that run ends, or stop it there with Ctrl-C, then run the same command again",
+        remedy="wait for the end of that run, or stop it with Ctrl-C",
         exit_code=ExitCode.PREFLIGHT_FAILED,
     )

@@ -12,7 +12,7 @@ from pai_install.plan.model import Plan
 from pai_install.report.diffs import FileChange, other_changes
 from pai_install.report.planned import PLAN_SCHEMA_VERSION, plan_changes
 
-_ANEW = "make one with `pai-install plan --format json > FILE`"
+_ANEW = "create a plan with pai-install plan --format json > FILE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,19 +47,19 @@ class SavedPlan:
         kept = {name: self.data[name] for name in asked}
         if kept != asked:
             raise PaiError(
-                f"{self.path} is a plan of another command: {_in_words(kept)}. This one is {_in_words(asked)}",
+                f"cannot apply {self.path}: it is a plan of {_in_words(kept)}, not of {_in_words(asked)}",
                 code="plan-file-of-other-command",
-                remedy="use the verb and the arguments that the plan was made with",
+                remedy="repeat the command and the options of the plan",
                 exit_code=ExitCode.USAGE,
             )
 
     def _refuse(self, differences: tuple[str, ...]) -> None:
         if differences:
             raise PaiError(
-                f"the machines or the site have changed since {self.path} was made",
+                f"cannot apply {self.path}: the machines or the site have changed since",
                 code="plan-file-outdated",
                 details="\n".join(differences),
-                remedy="make a new plan, read it and apply that one",
+                remedy="create and review a new plan",
                 exit_code=ExitCode.PREFLIGHT_FAILED,
             )
 
@@ -76,7 +76,7 @@ def read_plan(path: Path) -> SavedPlan:
         raise _no_plan(path, error) from error
     if version != PLAN_SCHEMA_VERSION:
         raise PaiError(
-            f"{path} is a plan of schema version {version}. This release reads version {PLAN_SCHEMA_VERSION}",
+            (f"cannot read {path}: its schema version is {version}, and this release reads {PLAN_SCHEMA_VERSION}"),
             code="plan-file-schema-version",
             remedy=_ANEW,
             exit_code=ExitCode.USAGE,
@@ -92,5 +92,9 @@ def _in_words(command: dict[str, Any]) -> str:
 def _no_plan(path: Path, error: Exception) -> PaiError:
     details = f"{type(error).__name__}: {error}"
     return PaiError(
-        f"{path} is not a plan", code="plan-file-invalid", details=details, remedy=_ANEW, exit_code=ExitCode.USAGE
+        f"cannot read {path}: it is not a plan",
+        code="plan-file-invalid",
+        details=details,
+        remedy=_ANEW,
+        exit_code=ExitCode.USAGE,
     )

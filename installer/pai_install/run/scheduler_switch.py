@@ -96,20 +96,20 @@ def ref_of(job: KeptJob) -> Ref:
 def still_busy(jobs: Sequence[KeptJob], backend: Backend) -> PaiError:
     """The refusal to switch under jobs that have not ended."""
     return PaiError(
-        f"{plural(len(jobs), 'job')} of {backend} {'has' if len(jobs) == 1 else 'have'} not ended",
+        f"cannot switch the scheduler: {plural(len(jobs), 'job')} of {backend} not ended",
         code="scheduler-jobs-running",
         details=listed(jobs),
-        remedy="wait for them, or delete them with --force, which loses unsaved data",
+        remedy="wait for them, or stop them with --force, which loses unsaved data",
         exit_code=ExitCode.PREFLIGHT_FAILED,
     )
 
 
 def _stay(jobs: Sequence[KeptJob]) -> PaiError:
     return PaiError(
-        f"{plural(len(jobs), 'job')} did not go within {END_S:g} s",
+        f"cannot stop {plural(len(jobs), 'job')} within {END_S:g} s",
         code="scheduler-jobs-not-ended",
         details=listed(jobs),
-        remedy="delete the controller that re-creates them (Deployment, CronJob), then run the same command again",
+        remedy="delete the controller that re-creates them (Deployment, CronJob), then repeat the command",
     )
 
 
@@ -132,18 +132,18 @@ def scheduler_text(site_dir: Path, text: str, to: Backend) -> str:
     except EditError as error:
         place = f"{site_dir / SERVICES}:{error.line}"
         raise PaiError(
-            f"{place}: {error.message}",
+            f"cannot edit {place}: {error.message}",
             code="site-file-not-editable",
-            remedy=f"write there: scheduler: {{type: {to}}}",
+            remedy=f"write scheduler: {{type: {to}}} there",
             exit_code=ExitCode.PREFLIGHT_FAILED,
         ) from error
     problems = [problem for problem in read_site(site_dir, services=made).problems if problem.is_error]
     if problems:
         raise PaiError(
-            f"the site would be invalid with {to}, so nothing was written",
+            f"cannot switch the site to {to}: it would be invalid. No changes made",
             code="edited-site-invalid",
             details="\n".join(text_lines(problems)),
-            remedy="line numbers refer to the edited file. Edit the file by hand, and run the same command again",
+            remedy="edit the file by hand, then repeat the command. Line numbers refer to the edited file",
             exit_code=ExitCode.SITE_INVALID,
         )
     return made

@@ -99,9 +99,9 @@ def _files(secret: Mapping[str, Any]) -> dict[str, str]:
 
 def _unknown(why: str) -> PaiError:
     return PaiError(
-        "this host does not know the site's authority, and cannot take it over from the cluster",
+        "cannot read the authority of the site: this host lacks it, and the cluster did not return it",
         code="site-authority-unknown",
         details=why,
-        remedy="bring a control plane back, or restore .pai from a backup: pai-install restore FILE --only-site",
+        remedy=("restart a control-plane node, or restore .pai from a backup: pai-install restore FILE --only-site"),
         exit_code=ExitCode.UNREACHABLE,
     )

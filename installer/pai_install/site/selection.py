@@ -14,9 +14,9 @@ def require_present(site: Site, names: Collection[str]) -> None:
     strange = [name for name in names if name not in present]
     if strange:
         raise PaiError(
-            f"--limit: not a present machine of this site: {', '.join(strange)}",
+            f"cannot limit to {', '.join(strange)}: not a present machine of this site",
             code="limit-unknown-machine",
-            remedy=f"machines of the site: {', '.join(sorted(present)[:20])}",
+            remedy=f"choose from: {', '.join(sorted(present)[:20])}",
             exit_code=ExitCode.USAGE,
         )
 

@@ -103,29 +103,29 @@ _RUNTIMES = restarts("containerd.service", "docker.service")
 _DRIVER = live("another version is loaded when the machine restarts")
 _GPUS = live("containers that start from then on")
 _LOGS = restarts("docker.service", note="containers that are made from then on")
-_REGISTRIES = live("Docker is reloaded; containerd reads them with the next pull")
-_DATA_ROOT = restarts("docker.service", note="refused while containers run; what is in the old folder stays there")
+_REGISTRIES = live("Docker is reloaded, and containerd reads them with the next pull")
+_DATA_ROOT = restarts("docker.service", note="refused while containers run. The content of the old folder stays")
 _CONTAINERD_ROOT = restarts("containerd.service", note="refused on nodes and while containers run")
 _CACHE_ON = live("machines are pointed at it, or away from it, without a restart of Docker or containerd")
 _CACHE = live("the cache alone restarts")
-_CACHE_FOLDER = live("the cache alone restarts; what is in the old folder stays there")
+_CACHE_FOLDER = live("only the cache restarts. The content of the old folder stays")
 _CACHE_LOGINS = live("the cache reads them without a restart")
 _REGISTRY_LOGIN = live("the next pull uses it")
-_KERNEL = live("one that is removed keeps its value until the machine restarts")
+_KERNEL = live("a removed parameter keeps its value until the machine restarts")
 _STORE_PORT = restarts("pai-component-store.service")
 _KUBELET_CONFIG = restarts("kubelet.service")
 _VERSION = fixed("`pai-install upgrade` raises it by one minor version at a time; a lower one is never possible")
-_NETWORK = fixed("it is built into every machine and every service; make a new cluster")
-_BACKEND = fixed("flannel reads it when a machine joins, and machines must agree; make a new cluster")
-_HOSTS = fixed("the kubelets know the API server by a name in /etc/hosts; make a new cluster")
+_NETWORK = fixed("machines and services contain it. Create a new cluster")
+_BACKEND = fixed("flannel reads it when a machine joins. Create a new cluster")
+_HOSTS = fixed("kubelets use a name in /etc/hosts. Create a new cluster")
 
 # what has no effect, and why
-_IMAGES = WithoutEffect("images come from component_source; use component_source: mirror with component_mirror_url")
+_IMAGES = WithoutEffect("images come from component_source. Use component_source: mirror with component_mirror_url")
 _SERVICES = WithoutEffect("OpenPAI's own services are not deployed")
 _PREFLIGHT = WithoutEffect("preflight checks replace OpenPAI's")
-_FLANNEL = WithoutEffect("the pod network is flannel; see flannel_backend")
-_KUBESPRAY = WithoutEffect("kubespray is not used; see the settings in docs/site.md")
-_DAEMON_JSON = WithoutEffect("/etc/docker/daemon.json is the one file; what is in it is kept and merged")
+_FLANNEL = WithoutEffect("the pod network is flannel, see flannel_backend")
+_KUBESPRAY = WithoutEffect("kubespray is not used, see the settings in docs/site.md")
+_DAEMON_JSON = WithoutEffect("pai-install merges its settings into /etc/docker/daemon.json")
 
 # what this version does not set up
 _IPTABLES = NotYet("docker_iptables_enabled is left alone: Docker keeps its own setting")
@@ -151,7 +151,7 @@ class Settings(f.FileModel):
 
     # how machines are reached
     user: Annotated[f.UserName, live()]
-    """The account on every machine; it may use sudo."""
+    """Account on every machine, with sudo."""
     password: Annotated[Secret | None, live()] = None
     """Password of `user`, also for sudo. Needed where there is no ssh_key_file_path."""
     ssh_key_file_path: Annotated[SiteFile | None, live()] = None
@@ -175,21 +175,21 @@ class Settings(f.FileModel):
     kubelet_custom_flags: Annotated[dict[f.FlagName, f.FlagValue], restarts("kubelet.service")] = Field(
         default_factory=dict
     )
-    """Flags of the kubelet, without dashes; prefer kubelet_config."""
+    """Flags of the kubelet, without dashes. Prefer kubelet_config."""
     hosts_entries: Annotated[f.Boolean, _HOSTS] = True
     """Write the machines' names into /etc/hosts."""
     kernel_parameters: Annotated[dict[f.KernelParameter, f.Word], _KERNEL] = Field(default_factory=dict)
-    """Kernel parameters of all machines, e.g. {net.core.rmem_max: 67108864}; one that a kernel lacks is left out."""
+    """Kernel parameters of all machines, such as {net.core.rmem_max: 67108864}. Unknown ones are skipped."""
     etcd_backup: Annotated[BackupSchedule | None, live()] = None
-    """Take snapshots of etcd on every control plane: {schedule: daily, keep: 7}; `backup` needs no setting."""
+    """Take snapshots of etcd on every control plane: {schedule: daily, keep: 7}. `backup` needs no setting."""
     ntp_servers: Annotated[Servers, restarts("chrony.service")] = ()
-    """Where the control planes get the time; they serve it to the other machines."""
+    """Time servers of the control-plane nodes, which serve the time to the other machines."""
     http_proxy: Annotated[f.Url | None, _RUNTIMES] = None
-    """Proxy for http, by which containerd and Docker pull images; apt is not given it."""
+    """Proxy for http of containerd and Docker. Not used for apt."""
     https_proxy: Annotated[f.Url | None, _RUNTIMES] = None
-    """Proxy for https, by which containerd and Docker pull images; apt is not given it."""
+    """Proxy for https of containerd and Docker. Not used for apt."""
     no_proxy: Annotated[f.NoProxy | None, _RUNTIMES] = None
-    """What is reached without proxy; the machines and the cluster's networks are added."""
+    """Hosts without proxy, in addition to the machines and networks of the cluster."""
 
     # where third-party programs come from (ours)
     component_source: Annotated[ComponentSource, live()] = "upstream"
@@ -211,7 +211,7 @@ class Settings(f.FileModel):
 
     # NVIDIA's driver (ours)
     nvidia_driver: Annotated[Driver, _DRIVER] = "existing"
-    """The NVIDIA driver: existing leaves it to you; {branch: 580, modules: open} installs the newest of that branch."""
+    """NVIDIA driver: existing (you install it), or {branch: 580, modules: open} for the newest of that branch."""
 
     # Docker and containerd
     docker_packages: Annotated[DockerPackages, _DOCKER] = "distribution"
@@ -219,17 +219,17 @@ class Settings(f.FileModel):
     container_default_runtime: Annotated[Runtime | None, _RUNTIMES] = None
     """Runtime of containers that name none: runc or nvidia."""
     gpu_visible_to_all_containers: Annotated[f.Boolean, _GPUS] = False
-    """Give GPUs to every container whose NVIDIA_VISIBLE_DEVICES asks for them; false: by the device plugin alone."""
+    """Give GPUs to containers with NVIDIA_VISIBLE_DEVICES. false: only through the device plugin."""
     nvidia_device_plugin: Annotated[f.Boolean, live()] = True
-    """Offer the GPUs of NVIDIA SKUs to Kubernetes; false where the GPU operator or a plugin of your own does."""
+    """Install the NVIDIA device plugin. false if the GPU operator or your own plugin is used."""
     csi_drivers: Annotated[f.Boolean, live()] = True
-    """Run the CSI drivers of the site's SMB and Azure storages; false where you run your own."""
+    """Install the CSI drivers for SMB and Azure storages of the site. false if you run your own."""
     metrics_server: Annotated[f.Boolean, live()] = True
-    """Run metrics-server: `kubectl top`, and autoscaling by CPU and memory; false where you run your own."""
+    """Install metrics-server, for `kubectl top` and autoscaling by CPU and memory. false if you run your own."""
     docker_data_root: Annotated[f.DataRoot, _DATA_ROOT] = "/mnt/docker"
-    """Where Docker keeps images and containers; those of pods are containerd's (containerd_data_root)."""
+    """Folder of Docker's images and containers. Pods use containerd_data_root."""
     containerd_data_root: Annotated[f.ContainerdRoot | None, _CONTAINERD_ROOT] = None
-    """Where containerd keeps images and containers of pods; without it /var/lib/containerd, or what its file says."""
+    """Folder of containerd's images and containers. [default: the existing one, or /var/lib/containerd]"""
     docker_log_max_size: Annotated[LogSize, _LOGS] = "100m"
     """Size of a container's log file before a new one is begun."""
     docker_log_max_file: Annotated[f.Count, _LOGS] = 5
@@ -246,7 +246,7 @@ class Settings(f.FileModel):
 
     # the registry cache
     enable_docker_cache: Annotated[f.StrictBoolean, _CACHE_ON] = False
-    """Run a pull-through cache of Docker Hub on the first control plane; section `registry` adds other registries."""
+    """Run a pull-through cache of Docker Hub on the first control plane. Section `registry` adds more registries."""
     docker_cache_storage_backend: Annotated[Backend, _CACHE] = "azure"
     """Where the cache keeps its content: azure or filesystem."""
     docker_cache_azure_account_name: Annotated[f.Word | None, _CACHE] = None
@@ -260,16 +260,16 @@ class Settings(f.FileModel):
     docker_cache_remote_url: Annotated[f.PlainUrl, _CACHE] = "https://registry-1.docker.io"
     """Where the cache gets the images of docker.io."""
     docker_cache_htpasswd: Annotated[Secret | None, _CACHE_LOGINS] = None
-    """Base64 of an htpasswd file (bcrypt): who may use the cache."""
+    """Users of the cache, as base64 of an htpasswd file (bcrypt)."""
     docker_cache_registry_htpasswd: Annotated[Secret | None, _CACHE_LOGINS] = None
-    """Another name of docker_cache_htpasswd: the one that OpenPAI really read."""
+    """Alias of docker_cache_htpasswd, which OpenPAI used."""
 
     # OpenPAI's scheduler and services
     enable_hived_scheduler: Annotated[f.StrictBoolean, _HIVED] = True
-    """Schedule with HiveD; for OpenPAI sites."""
+    """Schedule with HiveD, for sites of OpenPAI."""
     enable_marketplace: Annotated[f.Boolean, _SERVICES] = False
     docker_image_tag: Annotated[f.Word | None, _RUNTIMES] = None
-    """Tag of OpenPAI's service images; marks a site as OpenPAI's."""
+    """Tag of OpenPAI's service images. Marks a site as OpenPAI's."""
     docker_registry_domain: Annotated[f.Word, _REGISTRY_LOGIN] = "docker.io"
     """The registry of docker_registry_username."""
     docker_registry_namespace: Annotated[f.Word, _SERVICES] = "openpai"

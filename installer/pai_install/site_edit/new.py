@@ -28,7 +28,7 @@ def write_new_site(folder: Path, files: Mapping[str, str]) -> tuple[Path, ...]:
     except OSError as error:
         raise _refused(
             "new-site-folder-unwritable",
-            f"cannot make the folder {folder}: {error.strerror}",
+            f"cannot create the folder {folder}: {error.strerror}",
             "name a folder of a writable disk with --site",
         ) from error
     for name, content in files.items():

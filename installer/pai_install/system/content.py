@@ -18,7 +18,7 @@ def content_dir() -> Path:
         if (candidate / "playbooks").is_dir() and (candidate / "ansible.cfg").is_file():
             return candidate
     raise PaiError(
-        f"the playbooks are missing beside {package}",
+        f"cannot find the playbooks beside {package}",
         code="content-missing",
         remedy="reinstall pai-install",
         exit_code=ExitCode.INTERNAL,

@@ -25,9 +25,9 @@ def install(packages: Iterable[str]) -> None:
     names = list(packages)
     if os.geteuid() != 0:
         raise PaiError(
-            f"installing {' '.join(names)} needs root",
+            f"cannot install {' '.join(names)}: root is required",
             code="packages-need-root",
-            remedy=f"run: sudo apt-get install {' '.join(names)}",
+            remedy=f"run sudo apt-get install {' '.join(names)}",
         )
     try:
         with filelock.FileLock(_LOCK, timeout=_WAIT_S):
@@ -35,9 +35,9 @@ def install(packages: Iterable[str]) -> None:
             _apt("-o", f"DPkg::Lock::Timeout={_WAIT_S}", "-y", "--no-install-recommends", "install", *names)
     except filelock.Timeout as error:
         raise PaiError(
-            f"another pai-install has been installing packages for {_WAIT_S // 60} minutes",
+            (f"cannot install packages: another pai-install has been installing some for {_WAIT_S // 60} minutes"),
             code="packages-locked",
-            remedy="run this again when it has ended",
+            remedy="repeat the command after its end",
         ) from error
 
 

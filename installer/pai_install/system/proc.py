@@ -48,7 +48,7 @@ class OverdueError(PaiError):
 
 def _missing(program: str) -> PaiError:
     return PaiError(
-        f"{program} is not installed on the controller host",
+        f"cannot run {program}: it is not installed on this host",
         code="program-missing",
         remedy=f"install the package that provides {program}",
         exit_code=ExitCode.PREFLIGHT_FAILED,
@@ -90,7 +90,7 @@ def run(
     completed = Completed(words, done.returncode, done.stdout, done.stderr)
     if check and not completed.ok:
         raise PaiError(
-            f"{words[0]} failed with exit status {done.returncode}",
+            f"cannot complete {words[0]}: exit status {done.returncode}",
             code="program-failed",
             details=f"$ {' '.join(words)}\n{(done.stderr or done.stdout).strip()[-4000:]}",
         )
@@ -160,7 +160,9 @@ def stream(
             child.stdout.close()
     if child.returncode:
         details = "\n".join((f"$ {' '.join(words)}", *last))
-        raise PaiError(f"{words[0]} failed with exit status {child.returncode}", code="program-failed", details=details)
+        raise PaiError(
+            f"cannot complete {words[0]}: exit status {child.returncode}", code="program-failed", details=details
+        )
 
 
 class FailedError(PaiError):
@@ -169,7 +171,7 @@ class FailedError(PaiError):
     def __init__(self, completed: Completed) -> None:
         name = completed.argv[0]
         super().__init__(
-            f"{name} failed with exit status {completed.returncode}",
+            f"cannot complete {name}: exit status {completed.returncode}",
             code="program-failed",
             details=completed.stderr.strip()[-4000:],
         )

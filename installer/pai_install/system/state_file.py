@@ -22,7 +22,9 @@ def reading(path: Path, remedy: str, *, code: str = "state-file-damaged") -> Ite
     except MISSING:
         raise
     except OSError as error:
-        raise _unusable(path, error.strerror or str(error), "give it back to your user, then try again", code) from None
+        raise _unusable(
+            path, error.strerror or str(error), "run the command as the owner of the file, for example with sudo", code
+        ) from None
     except ValidationError as error:
         # without the input: it may be a secret
         reasons = "\n".join(str(found["msg"]) for found in error.errors(include_url=False, include_input=False))

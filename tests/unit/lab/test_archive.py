@@ -43,7 +43,7 @@ def test_an_archive_that_does_not_answer_is_named_with_the_reason(monkeypatch: p
     assert "Could not resolve" in why
     told = no_way(NOBLE, why)
     assert told.exit_code == ExitCode.PREFLIGHT_FAILED
-    assert told.message.startswith("the controller host cannot reach Ubuntu's archive of noble: ")
+    assert "Ubuntu's archive of noble" in told.message
 
 
 def test_silence_of_the_program_is_a_reason_too(monkeypatch: pytest.MonkeyPatch, snapshot: SnapshotAssertion) -> None:

@@ -286,7 +286,7 @@ def test_one_that_is_installed_anew_gets_a_new_disk_of_its_suite_and_its_mix_ins
     del steps[:]
     reinstall(spec, spec.machines[1])
     gone = [f"delete_link {own.veth}", f"delete_netns {own.netns}", "unmount root", "unmount disk"]
-    order = [*gone, "link two", "root two", "start two", "authorize two", "wait two"]
+    order = [*gone, "link two", "root two", f"unmount {own.nspawn}", "start two", "authorize two", "wait two"]
     assert [step for step in steps if not step.startswith("kill")] == order
     assert steps[0] == "kill two"
     assert (own.image.exists(), own.disk.exists(), (own.folder / "prepared").exists()) == (False, False, False)

@@ -42,9 +42,9 @@ def test_a_packed_system_is_named_by_its_file(spec: LabSpec, tmp_path: Path) -> 
     [
         (["sid"], [], "sid: not a suite"),
         (["one=/nowhere/noble.tar"], [], "no such file"),
-        (["three=bookworm"], [], "no machine 'three'"),
-        ([], ["docker"], "no mix-in 'docker'"),
-        ([], ["three=forward-drop"], "no machine 'three'"),
+        (["three=bookworm"], [], "'three'"),
+        ([], ["docker"], "'docker'"),
+        ([], ["three=forward-drop"], "'three'"),
     ],
 )
 def test_what_does_not_exist_is_a_usage_error(spec: LabSpec, suites: list[str], mixins: list[str], said: str) -> None:

@@ -165,7 +165,7 @@ def test_one_state_follows_another_without_remains(lab: LabSpec) -> None:
 
 
 def test_a_machine_without_gpus_can_show_nothing(lab: LabSpec) -> None:
-    with raises("lab-machine-without-gpus", "NVIDIA", "GPUs") as caught:
+    with raises("lab-machine-without-gpus") as caught:
         show(lab, lab.machines[0], GpuState.GPU_LOST)
     assert caught.value.exit_code is ExitCode.USAGE
     assert shown(lab, lab.machines[0]) is GpuState.HEALTHY
@@ -173,7 +173,7 @@ def test_a_machine_without_gpus_can_show_nothing(lab: LabSpec) -> None:
 
 def test_a_machine_that_was_not_made_can_show_nothing(lab: LabSpec) -> None:
     shutil.rmtree(machine_names(lab, GPU).root)
-    with raises("lab-machine-without-stand-ins", "stand-ins"):
+    with raises("lab-machine-without-stand-ins"):
         show(lab, GPU, GpuState.GPU_LOST)
 
 
@@ -208,8 +208,8 @@ def test_how_busy_they_are_is_what_is_said(lab: LabSpec) -> None:
 
 
 def test_only_a_machine_that_was_made_and_has_gpus_is_busy(lab: LabSpec) -> None:
-    with raises("lab-machine-without-gpus", "NVIDIA", "GPUs"):
+    with raises("lab-machine-without-gpus"):
         work(lab, lab.machines[0], [1])
     shutil.rmtree(machine_names(lab, GPU).root)
-    with raises("lab-machine-without-stand-ins", "stand-ins"):
+    with raises("lab-machine-without-stand-ins"):
         work(lab, GPU, [1])

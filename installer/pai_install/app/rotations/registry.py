@@ -76,9 +76,9 @@ def rotate_registry(app: App, request: RotateRegistry, options: RunOptions) -> i
         app.frontend.require_answers()
     if not app.state.registry.exists():
         raise PaiError(
-            "this host does not have the logins and the authority of the cluster",
+            "cannot rotate the registry: this host lacks the logins and the authority of the cluster",
             code="site-authority-unknown",
-            remedy="run pai-install plan, which copies them from the cluster, then run the same command again",
+            remedy="run pai-install plan, which copies them from the cluster, then repeat the command",
             exit_code=ExitCode.PREFLIGHT_FAILED,
         )
     rotation = _Rotation(app, subject, request.images)
@@ -162,7 +162,7 @@ class _Rotation(WorkflowStore[Identity]):
             finish = f"run apply. If the end of a rotation was interrupted, run {VERB} --{self._subject} --finish"
             again = "run apply, which leaves the content where it is; then run the same command again"
             raise PaiError(
-                "the component store, the cache, or some machines differ from the site",
+                ("cannot rotate the registry: the component store, the cache, or a machine differs from the site"),
                 code="rotation-site-not-applied",
                 remedy=again if self._subject == "backend" else finish,
             )
@@ -260,7 +260,9 @@ def desired_place(site: Site) -> Content:
     cache = registries_of(site).cache
     if cache is None:
         raise PaiError(
-            "this site has no registry cache of its own", code="registry-cache-missing", exit_code=ExitCode.USAGE
+            "cannot rotate the registry cache: this site has none",
+            code="registry-cache-missing",
+            exit_code=ExitCode.USAGE,
         )
     return content_of(cache)
 
@@ -273,9 +275,12 @@ def _used_place(app: App, prepared: Prepared) -> Content:
     used = read_note(record.notes.get("content", "")) if record else None
     if used is None:
         raise PaiError(
-            f"{leader} has no record of the place of its cache's content",
+            f"cannot move the content of the cache: {leader} has no record of its current place",
             code="registry-record-missing",
-            remedy="write the current place into config.yaml and run apply, then write the new place and try again",
+            remedy=(
+                "write the current place into config.yaml and run pai-install apply. Then write the new "
+                "place and repeat the command"
+            ),
         )
     cache = registries_of(app.site).cache
     if cache is not None:

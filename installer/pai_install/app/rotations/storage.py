@@ -112,9 +112,10 @@ class _Command:
         """Removes generations that no pod uses any longer."""
         if not self._request.finish and (state is None or not state.unfinished):
             raise PaiError(
-                f"{VERB} {self._name} needs a change, for example --server",
+                f"cannot rotate {self._name}: no change is given",
                 code="storage-rotate-without-change",
                 exit_code=ExitCode.USAGE,
+                remedy="add an option, for example --server",
             )
         if state is None:
             self._app.say(f"no rotation of {self._name} is unfinished")

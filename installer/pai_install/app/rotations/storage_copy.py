@@ -87,9 +87,12 @@ class StorageCopier:
                 self.app.say("copying the differences")
         node, report = differing[0]
         raise CopyError(
-            f"{report['differ']} entries differ on {node} after {_ROUNDS} copies, as {report.get('example', '')}",
+            (
+                f"cannot copy all data: {report['differ']} entries differ on {node} after {_ROUNDS} copies, "
+                f"such as {report.get('example', '')}"
+            ),
             code="copy-differs",
-            remedy="the old generation stays. Look at both places and at the log of their server",
+            remedy="keep the old generation, and read the logs of both servers",
             exit_code=ExitCode.VERIFICATION_FAILED,
         )
 
@@ -114,9 +117,9 @@ class StorageCopier:
         best = [node.name for node in known if not node.cordoned] or [node.name for node in known]
         if not best:
             raise PaiError(
-                "cannot copy: no worker is Ready",
+                "cannot copy the data: no worker is ready",
                 code="no-ready-worker",
-                remedy="pai-install status",
+                remedy="find the cause with pai-install status",
                 exit_code=ExitCode.UNREACHABLE,
             )
         return (best[-1 if mode == "verify" else 0],)
@@ -140,9 +143,9 @@ class StorageCopier:
                 return status.report
             if status.report.get("error"):
                 raise CopyError(
-                    f"{mode} on {node} failed at {status.report.get('step', 'start')}: {status.report['error']}",
+                    f"cannot {mode} on {node}: {status.report.get('step', 'start')}: {status.report['error']}",
                     code="copy-failed",
-                    remedy=f"copied files stay in {place(route.new.storage)}, and the next copy continues with them",
+                    remedy=f"repeat the command. Copied files stay in {place(route.new.storage)}",
                     exit_code=ExitCode.STEP_FAILED,
                 )
             why = status.why or "deleted"
@@ -151,7 +154,7 @@ class StorageCopier:
         raise PaiError(
             f"cannot copy on {node}: {_MOST_LOST} pods were lost: {why}",
             code="copy-pods-lost",
-            remedy=f"look at kubectl describe node {node}; then run the same command with --finish",
+            remedy=f"read kubectl describe node {node}, then repeat the command with --finish",
             exit_code=ExitCode.UNREACHABLE,
         )
 
@@ -240,7 +243,7 @@ class _PodFollower:
         quiet = now - self._since
         if status is not None and not status.started and quiet > _START_S:
             raise PaiError(
-                f"{self._pod} does not start: {status.why or 'a place is not mounted'}",
+                f"cannot start {self._pod}: {status.why or 'a volume is not mounted'}",
                 code="copy-pod-not-started",
                 remedy="run pai-install storage test. If the image is missing, run pai-install apply",
                 exit_code=ExitCode.UNREACHABLE,

@@ -76,9 +76,9 @@ def parse_evidence(machine: str, document: Mapping[str, Any]) -> HealthEvidence:
         return _evidence(machine, document)
     except (AttributeError, TypeError, ValueError, OverflowError, RecursionError) as error:
         raise PaiError(
-            f"{machine}: the evidence is damaged: {error}",
+            f"cannot read the evidence of {machine}: {error}",
             code="evidence-damaged",
-            remedy="collect again",
+            remedy="collect it again",
             exit_code=ExitCode.USAGE,
         ) from error
 
@@ -87,9 +87,9 @@ def _evidence(machine: str, document: Mapping[str, Any]) -> HealthEvidence:
     version = document.get("schema_version")
     if not isinstance(version, int) or not 1 <= version <= SCHEMA_VERSION:
         raise PaiError(
-            f"{machine}: the evidence has schema_version {version!r}, this program reads up to {SCHEMA_VERSION}",
+            (f"cannot read the evidence of {machine}: schema_version is {version!r}, supported up to {SCHEMA_VERSION}"),
             code="evidence-schema-version",
-            remedy="collect again, or use a newer pai-install",
+            remedy="collect it again, or install a newer pai-install",
             exit_code=ExitCode.USAGE,
         )
     facts = document.get("facts") or {}

@@ -31,11 +31,13 @@ def unpack(text: str) -> dict[str, Any]:
         document = json.loads(body)
     except (binascii.Error, zlib.error, ValueError, RecursionError) as error:
         raise PaiError(
-            "the collector's output is not readable", code="collector-output-unreadable", details=text[:400]
+            "cannot read the output of the collector", code="collector-output-unreadable", details=text[:400]
         ) from error
     if not isinstance(document, dict):
         raise PaiError(
-            "the collector's output is not a document", code="collector-output-not-a-document", details=text[:400]
+            "cannot read the output of the collector: it is not a document",
+            code="collector-output-not-a-document",
+            details=text[:400],
         )
     return dict(plain(document))
 
@@ -71,9 +73,7 @@ def load(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
                 if line.strip():
                     yield _record(f"{path}:{number}", line)
     except (OSError, EOFError, UnicodeDecodeError) as error:
-        raise PaiError(
-            f"{path} cannot be read: {error}", code="evidence-unreadable", exit_code=ExitCode.USAGE
-        ) from error
+        raise PaiError(f"cannot read {path}: {error}", code="evidence-unreadable", exit_code=ExitCode.USAGE) from error
 
 
 def _record(where: str, line: str) -> tuple[str, dict[str, Any]]:
@@ -88,8 +88,8 @@ def _record(where: str, line: str) -> tuple[str, dict[str, Any]]:
         ) from error
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise PaiError(
-            f"{where}: not a line of evidence",
+            f"cannot read {where}: it is not a line of evidence",
             code="evidence-line-invalid",
-            remedy="give a file that `health --save` wrote",
+            remedy="use a file of pai-install health --save",
             exit_code=ExitCode.USAGE,
         ) from error

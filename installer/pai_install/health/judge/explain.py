@@ -76,7 +76,7 @@ def sxid_data(number: int) -> dict[str, Any]:
 
 def _unknown(what: str, remedy: str) -> PaiError:
     return PaiError(
-        f"{what} is not in the catalogue of this program",
+        f"cannot explain {what}: it is not in the catalogue of this version",
         code="health-check-not-in-catalogue",
         remedy=remedy,
         exit_code=ExitCode.USAGE,

@@ -101,16 +101,16 @@ def end_of(text: str, now: float) -> float:
         until = datetime.strptime(text.strip(), "%Y-%m-%d").replace(tzinfo=UTC).timestamp()
     except ValueError as error:
         raise PaiError(
-            f"--until {text!r} is no end",
+            f"cannot read --until {text!r}: it is not a day or a duration",
             code="acknowledgement-end-invalid",
-            remedy="give a day like 2026-12-01, or 12h, 7d, 2w",
+            remedy="write for example 2026-12-01, 12h, 7d, or 2w",
             exit_code=ExitCode.USAGE,
         ) from error
     if until <= now:
         raise PaiError(
-            f"--until {text} is over",
+            f"cannot use --until {text}: the day has passed",
             code="acknowledgement-end-past",
-            remedy="give a day to come",
+            remedy="choose a later day",
             exit_code=ExitCode.USAGE,
         )
     return until

@@ -64,7 +64,9 @@ def names_of(job: Job, namespace: str, host: str, suffix: int) -> JobNames:
         if count > 1:
             same = " and ".join(own for own, made in roles.items() if made == name)
             raise _invalid(
-                "role-names-collide", f"roles {same} have the same name in Kubernetes: {name}", "rename one of them"
+                "role-names-collide",
+                f"cannot name the pods: roles {same} have the same name in Kubernetes: {name}",
+                "rename one of them",
             )
     names = JobNames(kubernetes_name(job.name), roles, namespace, host)
     rest = max(_rest(names, role, suffix) for role in job.roles)
@@ -72,8 +74,8 @@ def names_of(job: Job, namespace: str, host: str, suffix: int) -> JobNames:
         role = max(job.roles, key=lambda one: _rest(names, one, suffix))
         raise _invalid(
             "job-name-too-long",
-            f"the job's name {job.name!r} has {len(names.job)} characters and may have {max(MOST - rest, 0)}: "
-            f"with the role {role.name} the pods' names would be longer than {MOST}",
+            f"cannot name the pods of {job.name!r}: the name has {len(names.job)} characters, and "
+            f"with role {role.name} at most {max(MOST - rest, 0)} are possible",
             "shorten the name of the job or of the role",
         )
     return names

@@ -40,9 +40,11 @@ def ports_of(role: Role) -> Mapping[str, tuple[int, ...]]:
         numbers = _numbers(port, taken)
         for number in numbers:
             if number in taken or number > LAST_PORT:
-                other = f"is also {taken[number]}'s" if number in taken else f"is above {LAST_PORT}"
-                message = f"role {role.name}: port {number} of {port.label} {other}"
-                raise PaiError(message, code="port-taken", remedy="change beginAt", exit_code=ExitCode.SITE_INVALID)
+                other = f"belongs to {taken[number]}" if number in taken else f"is above {LAST_PORT}"
+                message = f"cannot assign port {number} of {port.label} in role {role.name}: it {other}"
+                raise PaiError(
+                    message, code="port-taken", remedy="choose another beginAt", exit_code=ExitCode.SITE_INVALID
+                )
             taken[number] = port.label
         found[port.label] = numbers
     return {port.label: found[port.label] for port in asked}
@@ -61,15 +63,13 @@ def variables(job: Job, role: Role, place: JobPlace, names: JobNames, index: str
     """All variables of a role's instances as a container's `env`. index: the field of the pod that has its number."""
     numbered = {"PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX", "PAI_TASK_INDEX"}
     if chosen := [name for name in VISIBLE if name in role.environment]:
-        message = f"role {role.name} sets {chosen[0]}, which devices a job sees is for the scheduler to say"
-        raise PaiError(
-            message, code="reserved-variable", remedy="take it out of the file", exit_code=ExitCode.SITE_INVALID
-        )
+        message = f"cannot set {chosen[0]} in role {role.name}: the scheduler assigns devices"
+        raise PaiError(message, code="reserved-variable", remedy="remove the variable", exit_code=ExitCode.SITE_INVALID)
     known = {**_of_job(job, place, names), **_of_role(role)}
     own = {name: value for name, value in role.environment.items() if name not in {*known, *numbered}}
     for name, value in known.items():
         if len(value) > _LONGEST:
-            message = f"{name} would have {len(value)} characters: no program can be told of so many instances"
+            message = f"cannot set {name}: {len(value)} characters are too many for a variable"
             raise PaiError(
                 message, code="variable-too-long", remedy="use fewer instances", exit_code=ExitCode.SITE_INVALID
             )

@@ -54,10 +54,10 @@ def _ours(cluster: ClusterClient, driver: SelfTestDriver) -> tuple[tuple[JsonObj
 
 def _not_there(error: ApiError) -> PaiError:
     return PaiError(
-        "the cluster does not know the scheduler's kinds of objects",
+        "cannot test the scheduler: its kinds do not exist in the cluster",
         code="scheduler-kinds-missing",
         details=error.message,
-        remedy="pai-install apply installs the scheduler. Option --backend names another one",
+        remedy="run pai-install apply, or name another scheduler with --backend",
     )
 
 

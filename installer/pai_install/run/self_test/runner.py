@@ -170,8 +170,8 @@ def _said(error: ApiError) -> str:
 
 def _stays(left: Sequence[str]) -> PaiError:
     return PaiError(
-        f"{plural(len(left), 'object')} of an earlier self-test cannot be removed",
+        f"cannot remove {plural(len(left), 'object')} of an earlier self-test",
         code="self-test-leftovers",
         details="\n".join(left),
-        remedy="kubectl describe says what holds them. Mostly the scheduler's own controller is not there to let go",
+        remedy="find the finalizer with kubectl describe, and check the controller of the scheduler",
     )

@@ -80,18 +80,20 @@ def _task(gang: Outline, role: Role) -> Object:
 def _refuse(role: Role) -> None:
     """What would be done otherwise than it is asked for is not done."""
     if role.min_failed not in (None, 1):
-        _cannot(f"end the job when {role.min_failed} instances of {role.name} have failed: when one has, or never")
+        _cannot(f"end the job when {role.min_failed} of {role.name} have failed: Volcano ends it after one, or never")
     if role.min_succeeded not in (None, role.instances):
-        _cannot(f"end the job when {role.min_succeeded} of {role.instances} {role.name} have succeeded: when all have")
+        _cannot(
+            f"end the job when {role.min_succeeded} of {role.instances} {role.name} succeeded: Volcano waits for all"
+        )
     if role.retries:
-        _cannot(f"retry one instance of {role.name}: it retries the whole job")
+        _cannot(f"retry one instance of {role.name}: Volcano retries the whole job")
 
 
 def _cannot(what: str) -> None:
     raise PaiError(
-        f"volcano cannot {what}",
+        f"cannot {what}",
         code="volcano-job-unsupported",
-        remedy="change the file",
+        remedy="change the file, or choose another scheduler",
         exit_code=ExitCode.SITE_INVALID,
     )
 

@@ -40,18 +40,18 @@ class Acls(Section):
     """The grants of a group."""
 
     admin: Flag = False
-    """Whether its members administrate the cluster."""
+    """Whether members administer the cluster."""
     virtual_clusters: Words = Field(default=(), alias="virtualClusters")
-    """Virtual clusters that it may submit jobs to."""
+    """Virtual clusters for jobs of the group."""
     storage_configs: Words = Field(default=(), alias="storageConfigs")
-    """Storages that it may mount."""
+    """Storages for jobs of the group."""
 
 
 class Extension(Section):
     """OpenPAI's additional data of a group."""
 
     acls: Acls = Acls()
-    """What the group may use."""
+    """Granted virtual clusters and storages."""
 
 
 class Group(Section):
@@ -65,13 +65,13 @@ class Group(Section):
         return data
 
     groupname: GroupName | None = None
-    """Its name; letters, digits and '_'."""
+    """Name of letters, digits, and '_'."""
     description: Word | None = None
     """Free text."""
     external_name: Word | None = Field(default=None, alias="externalName")
-    """Its name in the directory: whose tokens have it in their groups is a member."""
+    """Name in the tokens of the identity provider."""
     extension: Extension = Extension()
-    """What it may use."""
+    """Grants of the group."""
 
 
 class GroupManager(KebabSection):
@@ -85,9 +85,9 @@ class GroupManager(KebabSection):
         return data
 
     group_data_source: DataSource = "basic"
-    """Where members are kept: basic, winbind or ms-graph."""
+    """Source of members: basic, winbind, or ms-graph."""
     winbind_server_address: Word | None = None
-    """With winbind: its server."""
+    """Server of winbind."""
     admin_group: Group | None = None
     """The administrators."""
     default_group: Group | None = None
@@ -106,38 +106,38 @@ class Aad(Section):
     """authentication.AAD: an application in Azure Active Directory."""
 
     well_known_url: Word | None = Field(default=None, alias="wellKnownURL")
-    """Where the directory describes itself; {tenantID} in it stands for that."""
+    """Address of the discovery document. {tenantID} is replaced."""
     tenant_id: Word | None = Field(default=None, alias="tenantID")
-    """The directory."""
+    """Tenant."""
     client_id: Word | None = Field(default=None, alias="clientID")
     """The application."""
     client_secret: Hidden | None = Field(default=None, alias="clientSecret")
     """The application's secret, for sign-in at the console. API servers need none."""
     nonce_lifetime: Whole | None = Field(default=None, alias="nonceLifetime")
-    """Seconds that a login may take."""
+    """Maximum duration of a sign-in, in seconds."""
     nonce_max_amount: Whole | None = Field(default=None, alias="nonceMaxAmount")
-    """Logins at a time."""
+    """Maximum number of concurrent sign-ins."""
     clock_skew: Whole | None = Field(default=None, alias="clockSkew")
-    """Seconds that clocks may differ."""
+    """Maximum difference of clocks, in seconds."""
     resource_url: Word | None = Field(default=None, alias="resourceURL")
-    """What a token is asked for."""
+    """Audience of tokens."""
 
 
 class Issuer(KebabSection):
     """authentication.issuer: any identity provider with OpenID Connect. An extension. It takes precedence over AAD."""
 
     url: IssuerUrl | None = None
-    """The issuer as its tokens name it (https), with a closing '/' or without."""
+    """Issuer in its tokens (https). A trailing '/' is optional."""
     client_id: Word | None = None
-    """The client that tokens have to be made for."""
+    """Client ID, the audience of tokens."""
     client_secret: Hidden | None = None
     """The client's secret for sign-in at the console, if the client has one."""
     username_claim: Word | None = None
-    """The claim that is a person's name for as long as they are there; `sub`, with AAD `oid`."""
+    """Claim with a permanent user name. [default: `sub`, or `oid` with AAD]"""
     groups_claim: Word = "groups"
-    """The claim with the names of a person's groups."""
+    """Claim with the names of a user's groups."""
     ca_file: CertificateFile | None = None
-    """File (PEM) on the controller host with the authorities that signed its certificate; instead of the system's."""
+    """PEM file on the controller host with the authorities of its certificate, which replace those of the system."""
 
 
 class Authentication(Service):
@@ -153,12 +153,12 @@ class Authentication(Service):
         return data
 
     oidc: Flag = Field(default=False, alias="OIDC")
-    """Whether people may log in at a directory (OpenID Connect), beside those that `user add` made."""
+    """Accept users of an identity provider (OpenID Connect), in addition to those of `user add`."""
     oidc_type: Word | None = Field(default=None, alias="OIDC-type")
-    """Kind of the directory: AAD."""
+    """Type of the identity provider: AAD."""
     aad: Aad | None = Field(default=None, alias="AAD")
     """The application in Azure Active Directory."""
     issuer: Issuer | None = None
-    """Any other directory, or what AAD leaves open."""
+    """Another identity provider, or settings that AAD lacks."""
     group_manager: GroupManager | None = None
-    """Groups and what they may use."""
+    """Groups and their grants."""

@@ -61,7 +61,7 @@ class Console(KebabSection):
     http: Flag = True
     """Whether port 80 redirects browsers to HTTPS."""
     certificate: CertificateFile | None = None
-    """File (PEM) on the controller host with its certificate chain; without it the site's authority signs one."""
+    """PEM file on the controller host with the certificate chain. [default: signed by the authority of the site]"""
     key: Secret | None = Field(default=None, repr=False)
     """The private key (PEM) of `certificate`."""
     passwords: Flag = True

@@ -16,8 +16,8 @@ class DynamicVolumes(KebabSection):
     """dynamic-volumes: the default StorageClass of the cluster."""
 
     type: Annotated[Literal["local-path"], choice("local-path")]
-    """local-path: a folder on the disk of the machine where the claim's first pod runs."""
+    """local-path: a folder on the node of the first pod."""
     path: VolumesFolder = "/var/lib/pai-volumes"
-    """Where these folders are, on every machine. Volumes that are there stay where they are."""
+    """Parent folder of the volumes on every machine. Existing volumes do not move."""
     reclaim_policy: Annotated[Literal["Delete", "Retain"], choice("Delete", "Retain")] = "Delete"
-    """What becomes of the data when the claim is deleted: Delete removes it, Retain keeps it."""
+    """Treatment of the data of a deleted claim: Delete or Retain."""

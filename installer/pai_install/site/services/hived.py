@@ -43,24 +43,24 @@ class CellType(Section):
     """cellTypes.NAME: a cell made of cells."""
 
     child_cell_type: Word | None = Field(default=None, alias="childCellType")
-    """What it is made of: a cell type, or an SKU type at the bottom."""
+    """Type of the children: a cell type, or an SKU type at the lowest level."""
     child_cell_number: Whole | None = Field(default=None, alias="childCellNumber")
-    """How many of them."""
+    """Number of children."""
     is_node_level: Flag = Field(default=False, alias="isNodeLevel")
-    """Whether such a cell is one machine."""
+    """Whether a cell of this type is one machine."""
 
 
 class PhysicalCell(Section):
     """physicalCells[]: a cell that is there."""
 
     cell_type: Word | None = Field(default=None, alias="cellType")
-    """Its type; needed at the top only."""
+    """Type of the cell. Required at the top level only."""
     cell_address: Word | None = Field(default=None, alias="cellAddress")
-    """At the level of machines the machine's name, below it a device's number."""
+    """Name of the machine, or the number of the device below it."""
     pinned_cell_id: Word | None = Field(default=None, alias="pinnedCellId")
-    """A name by which a virtual cluster gets this very cell."""
+    """Name with which a virtual cluster pins this cell."""
     cell_children: Annotated[tuple[PhysicalCell, ...], ListOf] = Field(default=(), alias="cellChildren")
-    """What it is made of, where that is not the same for all of its type."""
+    """Children, if they differ from those of the type."""
 
 
 class PhysicalCluster(Section):
@@ -73,14 +73,14 @@ class PhysicalCluster(Section):
     cell_types: Annotated[dict[Word, CellType], MappingOf] = Field(default_factory=dict, alias="cellTypes")
     """Cells made of cells."""
     physical_cells: Annotated[tuple[PhysicalCell, ...], ListOf] = Field(default=(), alias="physicalCells")
-    """The cells that are there."""
+    """Cells of the cluster."""
 
 
 class VirtualCell(Section):
     """virtualClusters.NAME.virtualCells[]: a guarantee."""
 
     cell_type: Word | None = Field(default=None, alias="cellType")
-    """A type with those above it: TOP.MIDDLE.TYPE."""
+    """Path of types from the top: TOP.MIDDLE.TYPE."""
     cell_number: Whole | None = Field(default=None, alias="cellNumber")
     """How many."""
 
@@ -89,39 +89,39 @@ class PinnedCell(Section):
     """virtualClusters.NAME.pinnedCells[]: a guarantee of one very cell."""
 
     pinned_cell_id: Word | None = Field(default=None, alias="pinnedCellId")
-    """The name of a physical cell."""
+    """pinnedCellId of a physical cell."""
 
 
 class HivedCluster(Section):
     """virtualClusters.NAME."""
 
     virtual_cells: Annotated[tuple[VirtualCell, ...], ListOf] = Field(default=(), alias="virtualCells")
-    """What is guaranteed."""
+    """Guaranteed cells."""
     pinned_cells: Annotated[tuple[PinnedCell, ...], ListOf] = Field(default=(), alias="pinnedCells")
-    """Which very cells are guaranteed."""
+    """Pinned cells."""
 
 
 class HivedConfig(Section):
     """hivedscheduler.config."""
 
     kube_api_server_address: Word | None = Field(default=None, alias="kubeApiServerAddress")
-    """Where HiveD finds the API server."""
+    """Address of the API server for HiveD."""
     kube_config_file_path: Word | None = Field(default=None, alias="kubeConfigFilePath")
-    """How HiveD logs in there."""
+    """Kubeconfig of HiveD."""
     web_server_address: Word | None = Field(default=None, alias="webServerAddress")
-    """Where HiveD listens."""
+    """Listen address of HiveD."""
     force_pod_bind_threshold: Whole | None = Field(default=None, alias="forcePodBindThreshold")
     """Calls after which HiveD binds a pod itself."""
     waiting_pod_scheduling_block_milli_sec: Whole | None = Field(
         default=None, alias="waitingPodSchedulingBlockMilliSec"
     )
-    """Milliseconds that HiveD waits when a pod has to."""
+    """Milliseconds that HiveD blocks while a pod is pending."""
     physical_cluster: PhysicalCluster = Field(default_factory=PhysicalCluster, alias="physicalCluster")
-    """What is there."""
+    """Cells that exist."""
     virtual_clusters: Annotated[dict[Word, HivedCluster], MappingOf] = Field(
         default_factory=dict, alias="virtualClusters"
     )
-    """Who is guaranteed what."""
+    """Guarantees per virtual cluster."""
 
     _content: Mapping[str, Any] = PrivateAttr(default_factory=dict)
 

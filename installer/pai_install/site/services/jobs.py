@@ -37,16 +37,16 @@ class Jobs(KebabSection):
     """jobs: records, which answer after their pods are gone, and when a job has its GPUs for nothing."""
 
     keep_days: Days = 7
-    """Days that the record of a job stays after the job is gone; 0: nothing is recorded."""
+    """Days until the record of a deleted job is removed. 0 disables records."""
     keep_per_group: Records = 500
-    """Records that a group may have of jobs that are gone; beyond that the oldest go."""
+    """Maximum number of records of deleted jobs per group. The oldest are removed first."""
     log_kib: Kibibytes = 16
-    """KiB of the last lines of each pod that a record has; fewer of a job with more than 40 pods."""
+    """Size of the stored log of each pod, in KiB. Jobs with more than 40 pods store less."""
     ledger_months: Months = 13
     """Complete months that the ledger of GPU hours covers, besides the current one."""
     idle: IdleLimit | None = None
-    """GPUs that do nothing; what virtual clusters do not say themselves."""
+    """Rule for jobs with idle GPUs, unless a virtual cluster has its own."""
     long: LongLimit | None = None
-    """Jobs that run for long; the same."""
+    """Rule for long jobs, unless a virtual cluster has its own."""
     notebooks: NotebookLimit | None = None
-    """Notebooks that no one uses; the same."""
+    """Rule for unused notebooks, unless a virtual cluster has its own."""

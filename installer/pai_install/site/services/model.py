@@ -45,8 +45,8 @@ from pai_install.site.services.storages import StorageEntry
 from pai_install.site.services.virtual_clusters import Scheduler, VirtualClusterEntry
 
 _THEIRS = WithoutEffect("OpenPAI's own services are not deployed")
-_DEVICES = WithoutEffect("the types of devices of the machines in layout.yaml count")
-_GRAFANA = WithoutEffect("Grafana is not part of pai-install; import the dashboards of monitoring export into yours")
+_DEVICES = WithoutEffect("layout.yaml defines the devices of the machines")
+_GRAFANA = WithoutEffect("pai-install does not install Grafana. Import the dashboards of monitoring export into yours")
 _EXPORTER = WithoutEffect("the node exporter and the GPU meter provide its metrics")
 _HEALTH = NotYet("health takes its limits from health.yml")
 
@@ -62,25 +62,25 @@ class Services(KebabSection):
     """services-configuration.yaml. A section that the file does not have, or that is empty, is None."""
 
     cluster: Annotated[Cluster | None, _THEIRS] = None
-    """What all services of OpenPAI's share, and the registry of their images."""
+    """Settings and image registry of OpenPAI's services."""
     docker_cache: DockerCache | None = None
     """A pull-through cache of a registry, in the cluster."""
     hivedscheduler: Hivedscheduler | None = None
-    """OpenPAI's scheduler and its virtual clusters; without a section scheduler it is set up."""
+    """HiveD and its virtual clusters. Used if the section scheduler is missing."""
     authentication: Authentication | None = None
-    """Groups, what they may use, and where people log in."""
+    """Groups, their grants, and the identity provider."""
     storage_manager: StorageManager | None = None
     """The NFS server on the machines with pai-storage."""
     internal_storage: Annotated[InternalStorage | None, _THEIRS] = None
     """The disk of OpenPAI's own services."""
     device_plugin: Annotated[DevicePlugin | None, _DEVICES] = None
-    """Which devices Kubernetes offers."""
+    """Devices of Kubernetes."""
     prometheus: Prometheus | None = None
     """Collects metrics."""
     grafana: Annotated[Grafana | None, _GRAFANA] = None
     """Shows metrics."""
     alert_manager: AlertManager | None = None
-    """Alerts, and what is done about them."""
+    """Alerts and their actions."""
     node_exporter: NodeExporter | None = None
     """Metrics of each machine."""
     job_exporter: Annotated[JobExporter | None, _EXPORTER] = None
@@ -116,19 +116,19 @@ class Services(KebabSection):
     registry: RegistrySection | None = None
     """Upstreams of the cache, mirrors, and logins of private registries."""
     storages: Annotated[tuple[StorageEntry, ...] | None, ListOf] = None
-    """Storages that jobs mount; the groups' storageConfigs say who may."""
+    """Storages of jobs. storageConfigs of a group grants access."""
     dynamic_volumes: DynamicVolumes | None = None
-    """What a claim gets that names neither a volume nor a storage class. Without it: nothing, it waits."""
+    """Volumes of claims without a volume name and a storage class. Without this section, such claims stay pending."""
     scheduler: Scheduler | None = None
-    """What keeps the virtual clusters, and levels of topology. Without it HiveD's block counts where there is one."""
+    """Batch scheduler and levels of topology. Without this section, hivedscheduler applies."""
     virtual_clusters: Annotated[tuple[VirtualClusterEntry, ...] | None, ListOf] = None
-    """Who is guaranteed what, who may borrow it, and who may submit."""
+    """Guaranteed quotas, borrowing, and the groups that may submit jobs."""
     console: ConsoleSection | None = None
-    """OpenPAI's API and web pages in the cluster; `false` removes them."""
+    """OpenPAI's API and web pages. `false` removes them."""
     jobs: Jobs | None = None
-    """What is kept of jobs that have ended, and what becomes of those that do nothing."""
+    """History of ended jobs, and rules for idle and long jobs."""
     monitoring: Annotated[Monitoring | None, BeforeValidator(read_switch)] = None
-    """Metrics, alerts, and who is told of them."""
+    """Metrics, alerts, and their receivers."""
     # its fields are not decided yet
     health: Annotated[KeptMapping | None, _HEALTH] = None
     """Limits of health checks."""

@@ -27,7 +27,7 @@ class Prometheus(Service):
     """prometheus: collects metrics."""
 
     port: Port = 9091
-    """Where it listens."""
+    """Listen port."""
     scrape_interval: Count = Field(default=30, alias="scrape_interval")
     """Seconds between two readings."""
     customized_alerts: OwnRules | None = None
@@ -38,7 +38,7 @@ class Grafana(Service):
     """grafana: shows metrics."""
 
     port: Port = 3000
-    """Where it listens."""
+    """Listen port."""
 
 
 class NodeExporter(Service):
@@ -80,11 +80,11 @@ class AlertHandler(KebabSection):
     """alert-manager.alert-handler: acts on alerts."""
 
     port: Port = 9095
-    """Where it listens."""
+    """Listen port."""
     log_level: Word | None = None
     """How much it logs."""
     configured: Flag | None = None
-    """From OpenPAI's defaults; decides nothing."""
+    """Default of OpenPAI, without effect."""
     pai_bearer_token: Hidden | None = None
     """Token for OpenPAI's API, where older versions had it."""
     email_configs: EmailConfigs | None = None
@@ -95,7 +95,7 @@ class ClusterUtilization(KebabSection):
     """alert-manager.cluster-utilization: a report by mail."""
 
     configured: Flag | None = None
-    """From OpenPAI's defaults; decides nothing."""
+    """Default of OpenPAI, without effect."""
     schedule: Word | None = None
     """When, as cron writes it."""
 
@@ -106,7 +106,7 @@ class JobStatusChange(KebabSection):
     enable: Flag | None = None
     """Whether mails are sent."""
     configured: Flag | None = None
-    """From OpenPAI's defaults; decides nothing."""
+    """Default of OpenPAI, without effect."""
     log_level: Word | None = None
     """How much it logs."""
     db_poller_max_db_connection: Whole | None = None
@@ -130,7 +130,7 @@ class Receiver(Section):
     """alert-manager.customized-receivers[]: actions under a name."""
 
     name: Word | None = None
-    """What routes call it."""
+    """Name for routes."""
     actions: Free = None
     """Action -> its parameters."""
 
@@ -146,11 +146,11 @@ class AlertManager(Service):
     """alert-manager: alerts and their actions."""
 
     port: Port = 9093
-    """Where it listens."""
+    """Listen port."""
     pai_bearer_token: Hidden | None = None
     """Token for OpenPAI's API."""
     actions_available: Free = None
-    """From OpenPAI's defaults; decides nothing."""
+    """Default of OpenPAI, without effect."""
     alert_handler: AlertHandler | None = None
     """Acts on alerts."""
     cluster_utilization: ClusterUtilization | None = None

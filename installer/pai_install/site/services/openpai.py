@@ -78,7 +78,7 @@ class RestServer(Service):
     """The password of the first administrator. OpenPAI's public default is an error."""
     jwt_secret: Annotated[Hidden | None, _KEYS] = None
     jwt_expire_time: Word | None = None
-    """Life of sessions of the API, such as 7d, or a number of seconds; 7 days at most."""
+    """Lifetime of API sessions, such as 7d, or in seconds. At most 7 days."""
     rate_limit_api_per_min: Whole | None = None
     """As console.rates.api-per-min."""
     rate_limit_list_job_per_min: Whole | None = None
@@ -88,7 +88,7 @@ class RestServer(Service):
     schedule_port_start: Annotated[Port, _THEIRS] = 15000
     """First port that a job may ask for."""
     schedule_port_end: Annotated[Port, _THEIRS] = 40000
-    """The port behind the last one that a job may ask for."""
+    """First port after the range for jobs."""
     debugging_reservation_seconds: Annotated[Count | None, _THEIRS] = None
     enable_priority_class: Annotated[Flag | None, _THEIRS] = None
     sql_max_connection: Annotated[Whole | None, _THEIRS] = None
@@ -147,7 +147,7 @@ class Pylon(Service):
     domain: Word | None = None
     """A host name of the console."""
     uri: Word | None = None
-    """An address of the console; its host name counts."""
+    """Address of the console. Only its host name is used."""
     ssl: Ssl | None = None
     """Port of HTTPS."""
     webhdfs_legacy_port: Annotated[Port | None, _THEIRS] = None

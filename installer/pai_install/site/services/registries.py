@@ -25,19 +25,19 @@ class UpstreamEntry(KebabSection):
     """registry.upstreams[]: a registry of images that machines pull."""
 
     name: RegistryHost
-    """The registry as images are named after it, e.g. quay.io."""
+    """Registry in image names, such as quay.io."""
     url: PlainUrl | None = None
-    """Where it is; without it https:// and the name. docker.io: docker_cache_remote_url of config.yaml."""
+    """Address. [default: https:// and the name. For docker.io: docker_cache_remote_url of config.yaml]"""
     username: Word | None = None
-    """Account by which the cache asks it."""
+    """Account of the cache at the registry."""
     password: Secret | None = None
     """Password of that account."""
     ca_file: CertificateFile | None = None
-    """File (PEM) on the controller host with the authorities that signed its certificate; beside the system's."""
+    """PEM file on the controller host with additional authorities of its certificate."""
     mirror: PlainUrl | None = None
-    """URL of a pull-through cache of your own: machines ask it, and ours does not serve this upstream."""
+    """URL of your own pull-through cache. Machines use it instead of the cache of pai-install."""
     mirror_username: Word | None = None
-    """Account by which machines ask the mirror."""
+    """Account of the machines at the mirror."""
     mirror_password: Secret | None = None
     """Password of that account."""
     mirror_ca_file: CertificateFile | None = None
@@ -59,28 +59,28 @@ class LoginEntry(KebabSection):
     """registry.logins[]: an account at a private registry, for all machines or for the pods of groups."""
 
     registry: RegistryHost
-    """host or host:port, as images are named after it."""
+    """Host or host:port in image names."""
     username: Word
     """The account."""
     password: Secret
     """Its password."""
     groups: Words = ()
-    """Groups whose pods alone pull with it; without, all machines do, for every pod."""
+    """Groups with access to the login. [default: all pods]"""
 
 
 class RegistrySection(KebabSection):
     """registry: which registries machines pull from, and how."""
 
     upstreams: Annotated[tuple[UpstreamEntry, ...], ListOf] = ()
-    """Registries that the cache keeps beside docker.io, or that have a mirror of your own."""
+    """Registries besides docker.io that the cache serves, or that have a mirror."""
     air_gapped: Flag = False
-    """Machines never ask an upstream themselves: a cache that is down is not passed by."""
+    """Whether machines pull only from the cache, even if it is down."""
     keep_days: Count = 30
-    """Days without use after which the cache drops content; with Azure: days after it was fetched."""
+    """Days after the last use until content is deleted. With Azure: days after the first pull."""
     size_limit: Size | None = None
-    """Most that the content in the folder may have, e.g. 200Gi; without it 15 % of the folder's disk stay free."""
+    """Maximum size of the content, such as 200Gi. [default: 15 % of the disk stay free]"""
     azure_endpoint: PlainUrl | None = None
-    """URL of the blob service, where it is not Azure's own."""
+    """URL of the blob service, if it is not Azure's own."""
     logins: Annotated[tuple[LoginEntry, ...], ListOf] = Field(default=())
     """Accounts at private registries."""
 

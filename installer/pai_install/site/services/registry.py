@@ -16,7 +16,7 @@ class DockerRegistry(KebabSection):
     """cluster.docker-registry: where the images of OpenPAI's services are."""
 
     namespace: Word | None = None
-    """The part of an image's name behind the registry."""
+    """Part of the image name after the registry."""
     domain: Word | None = None
     """The registry, e.g. docker.io."""
     username: Word | None = None
@@ -43,7 +43,7 @@ class Cluster(Service):
     common: Common | None = None
     """Switches of OpenPAI's services."""
     docker_registry: DockerRegistry | None = None
-    """Where the images of OpenPAI's services are."""
+    """Registry of the images of OpenPAI's services."""
 
 
 class DockerCache(Service):
@@ -52,7 +52,7 @@ class DockerCache(Service):
     enabled: Flag = False
     """Run the cache."""
     storage_backend: Annotated[str, choice("azure", "filesystem")] = Field(default="azure", alias="storage_backend")
-    """Where it keeps its content: azure or filesystem."""
+    """Storage of the content: azure or filesystem."""
     azure_account_name: Word | None = Field(default=None, alias="azure_account_name")
     """Azure storage account."""
     azure_account_key: Hidden | None = Field(default=None, alias="azure_account_key")
@@ -62,7 +62,7 @@ class DockerCache(Service):
     fs_mount_path: Word = Field(default="/var/lib/registry", alias="fs_mount_path")
     """Folder of the content on the filesystem backend."""
     registry_listener: Word = Field(default=":5000", alias="registry_listener")
-    """Where the registry listens in its pod."""
+    """Listen address of the registry in its pod."""
     container_port: Port = Field(default=5000, alias="container_port")
     """Port of the pod."""
     service_port: Port = Field(default=5000, alias="service_port")
@@ -72,4 +72,4 @@ class DockerCache(Service):
     remote_url: Url = Field(default="https://registry-1.docker.io", alias="remote_url")
     """The registry that is cached."""
     registry_htpasswd: Hidden | None = None
-    """Base64 of an htpasswd file (bcrypt): who may use the cache."""
+    """Users of the cache, as base64 of an htpasswd file (bcrypt)."""

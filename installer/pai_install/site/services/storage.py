@@ -20,18 +20,18 @@ class Quotas(KebabSection):
     """storage-manager.quotas: limits of folders on the server's disk, which needs project quotas. An extension."""
 
     data: Capacity | None = None
-    """The folder data with all that is in it, e.g. 10Ti."""
+    """Quota of the folder data, such as 10Ti."""
     user: Capacity | None = None
-    """Each folder in users; a new one from the next apply on."""
+    """Quota of each folder in users. New folders get it with the next apply."""
 
 
 class StorageManager(Service):
     """storage-manager: the file server on the machines with pai-storage."""
 
     localpath: Folder = "/share"
-    """Folder of the machine; data and users in it are served over NFS."""
+    """Folder of the machine. NFS exports its subfolders data and users."""
     quotas: Quotas = Quotas()
-    """What the folders may take of the disk; none without it."""
+    """Disk quotas of the folders. [default: no quotas]"""
     security_type: Annotated[str, choice("AUTO", "ADS"), _SMB] = "AUTO"
     """Who may use SMB: AUTO (smbuser) or ADS (an Active Directory)."""
     workgroup: Annotated[Word, _SMB] = "WORKGROUP"

@@ -90,15 +90,15 @@ class StorageEntry(KebabSection):
     """storages[]: a folder that groups are granted. Which keys it needs is its type's (RULES)."""
 
     name: StorageName
-    """What jobs call it: the name of the PVC in a group's namespace."""
+    """Name for jobs, and of the PVC in the namespace of a group."""
     type: Annotated[StorageType, choice(*RULES)]
-    """Where it is: nfs, smb, azureFile, azureBlob, hostPath or local."""
+    """Kind of the storage: nfs, smb, azureFile, azureBlob, hostPath, or local."""
     server: Server | None = None
-    """nfs, smb: the server. azureFile, azureBlob: where it is not Azure's own."""
+    """nfs, smb: the server. azureFile, azureBlob: the host, if it is not Azure's own."""
     path: Folder | None = None
     """nfs: the export. hostPath, local: the folder on the machine."""
     share_name: Word | None = None
-    """smb, azureFile: the share, with folders below it after /."""
+    """smb, azureFile: the share, optionally with a subfolder after /."""
     container_name: Word | None = None
     """azureBlob: the container."""
     account_name: Word | None = None
@@ -106,23 +106,23 @@ class StorageEntry(KebabSection):
     account_key: Secret | None = None
     """azureFile, azureBlob: its key."""
     username: Word | None = None
-    """smb: the account by which machines mount it."""
+    """smb: the account of the machines."""
     password: Secret | None = None
     """smb: its password."""
     domain: Word | None = None
     """smb: its domain."""
     machine: MachineName | None = None
-    """local: the machine that has it."""
+    """local: the machine."""
     capacity: Capacity = "1Ti"
-    """How much a claim may ask for. Kubernetes does not measure it: a quota of the server does."""
+    """Maximum size of a claim. Kubernetes does not enforce it. Set a quota on the server."""
     access_mode: Annotated[AccessMode, choice("ReadWriteMany", "ReadOnlyMany", "ReadWriteOnce")] = "ReadWriteMany"
-    """Whether several machines may mount it, and write."""
+    """Access mode of Kubernetes: ReadWriteMany, ReadOnlyMany, or ReadWriteOnce."""
     read_only: Flag = False
-    """No pod writes."""
+    """Mount read-only in all pods."""
     mount_options: Annotated[tuple[MountOption, ...], Words] = ()
     """Options of the mount, e.g. nfsvers=4.1."""
     share: Flag = True
-    """false: a folder per user."""
+    """Whether users share the folder. false: one folder per user."""
 
     @model_validator(mode="before")
     @classmethod

@@ -55,34 +55,34 @@ class IdleLimit(KebabSection):
     """jobs.idle, virtual-clusters[].idle: GPUs that do nothing. A virtual cluster's keys count before the site's."""
 
     busy_below: Busy = 10
-    """Percent of the time that GPUs compute: a job is idle while none of its GPUs had a minute with more."""
+    """GPU utilization in percent. A job is idle while no GPU exceeds it for a minute."""
     after: Duration = 3600
-    """So long; 30m, 2h, 5d."""
+    """Duration, such as 30m, 2h, or 5d."""
     then: WhatThen = "list"
-    """list: job list --abnormal names it; warn: it is told, too; stop, preemptible: and after the grace it is."""
+    """Action: list (in job list --abnormal), warn, stop, or preemptible. The last two follow after the grace period."""
     grace: Duration = 1800
-    """How long it is warned before it is stopped or preemptible."""
+    """Grace period between the warning and the action."""
 
 
 class LongLimit(KebabSection):
     """jobs.long, virtual-clusters[].long: jobs that run for long, busy or not."""
 
     after: Duration = 5 * 86400
-    """So long since its first pod runs; 30m, 2h, 5d. The usual 5 days are OpenPAI's."""
+    """Duration since the start of the first pod, such as 30m, 2h, or 5d. The default is that of OpenPAI."""
     then: WhatThen = "list"
-    """As for idle. What is measured has to be known here, too: a job without GPUs is only listed."""
+    """Action, as for idle. A job without GPUs is only listed."""
     grace: Duration = 86400
-    """How long it is warned before it is stopped or preemptible."""
+    """Grace period between the warning and the action."""
 
 
 class NotebookLimit(KebabSection):
     """jobs.notebooks, virtual-clusters[].notebooks: of jobs with the label pai-install/notebook, in place of idle."""
 
     busy_below: Busy = 10
-    """Percent of the time that GPUs compute: no one uses a notebook while neither they nor its processors do more."""
+    """Utilization of GPUs and processors in percent, below which a notebook is unused."""
     after: Duration = 8 * 3600
-    """So long; 30m, 2h, 5d."""
+    """Duration, such as 30m, 2h, or 5d."""
     then: WhatThen = "list"
-    """As for idle."""
+    """Action, as for idle."""
     grace: Duration = 1800
-    """How long it is warned before it is stopped or preemptible."""
+    """Grace period between the warning and the action."""

@@ -79,48 +79,48 @@ class LevelEntry(KebabSection):
     """scheduler.topology[]: a level of topology above the machine."""
 
     name: ClusterName
-    """What jobs call it, e.g. rack."""
+    """Name for jobs, such as rack."""
     label: LabelKey
-    """Label of layout.yaml's machines whose value says where a machine is, e.g. example.com/rack."""
+    """Label of the machines in layout.yaml with their place, such as example.com/rack."""
 
 
 class Scheduler(KebabSection):
     """scheduler: the scheduler of the virtual clusters."""
 
     type: Annotated[SchedulerType, choice(*TYPES)]
-    """kueue, volcano, hived, or default: Kubernetes' own scheduler, which cannot lend."""
+    """kueue, volcano, hived, or default (the scheduler of Kubernetes, which cannot lend)."""
     topology: Annotated[tuple[LevelEntry, ...], ListOf] = ()
-    """Levels above the machine, the widest first. The machine itself is always the last, and never written."""
+    """Levels above the machine, the widest first. The machine is always the last level. Do not list it."""
     training_operator: Flag = False
-    """Whether Kubeflow's jobs run, by its training-operator; not with hived."""
+    """Install Kubeflow's training-operator. Not available with hived."""
 
 
 class QuotaEntry(KebabSection):
     """virtual-clusters[].quota[]: the guarantee of one SKU. Exactly one of machines, devices, and cores."""
 
     sku: Word
-    """A machine type of layout.yaml that workers have."""
+    """Machine type of workers in layout.yaml."""
     machines: Count | None = None
-    """So many whole machines; which ones, the scheduler decides."""
+    """Number of whole machines. The scheduler chooses them."""
     devices: Count | None = None
-    """So many devices of an SKU that has them, e.g. GPUs."""
+    """Number of devices, such as GPUs."""
     cores: Count | None = None
-    """So many cores of an SKU without devices."""
+    """Number of cores of an SKU without devices."""
     memory: Memory | None = None
-    """With cores: the memory that goes with them. Without it the same share of the machine as the cores are."""
+    """Memory of the cores. [default: in proportion to the cores of the machine]"""
     lend: Amount = "all"
-    """What others may use while it is idle: all, none, or a number of devices or cores."""
+    """Idle quota that others may borrow: all, none, or a number of devices or cores."""
     borrow: Amount = "all"
-    """What it may use beyond its guarantee while that is idle: all, none, or a number of devices or cores."""
+    """Idle quota of others that it may borrow: all, none, or a number of devices or cores."""
 
 
 class Priorities(KebabSection):
     """virtual-clusters[].priorities: crit, prod, test, or oppo, as in OpenPAI. oppo jobs may always be preempted."""
 
     usual: Priority | None = None
-    """Of a job that names none; test, or highest where that is lower."""
+    """Priority of jobs without one. [default: test, or highest if that is lower]"""
     highest: Priority = "crit"
-    """The highest that its jobs may have."""
+    """Highest priority of its jobs."""
 
     @property
     def normal(self) -> PriorityName:
@@ -135,18 +135,18 @@ class VirtualClusterEntry(KebabSection):
     """virtual-clusters[]: a share of the cluster's workers, and who may use it."""
 
     name: ClusterName
-    """What jobs call it; OpenPAI's usual one is default."""
+    """Name for jobs. The usual name in OpenPAI is default."""
     groups: Words = ()
-    """Groups that may submit, beside those whose acls name it. With neither, every group of the site."""
+    """Groups that may submit jobs, in addition to their acls. [default: every group of the site]"""
     quota: Annotated[tuple[QuotaEntry, ...], ListOf] = ()
-    """What it is guaranteed, beside the pinned machines."""
+    """Guaranteed quota, in addition to the pinned machines."""
     pinned: Annotated[tuple[MachineName, ...], ListOf] = ()
-    """Machines that are its own, lent to no one."""
+    """Machines of this virtual cluster only. They are not lent."""
     priorities: Priorities = Priorities()
-    """Which priorities its jobs have."""
+    """Priorities of its jobs."""
     idle: IdleLimit | None = None
-    """GPUs of its jobs that do nothing; keys that are not here are those of jobs.idle."""
+    """Rule for jobs with idle GPUs. Missing keys come from jobs.idle."""
     long: LongLimit | None = None
-    """Jobs of it that run for long; keys that are not here are those of jobs.long."""
+    """Rule for long jobs. Missing keys come from jobs.long."""
     notebooks: NotebookLimit | None = None
-    """Notebooks that no one uses; keys that are not here are those of jobs.notebooks."""
+    """Rule for unused notebooks. Missing keys come from jobs.notebooks."""

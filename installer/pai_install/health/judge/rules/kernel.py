@@ -84,7 +84,7 @@ def machine_checks(machine: MachineView) -> Result:
     rule="WARN when there are any within xid-window-hours",
     limits=("xid-window-hours",),
     source="NPD",
-    remedy="look at what the task waits for. Reboot when it does not end",
+    remedy="find the cause of the wait. Reboot if the task does not end",
     action=Action.REBOOT,
 )
 def hung(machine: MachineView) -> Result:

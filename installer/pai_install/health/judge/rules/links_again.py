@@ -15,7 +15,7 @@ from pai_install.health.memory.snapshot import card_of
 
 _WHAT = {
     Action.RMA: "replace the card; the history is the evidence for the vendor",
-    Action.DRAIN: "reseat card, bridge or board and look at its contacts; run the vendor's field diagnostic",
+    Action.DRAIN: "reseat the card, bridge, or board and check its contacts. Run the vendor's field diagnostic",
 }
 
 

@@ -30,7 +30,7 @@ _RECOVERY = {
     reads="gpu_recovery_action; before 570 gpu_reset_status: reset required, drain and reset recommended",
     rule="FAIL for any reset or reboot; WARN for Drain P2P",
     source="DCGM, MEM: NVIDIA's own verdict",
-    remedy="do what it asks: drain, then reset the GPU or reboot",
+    remedy="follow the action: drain, then reset the GPU or reboot",
     action=Action.RESET_GPU,
 )
 def recovery(gpu: GpuView, _machine: MachineView) -> Result:
