@@ -87,6 +87,6 @@ def find_check(name: str, checks: Mapping[str, Check[Any]], *, listing: str = "p
     raise PaiError(
         f"cannot find check {name!r}",
         code="unknown-check",
-        remedy=f"choose {' or '.join(near)}" if near else f"list all checks with `{listing}`",
+        remedy=f"did you mean {', '.join(near)}?" if near else f"list all checks with `{listing}`",
         exit_code=ExitCode.USAGE,
     )

@@ -85,7 +85,7 @@ def test_a_backup_is_made_without_a_question(
     assert run(["backup", "--site", str(site), str(site / "b.tar.gz")]) == ExitCode.OK
     assert read_backup(site / "b.tar.gz").cluster == UID
     assert run(["backup", "--site", str(site), str(site / "b.tar.gz")]) == ExitCode.USAGE
-    assert "is there already" in capsys.readouterr().err
+    assert "b.tar.gz: the file exists" in capsys.readouterr().err
     assert run(["backup", "--site", str(site)]) == ExitCode.OK
     (made,) = (site / ".pai" / "backups").glob("*.tar.gz")
     assert made.stat().st_mode & 0o077 == 0

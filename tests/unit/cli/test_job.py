@@ -131,7 +131,7 @@ def test_submit_as_data(folder: str, world: World, capsys: Any) -> None:
 @pytest.mark.parametrize(
     ("words", "changes", "code", "says"),
     [
-        (("--group", "nobody"), {}, ExitCode.USAGE, "nobody is no group of this site"),
+        (("--group", "nobody"), {}, ExitCode.USAGE, "code: unknown-group"),
         (("--group", "nlp", "--vc", "research"), {}, None, "research"),
         (("--group", "nlp"), {"image": 3, "taskRoles": []}, ExitCode.SITE_INVALID, "job.json:1:"),
         (("--group", "nlp"), {"jobName": "a" * 60}, ExitCode.SITE_INVALID, "name"),
@@ -373,9 +373,9 @@ def test_logs(folder: str, world: World, capsys: Any, snapshot: SnapshotAssertio
     assert run([*words, "--role", "worker-v2", "--index", "1"]) == ExitCode.OK
     assert capsys.readouterr().err == snapshot
     for wrong, says in (
-        (["--follow"], "--follow is for one instance, and there are 4"),
-        (["--role", "boss"], "ps.job has no role boss"),
-        (["--index", "2"], "ps.job has no instance 2"),
+        (["--follow"], "cannot follow 4 instances"),
+        (["--role", "boss"], "cannot find role boss in ps.job"),
+        (["--index", "2"], "cannot find instance 2 of ps.job"),
     ):
         assert run([*words, *wrong]) == ExitCode.USAGE
         assert says in capsys.readouterr().err
@@ -440,7 +440,7 @@ def test_a_job_that_is_gone(folder: str, world: World, capsys: Any, snapshot: Sn
     assert run(["job", "stop", "ps.job", "--site", folder, "--yes"]) == ExitCode.USAGE, "there is nothing to stop"
     for wrong in (["show", "other"], ["show", "job/ps.job"], ["show", "a b"], ["show", "ps.job", "--group", "nlp"]):
         assert run(["job", *wrong, "--site", folder]) == ExitCode.USAGE
-        assert "has no job" in capsys.readouterr().err
+        assert "code: unknown-job" in capsys.readouterr().err
 
 
 def test_jobs_that_hold_their_machines_for_days(

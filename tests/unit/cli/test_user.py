@@ -125,7 +125,7 @@ def test_no_file_is_replaced(site: Path, world: World, name: str, capsys: Any) -
     Path("one").write_text("another cluster's")
     Path("dangling").symlink_to("nowhere")
     assert run(["user", "kubeconfig", "alice", "--site", str(site), "--output", name]) == ExitCode.USAGE
-    assert "exists already" in capsys.readouterr().err
+    assert "code: file-exists" in capsys.readouterr().err
     assert world.api.calls == []
 
 

@@ -112,7 +112,7 @@ def test_a_registry_that_asks_to_wait_is_waited_for(
     assert len(pull(made[0], tmp_path / "cache").images) == 3
 
 
-@pytest.mark.parametrize(("retry_after", "when"), [("21600", "; it asks to come back in 21600 s"), ("", "")])
+@pytest.mark.parametrize(("retry_after", "when"), [("21600", ", and allows the next request in 21600 s"), ("", "")])
 def test_docker_hubs_limit_is_said(
     internet: Internet, made: tuple[Catalogue, Content], tmp_path: Path, retry_after: str, when: str
 ) -> None:
@@ -120,7 +120,7 @@ def test_docker_hubs_limit_is_said(
     internet.servers.retry_after = retry_after
     with raises("server-rate-limit") as caught:
         pull(made[0], tmp_path / "cache")
-    words = "Docker Hub limits anonymous pulls per address, and all behind one NAT are one address"
+    words = "Docker Hub limits anonymous pulls per address, and hosts behind one NAT share an address"
     assert caught.value.message.endswith(words + when)
     assert "component_source" in str(caught.value.remedy)
 
@@ -137,7 +137,7 @@ def test_another_manifest_below_the_tag_is_never_taken(
         patch.setitem(content.manifests, (repository, "3.10.2"), moved)
         assert len(pull(catalogue, tmp_path / "kept", pick).images) == 1
         patch.setitem(content.manifests, (repository, digest), moved)
-        with pytest.raises(PaiError, match=f"pause:3.10.2: the registry sent sha256:.*, pinned is {digest}"):
+        with pytest.raises(PaiError, match=f"pause:3.10.2: its digest is sha256:.*, expected {digest}"):
             pull(catalogue, tmp_path / "exchanged", pick)
         patch.delitem(content.manifests, (repository, digest))
         with raises("download-refused", "404"):
@@ -149,8 +149,8 @@ def test_another_manifest_below_the_tag_is_never_taken(
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
-        ({"password": "wrong"}, "it wants another login"),
-        ({"username": ""}, "it wants another login"),
+        ({"password": "wrong"}, "rejects the login"),
+        ({"username": ""}, "rejects the login"),
         ({"authorities": ""}, "certificate verify failed"),
     ],
 )
@@ -168,7 +168,7 @@ def test_a_mirrors_registry_that_refuses_the_login(
     internet: Internet, made: tuple[Catalogue, Content], tmp_path: Path, changed: dict[str, str]
 ) -> None:
     internet.allowed = {MIRROR_HOST}
-    with pytest.raises(PaiError, match=r"refuses (the login of robot|anonymous pulls)") as caught:
+    with pytest.raises(PaiError, match=r"as robot: the registry rejects|requires a login") as caught:
         pull(made[0], tmp_path / "cache", ONE, mirror(internet, **changed))
     assert "component_mirror_username" in str(caught.value.remedy)
 

@@ -144,7 +144,7 @@ def test_unreadable_answers_and_silence_are_missed(checkup: Make) -> None:
         Event(EventKind.FAILED, host="gpu-02", result={"msg": "", "stderr": "sudo: a password is required"}),
     )
     missed = machines.run(HealthRequest()).missed
-    assert "not readable" in missed["gpu-01"]
+    assert "cannot read the output of the collector" in missed["gpu-01"]
     assert missed["gpu-02"] == "sudo: a password is required"
     assert missed["master"] == "no answer from the machine"
 
@@ -170,7 +170,7 @@ def test_saved_evidence_is_judged_again_without_machines_and_without_memory(chec
     assert len(HealthStore(site.directory / ".pai" / "health").history("gpu-02")) == 1
     with raises("evidence-missing-for-machines") as error:
         machines.run(HealthRequest(source=path, limit=("other",)))
-    assert error.value.details == "it holds gpu-02"
+    assert error.value.details == "it contains evidence of gpu-02"
 
 
 def test_accepted_baseline_quiets_a_narrow_link(checkup: Make, site: Site) -> None:
@@ -345,7 +345,7 @@ def test_verb_names_what_a_file_does_not_hold(saved: Path, capsys: pytest.Captur
     assert "gpu-03" in capsys.readouterr().err
     (saved.parent / "empty").write_text("\n")
     assert run([*words, str(saved.parent / "empty")]) == 2
-    assert "holds no evidence" in capsys.readouterr().err
+    assert "code: evidence-missing-for-machines" in capsys.readouterr().err
 
 
 def test_verb_acts_on_no_saved_evidence(saved: Path, site: Site, capsys: pytest.CaptureFixture[str]) -> None:
@@ -407,7 +407,7 @@ def test_verb_watch_refuses_what_it_would_ignore(
 ) -> None:
     words = ["--site", str(saved.parent), "--from", str(saved)]
     assert run(["health", *words, *option, "watch", "--runs", "1"]) == 2
-    assert f"health watch takes no {option[0]}" in capsys.readouterr().err
+    assert f"cannot run health watch with {option[0]}" in capsys.readouterr().err
 
 
 def test_verb_baseline_is_taken_from_evidence_of_one_machine(

@@ -104,7 +104,7 @@ def test_jobs_are_named_and_refused_without_force(six: Site, snapshot: SnapshotA
     assert planned(six, pod("train", "Job", node="w1"), force=True).steps
 
 
-@pytest.mark.parametrize(("name", "word"), [("master", "control plane"), ("w9", "not a present machine")])
+@pytest.mark.parametrize(("name", "word"), [("master", "control-plane"), ("w9", "not a present machine")])
 def test_other_machines_than_workers_are_refused(six: Site, name: str, word: str) -> None:
     with pytest.raises(PaiError, match=word) as caught:
         NodeReboot(nodes=(name,)).require(six)

@@ -127,7 +127,7 @@ def test_an_upstream_is_asked_from_where_the_cache_is_and_a_mirror_from_everywhe
 def test_an_upstream_that_no_cache_serves_is_a_wrong_argument(cached: Site, tmp_path: Path) -> None:
     with raises("registry-upstream-unknown", "nvcr.io") as caught:
         RegistryUpstream(upstream="nvcr.io").require(cached)
-    assert (caught.value.exit_code, caught.value.remedy) == (ExitCode.USAGE, "name one of docker.io, quay.io")
+    assert (caught.value.exit_code, caught.value.remedy) == (ExitCode.USAGE, "choose one of docker.io, quay.io")
     with raises("registry-upstream-unknown"):
         RegistryUpstream(upstream="quay.io").require(site_of(tmp_path / "other", CONFIG))
 

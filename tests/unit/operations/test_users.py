@@ -95,7 +95,7 @@ def test_a_member_of_the_administrators_is_one(site: Site) -> None:
 def test_before_apply_made_what_groups_need_nobody_is_added(
     site: Site, there: tuple[Json, ...], what: str, snapshot: SnapshotAssertion
 ) -> None:
-    with pytest.raises(PaiError, match=f"the cluster has no {what} yet") as caught:
+    with pytest.raises(PaiError, match=f"the cluster has no {what}") as caught:
         planned(UserAdd(user="alice", groups=("Vision",)), site, FakeCluster.of(*there))
     assert caught.value.remedy == snapshot
 

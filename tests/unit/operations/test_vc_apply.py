@@ -128,7 +128,7 @@ def test_what_they_stand_on_comes_first_by_apply(inventory_of: Any, after: str, 
     with raises("scheduler-not-applied") as caught:
         planned(inventory_of, SERVICES, after, change)
     assert said in caught.value.details
-    assert (caught.value.remedy, caught.value.exit_code) == ("pai-install apply", ExitCode.PREFLIGHT_FAILED)
+    assert (caught.value.remedy, caught.value.exit_code) == ("run pai-install apply", ExitCode.PREFLIGHT_FAILED)
 
 
 def test_another_scheduler_comes_by_a_switch(inventory_of: Any) -> None:

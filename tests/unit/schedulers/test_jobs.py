@@ -96,8 +96,8 @@ def test_retries_of_the_whole_job(retries: int | None, most: int) -> None:
 def test_volcano_refuses_what_it_cannot_count() -> None:
     job = elastic().roles[0]
     for changed, message in (
-        (job, "when 2 instances of trial have failed"),
-        (replace(job, min_failed=1), "when 3 of 4 trial have succeeded"),
+        (job, "when 2 of trial have failed"),
+        (replace(job, min_failed=1), "when 3 of 4 trial succeeded"),
         (replace(job, min_failed=1, min_succeeded=4), "retry one instance of trial"),
     ):
         with pytest.raises(PaiError, match=message):
@@ -108,7 +108,7 @@ def test_volcano_refuses_what_it_cannot_count() -> None:
 def test_a_name_that_is_too_long_is_refused_with_how_long_it_may_be(backend: Backend, room: int) -> None:
     """The longest name makes pods' names of 63 characters: NAME-main-0-0-abcde, or NAME-main-0 with Volcano."""
     assert objects_of(replace(single(), name="a" * room), somewhere(backend))
-    with pytest.raises(PaiError, match=f"has {room + 1} characters and may have {room}: with the role main") as caught:
+    with pytest.raises(PaiError, match=f"has {room + 1} characters, and with role main at most {room}") as caught:
         objects_of(replace(single(), name="a" * (room + 1)), somewhere(backend))
     assert caught.value.exit_code == ExitCode.SITE_INVALID
 

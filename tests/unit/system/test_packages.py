@@ -99,7 +99,7 @@ def test_somebody_who_never_ends_is_an_error_with_a_remedy(box: Any, monkeypatch
     box(ended)
     with filelock.FileLock(packages._LOCK), raises("packages-locked", "pai-install") as refused:
         install(["gcc"])
-    assert refused.value.remedy == "run this again when it has ended"
+    assert refused.value.remedy == "repeat the command after its end"
 
 
 def test_installing_restarts_no_service_that_nobody_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
