@@ -325,7 +325,7 @@ def test_the_folder_below_is_named(tmp_path: Path) -> None:
     (tmp_path / "cluster-cfg" / "layout.yaml").write_text(V0)
     with raises("migrate-no-old-site") as caught:
         migrate(tmp_path, tmp_path / "new")
-    assert caught.value.remedy == f"{tmp_path / 'cluster-cfg'} may be one"
+    assert caught.value.remedy == f"use {tmp_path / 'cluster-cfg'}"
 
 
 def test_the_account_in_text_json_and_file(
