@@ -63,7 +63,7 @@ class JobEntry(ReportObject):
     retries: Count = Field(description="Of the whole job, so far.")
     created: str
     gone: str = Field(description="When its object was deleted. Empty: it exists.")
-    stopped_by: str = Field(description="Who ended it. Empty: nobody, or unknown.")
+    stopped_by: str = Field(description="Who ended it. Empty: no one, or unknown.")
     stopped_why: str = Field(description="Why they ended it. Empty: unknown.")
     abnormal: str = Field(description="What is unusual about it. Empty without --abnormal.")
     warned: str = Field(description="Warning of its idle GPUs. Empty: none.")
