@@ -13,7 +13,7 @@ from pai_install.cli.command import reading
 from pai_install.cli.terminal import Terminal
 from pai_install.errors import ExitCode
 from pai_install.jobs.state import JobState
-from pai_install.report.job import readings_data, readings_text
+from pai_install.report.job import readings_report, readings_text
 from pai_install.report.jobs import JobReport, job_text, jobs_report, jobs_text
 
 
@@ -28,7 +28,7 @@ def validate(*, app: App, terminal: Terminal, request: ValidateJobs) -> int:
     column, and a remedy.
     """
     readings = validate_jobs(app, request)
-    terminal.show(readings_data(readings), readings_text(readings))
+    terminal.show(readings_report(readings), readings_text(readings))
     return ExitCode.OK if all(one.job is not None for one in readings) else ExitCode.SITE_INVALID
 
 

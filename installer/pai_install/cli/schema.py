@@ -18,7 +18,7 @@ from pai_install.parts.addon import schema as addon_schema
 from pai_install.preflight.schema import schema as preflight_schema
 from pai_install.report.certificates import CertificatesReport
 from pai_install.report.gpu_hours import UsageReport
-from pai_install.report.job import schema as job_validate_schema
+from pai_install.report.job import ReadingsReport
 from pai_install.report.jobs import JobReport, JobsReport
 from pai_install.report.registries import RegistriesReport
 from pai_install.report.schemas import NAMES as RUNS
@@ -55,6 +55,7 @@ REPORTS: dict[str, type[Report]] = {
     "virtual-clusters-plan": ClustersChangeReport,
     "virtual-clusters-simulation": SimulationReport,
     "usage": UsageReport,
+    "job-validate": ReadingsReport,
     "job": JobReport,
     "jobs": JobsReport,
     "users": UsersReport,
@@ -68,7 +69,6 @@ SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
     "preflight": preflight_schema,
     "health": _health,
     "explain": explain.schema,
-    "job-validate": job_validate_schema,
     **{name: partial(schema_of, report) for name, report in REPORTS.items()},
     "error": failure.schema,
 }

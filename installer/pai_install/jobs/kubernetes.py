@@ -12,6 +12,7 @@ from pai_install.documents.problem import YamlPath, short
 from pai_install.documents.quantity import QuantityError, parse_bytes
 from pai_install.documents.scalars import MAX_COUNT, plain_data, shown
 from pai_install.documents.validate import did_you_mean
+from pai_install.json_schema import Count
 from pai_install.scheduling.job_kinds import COUNTS, ENTRY, ITEM, WITH_PODS, JobKind
 from pai_install.scheduling.job_queue import QUEUE_LABEL
 
@@ -41,10 +42,10 @@ class NativeRole:
     """Pods of a native job that are alike. cpu_millis, memory_bytes: that one asks for; gpus: device -> how many."""
 
     name: str
-    instances: int
-    cpu_millis: int
-    memory_bytes: int
-    devices: Mapping[str, int]
+    instances: Count
+    cpu_millis: Count
+    memory_bytes: Count
+    devices: Mapping[str, Count]
 
 
 @dataclass(frozen=True, slots=True)

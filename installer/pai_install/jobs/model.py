@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from pai_install.json_schema import Count
 from pai_install.scheduling.model import Priority
 
 
@@ -21,8 +22,8 @@ class JobPort:
     """Ports that every instance of a role listens on. begin: the first number; None where any will do."""
 
     label: str
-    count: int
-    begin: int | None = None
+    count: Count
+    begin: Count | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,22 +1,24 @@
-"""The meaning or the errors of a job file, as data, as text, and as the schema of the data. Pure."""
+"""The meaning or the errors of a job file, as a result and as text. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from dataclasses import asdict
+from typing import Annotated
 
-from pai_install.documents.problem import printable, short, text_lines
+from pydantic import Field, WithJsonSchema
+
+from pai_install.documents.problem import Severity, printable, short, text_lines
 from pai_install.documents.quantity import format_bytes
-from pai_install.jobs.kubernetes import Native, NativeJob
-from pai_install.jobs.model import Job, JobPort, Role
-from pai_install.jobs.read import JobReading
+from pai_install.jobs.kubernetes import Native, NativeJob, NativeRole
+from pai_install.jobs.model import Job, JobMount, JobPort, Role
+from pai_install.jobs.read import JobReading, Protocol
 from pai_install.jobs.variable_names import own_variables, variable_names
-from pai_install.json_schema import closed_object, published
+from pai_install.json_schema import Count, Report, ReportObject
 from pai_install.report.storages import table
-from pai_install.scheduling.model import PRIORITIES
+from pai_install.scheduling.model import Priority
 from pai_install.system.words import plural
 
-JOB_SCHEMA_VERSION = 1
 PROTOCOLS = {
     "openpai-v1": "OpenPAI's protocol 1",
     "openpai-v2": "OpenPAI's protocol 2",
@@ -25,87 +27,139 @@ PROTOCOLS = {
 _HEAD = ("ROLE", "INSTANCES", "CPU", "MEMORY", "GPUS", "SHM", "SKU", "RETRIES", "IMAGE")
 _HEAD_NATIVE = ("JOB", "ROLE", "INSTANCES", "CPU", "MEMORY", "DEVICES")
 _MIB = 2**20
-_TEXT = {"type": "string"}
-_MAYBE = {"type": ["string", "null"]}
-_COUNT = {"type": "integer", "minimum": 0}
-_MAYBE_COUNT = {"type": ["integer", "null"], "minimum": 0}
+_Position = Annotated[int, WithJsonSchema({"type": "integer", "minimum": 1})]
 
 
-def readings_data(readings: Sequence[JobReading]) -> dict[str, Any]:
-    """The published form of all files."""
-    return {
-        "schema_version": JOB_SCHEMA_VERSION,
-        "ok": all(one.job is not None for one in readings),
-        "files": [_file(one) for one in readings],
-    }
+class JobProblem(ReportObject):
+    """A problem of a job file."""
+
+    file: str
+    line: _Position
+    column: _Position
+    path: str
+    severity: Severity
+    code: Annotated[str, WithJsonSchema({"type": "string", "pattern": "^job[.]"})]
+    message: str
+    remedy: str
 
 
-def _file(reading: JobReading) -> dict[str, Any]:
+class ReadRole(ReportObject):
+    """A role of the job."""
+
+    name: str
+    instances: Count
+    image: str
+    command: str | None = Field(description="First line of the command. null: it has a secret.")
+    confidential: bool
+    cpu: Count
+    memory_mb: Count
+    gpus: Count
+    shm_mb: Count
+    sku: str | None
+    ports: tuple[JobPort, ...]
+    min_failed: Count | None = Field(description="Failed instances that fail the job. null: none.")
+    min_succeeded: Count | None = Field(description="Succeeded instances that end the job. null: all of the role.")
+    retries: Count
+    registry: str | None = Field(description="Registry of its own login.")
+    variables: tuple[str, ...]
+
+
+class ReadJob(ReportObject):
+    """A job of OpenPAI."""
+
+    name: str
+    virtual_cluster: str | None
+    priority: Priority | None
+    retries: Count | None = Field(description="null: without end.")
+    gang: bool
+    instances: Count
+    gpus: Count
+    mounts: tuple[JobMount, ...]
+    roles: tuple[ReadRole, ...]
+    variables: tuple[str, ...]
+
+
+class ReadObject(ReportObject):
+    """A job that is an object of Kubernetes."""
+
+    api_version: str
+    kind: str
+    name: str
+    queue: str | None
+    roles: tuple[NativeRole, ...]
+
+
+class ReadFile(ReportObject):
+    """A job file."""
+
+    file: str
+    ok: bool
+    protocol: Protocol | None
+    problems: tuple[JobProblem, ...]
+    job: ReadJob | None
+    objects: tuple[ReadObject, ...]
+
+
+class ReadingsReport(Report, title="pai-install job validate --format json"):
+    """The meaning or the errors of job files."""
+
+    ok: bool = Field(description="Whether no file has an error.")
+    files: tuple[ReadFile, ...]
+
+
+def readings_report(readings: Sequence[JobReading]) -> ReadingsReport:
+    """The report of all files."""
+    return ReadingsReport(ok=all(one.job is not None for one in readings), files=tuple(map(_file, readings)))
+
+
+def _file(reading: JobReading) -> ReadFile:
     job = reading.job
-    return {
-        "file": reading.file,
-        "ok": job is not None,
-        "protocol": reading.protocol,
-        "problems": [problem.as_json() for problem in reading.problems],
-        "job": _job(job) if isinstance(job, Job) else None,
-        "objects": [_native(one) for one in job.jobs] if isinstance(job, Native) else [],
-    }
+    return ReadFile(
+        file=reading.file,
+        ok=job is not None,
+        protocol=reading.protocol,
+        problems=tuple(map(JobProblem.model_validate, reading.problems)),
+        job=_job(job) if isinstance(job, Job) else None,
+        objects=tuple(map(_native, job.jobs)) if isinstance(job, Native) else (),
+    )
 
 
-def _job(job: Job) -> dict[str, Any]:
-    return {
-        "name": job.name,
-        "virtual_cluster": job.virtual_cluster,
-        "priority": job.priority,
-        "retries": job.retries,
-        "gang": job.gang,
-        "instances": job.instances,
-        "gpus": job.gpus,
-        "mounts": [{"storage": mount.storage, "path": mount.path} for mount in job.mounts],
-        "roles": [_role(role) for role in job.roles],
-        "variables": list(variable_names(job, instances=False)),
-    }
+def _job(job: Job) -> ReadJob:
+    return ReadJob(
+        name=job.name,
+        virtual_cluster=job.virtual_cluster,
+        priority=job.priority,
+        retries=job.retries,
+        gang=job.gang,
+        instances=job.instances,
+        gpus=job.gpus,
+        mounts=job.mounts,
+        roles=tuple(map(_role, job.roles)),
+        variables=tuple(variable_names(job, instances=False)),
+    )
 
 
-def _role(role: Role) -> dict[str, Any]:
-    asked = role.resources
-    return {
-        "name": role.name,
-        "instances": role.instances,
-        "image": role.image,
-        "command": None if role.confidential else first_line(role.command),
-        "confidential": role.confidential,
-        "cpu": asked.cpu,
-        "memory_mb": asked.memory_mb,
-        "gpus": asked.gpus,
-        "shm_mb": asked.shm_mb,
-        "sku": asked.sku,
-        "ports": [{"label": port.label, "count": port.count, "begin": port.begin} for port in role.ports],
-        "min_failed": role.min_failed,
-        "min_succeeded": role.min_succeeded,
-        "retries": role.retries,
-        "registry": role.login.registry if role.login is not None else None,
-        "variables": list(own_variables(role)),
-    }
+def _role(role: Role) -> ReadRole:
+    return ReadRole(
+        name=role.name,
+        instances=role.instances,
+        image=role.image,
+        command=None if role.confidential else first_line(role.command),
+        confidential=role.confidential,
+        **asdict(role.resources),
+        ports=role.ports,
+        min_failed=role.min_failed,
+        min_succeeded=role.min_succeeded,
+        retries=role.retries,
+        registry=role.login.registry if role.login is not None else None,
+        variables=tuple(own_variables(role)),
+    )
 
 
-def _native(job: NativeJob) -> dict[str, Any]:
-    return {
-        "api_version": job.kind.api,
-        "kind": job.kind.name,
-        "name": job.name,
-        "queue": job.queue or None,
-        "roles": [
-            {
-                "name": role.name,
-                "instances": role.instances,
-                "cpu_millis": role.cpu_millis,
-                "memory_bytes": role.memory_bytes,
-                "devices": dict(role.devices),
-            }
-            for role in job.roles
-        ],
-    }
+def _native(job: NativeJob) -> ReadObject:
+    return ReadObject(
+        api_version=job.kind.api, kind=job.kind.name, name=job.name, queue=job.queue or None, roles=job.roles
+    )
 
 
 def first_line(command: str) -> str:
@@ -200,84 +254,3 @@ def _native_lines(reading: JobReading, native: Native) -> Iterator[str]:
     yield from table([_HEAD_NATIVE, *rows]).splitlines()
     for job in native.jobs:
         yield f"  {job.name}: {f'queue {job.queue}' if job.queue else 'gets the queue of its virtual cluster'}"
-
-
-def schema() -> dict[str, Any]:
-    """The JSON Schema of `readings_data`."""
-    return published(
-        "pai-install job validate --format json",
-        JOB_SCHEMA_VERSION,
-        ok={"type": "boolean", "description": "whether no file has an error"},
-        files=_list(
-            closed_object(
-                file=_TEXT,
-                ok={"type": "boolean"},
-                protocol={"enum": [*PROTOCOLS, None]},
-                problems=_list(_problem_schema()),
-                job={"anyOf": [_job_schema(), {"type": "null"}]},
-                objects=_list(_native_schema()),
-            )
-        ),
-    )
-
-
-def _list(items: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "array", "items": items}
-
-
-def _problem_schema() -> dict[str, Any]:
-    number = {"type": "integer", "minimum": 1}
-    return closed_object(
-        file=_TEXT,
-        line=number,
-        column=number,
-        path=_TEXT,
-        severity={"enum": ["error", "warning"]},
-        code={"type": "string", "pattern": "^job[.]"},
-        message=_TEXT,
-        remedy=_TEXT,
-    )
-
-
-def _job_schema() -> dict[str, Any]:
-    role = closed_object(
-        name=_TEXT,
-        instances=_COUNT,
-        image=_TEXT,
-        command={**_MAYBE, "description": "its first line; null where it holds a secret"},
-        confidential={"type": "boolean"},
-        cpu=_COUNT,
-        memory_mb=_COUNT,
-        gpus=_COUNT,
-        shm_mb=_COUNT,
-        sku=_MAYBE,
-        ports=_list(closed_object(label=_TEXT, count=_COUNT, begin=_MAYBE_COUNT)),
-        min_failed={**_MAYBE_COUNT, "description": "instances that fail before the job has failed; null: none ends it"},
-        min_succeeded={**_MAYBE_COUNT, "description": "that succeed before the job has; null: these alone end nothing"},
-        retries=_COUNT,
-        registry={**_MAYBE, "description": "where its own login is for"},
-        variables=_list(_TEXT),
-    )
-    return closed_object(
-        name=_TEXT,
-        virtual_cluster=_MAYBE,
-        priority={"enum": [*PRIORITIES, None]},
-        retries={**_MAYBE_COUNT, "description": "null: without end"},
-        gang={"type": "boolean"},
-        instances=_COUNT,
-        gpus=_COUNT,
-        mounts=_list(closed_object(storage=_TEXT, path=_TEXT)),
-        roles=_list(role),
-        variables=_list(_TEXT),
-    )
-
-
-def _native_schema() -> dict[str, Any]:
-    role = closed_object(
-        name=_TEXT,
-        instances=_COUNT,
-        cpu_millis=_COUNT,
-        memory_bytes=_COUNT,
-        devices={"type": "object", "additionalProperties": _COUNT},
-    )
-    return closed_object(api_version=_TEXT, kind=_TEXT, name=_TEXT, queue=_MAYBE, roles=_list(role))

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pai_install.jobs.read import read_job_text
-from pai_install.report.job import readings_data, readings_text
+from pai_install.report.job import readings_report, readings_text
 from pai_install.schedulers.job_check import check_job
 from tests.unit.jobs.sites import research
 from tests.unit.site.test_fuzz import Mutation, mutations
@@ -37,4 +37,4 @@ def test_mutated_files_never_give_a_traceback(path: Path, changes: list[Mutation
     for one in (reading, checked):
         assert one.job is not None or any(problem.is_error for problem in one.problems)
         assert all(problem.line >= 1 and problem.column >= 1 and problem.message for problem in one.problems)
-    assert "hunter2" not in json.dumps(readings_data([checked])) + readings_text([checked])
+    assert "hunter2" not in json.dumps(readings_report([checked]).as_json()) + readings_text([checked])
