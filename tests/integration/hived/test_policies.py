@@ -104,10 +104,11 @@ def test_priority_above_the_highest_is_refused(alice: Api) -> None:
         pod("probe", "research"),
         pod("probe", "product", 100, 2, ("gang", 2)),
         pod("probe", "research", -1),
+        changed(note(f"{GOOD}\naffinityGroup: null")),
         changed(lambda it: show(it, "void")),
         changed(note(f"{GOOD}\npinnedCellId: VC1-K80\nlazyPreemptionEnable: true\ngangReleaseEnable: true")),
     ],
-    ids=["plain", "gang", "opportunistic", "no device", "options"],
+    ids=["plain", "gang", "opportunistic", "no gang", "no device", "options"],
 )
 def test_pod_of_hived_passes(alice: Api, entry: Json) -> None:
     assert refused(alice, entry) == ""

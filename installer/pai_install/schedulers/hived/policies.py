@@ -34,6 +34,8 @@ _NOTHING = ("", "none", "void")
 _POD = RequestKind("", "v1", "pods")
 
 _KEYS = ("virtualCluster", "priority", "ignoreK8sSuggestedNodes", "affinityGroup", " name")
+# as OpenPAI's rest-server writes it
+_NO_GANG = "(?m)^affinityGroup: null$"
 _GANG_OF_OPENPAI = r"""(?m)^ +name: ['"]?[^.'"~]+~[^'"]*['"]?$"""
 # HiveD makes a list of all pods and cells of a gang
 _COUNTS = "podNumber|leafCellNumber|gpuNumber"
@@ -139,8 +141,9 @@ def _gang() -> Rule:
     own = f"variables.spec.matches({literal('(?m)^ +name: ')} + request.namespace + {literal('[.][-.a-zA-Z0-9_/]+$')})"
     # OpenPAI's rest-server has one namespace, and its names are USER~JOB/GROUP
     of_openpai = f"(request.namespace == {literal(DEFAULT)} && variables.spec.matches({literal(_GANG_OF_OPENPAI)}))"
+    none = f"!variables.spec.contains('affinityGroup') || variables.spec.matches({literal(_NO_GANG)})"
     return Rule(
-        f"!variables.ours || variables.tries || !variables.spec.contains('affinityGroup') || {own} || {of_openpai}",
+        f"!variables.ours || {none} || {own} || {of_openpai}",
         "'the name of an affinityGroup of this namespace begins with ' + request.namespace + '.'",
     )
 
