@@ -181,7 +181,16 @@ def test_the_schema_of_errors_is_the_codes() -> None:
 def test_no_verb_is_forgotten() -> None:
     """Verbs without a JSON form print nothing for a program to read."""
     without = {verb for verb in VERBS if not failure.wants_json([verb, "--format", "json"], _command(verb))}
-    assert without == {"quickstart", "init", "completion", "schema", "inventory", "kubectl", "support-bundle"}
+    assert without == {
+        "quickstart",
+        "init",
+        "completion",
+        "schema",
+        "inventory",
+        "kubectl",
+        "support-bundle",
+        "monitoring",
+    }
 
 
 def _command(verb: str) -> Any:
