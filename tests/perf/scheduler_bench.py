@@ -19,7 +19,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from pai_install.report.storages import table
+from pai_install.report.table import table
 from pai_install.schedulers.compile import objects_of
 from pai_install.scheduling.model import Backend, Scheduling
 from pai_install.site import load_site

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import click
 
 from pai_install.app.context import App
@@ -22,7 +24,7 @@ from pai_install.cli.options import group_site_option, text_only, yes_option
 from pai_install.cli.output import echo, echo_log
 from pai_install.cli.terminal import Terminal
 from pai_install.errors import ExitCode
-from pai_install.report.jobs import JobReport, job_text, jobs_report, jobs_text
+from pai_install.report.jobs import job_report, job_text, jobs_report, jobs_text
 
 
 @click.group("job", cls=LazyGroup, later={"submit": "job_submission", "validate": "job_submission"})
@@ -41,7 +43,7 @@ def list_command(*, app: App, terminal: Terminal, request: ListJobs) -> int:
     refuses.
     """
     found = list_jobs(app, request)
-    terminal.show(jobs_report(found), jobs_text(found))
+    terminal.show(partial(jobs_report, found), jobs_text(found))
     return ExitCode.OK
 
 
@@ -53,7 +55,7 @@ def show(*, app: App, terminal: Terminal, request: JobName) -> int:
     A deleted job is shown for as long as `jobs: {keep-days: N}` keeps its record. The latest job of a name is shown.
     """
     found = show_job(app, request)
-    terminal.show(JobReport.model_validate(found), job_text(found))
+    terminal.show(partial(job_report, found), job_text(found))
     return ExitCode.OK
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import click
 
@@ -14,7 +15,7 @@ from pai_install.cli.terminal import Terminal
 from pai_install.errors import ExitCode
 from pai_install.jobs.state import JobState
 from pai_install.report.job import readings_report, readings_text
-from pai_install.report.jobs import JobReport, job_text, jobs_report, jobs_text
+from pai_install.report.jobs import job_report, job_text, jobs_report, jobs_text
 
 
 @click.command
@@ -54,6 +55,6 @@ def submit(*, app: App, terminal: Terminal, request: SubmitJob) -> int:
 def _show(terminal: Terminal, jobs: Sequence[JobState]) -> None:
     """One job by itself, several as a list."""
     if len(jobs) == 1:
-        terminal.show(JobReport.model_validate(jobs[0]), job_text(jobs[0]))
+        terminal.show(partial(job_report, jobs[0]), job_text(jobs[0]))
     elif jobs:
-        terminal.show(jobs_report(jobs), jobs_text(jobs))
+        terminal.show(partial(jobs_report, jobs), jobs_text(jobs))

@@ -19,7 +19,7 @@ from pai_install.preflight.schema import schema as preflight_schema
 from pai_install.report.certificates import CertificatesReport
 from pai_install.report.gpu_hours import UsageReport
 from pai_install.report.job import ReadingsReport
-from pai_install.report.jobs import JobReport, JobsReport
+from pai_install.report.job_models import JobReport, JobsReport
 from pai_install.report.registries import RegistriesReport
 from pai_install.report.schemas import NAMES as RUNS
 from pai_install.report.schemas import schema as report_schema

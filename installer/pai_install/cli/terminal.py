@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -138,10 +138,11 @@ class Terminal:
         """Prints a line beside the result."""
         echo(text, err=True)
 
-    def show(self, result: ReportObject | Mapping[str, Any], text: str) -> None:
-        """Prints the result of a verb that reads. text: with its last line end."""
+    def show(self, result: ReportObject | Mapping[str, Any] | Callable[[], ReportObject], text: str) -> None:
+        """Prints the result of a verb that reads. text: with its last line end. A callable runs for JSON alone."""
         if self.as_json:
-            text = f"{json.dumps(result.as_json() if isinstance(result, ReportObject) else result, indent=2)}\n"
+            made = result() if callable(result) else result
+            text = f"{json.dumps(made.as_json() if isinstance(made, ReportObject) else made, indent=2)}\n"
         echo(text, nl=False)
 
     def show_runs(self, code: int, *, several: bool) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pai_install.monitoring.alertmanager import FiringAlert
-from pai_install.report.storages import table
+from pai_install.report.table import table
 
 ALERTS_SCHEMA_VERSION = 1
 _HEAD = ("SEVERITY", "ALERT", "SUBJECT", "SINCE", "SUMMARY")

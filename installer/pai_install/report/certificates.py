@@ -6,7 +6,7 @@ from pydantic import Field
 
 from pai_install.checks.verdict import Verdict
 from pai_install.json_schema import Report, ReportObject
-from pai_install.report.storages import table
+from pai_install.report.table import table
 
 _HEAD = ("MACHINE", "CERTIFICATE", "OF", "ENDS", "DAYS LEFT", "")
 

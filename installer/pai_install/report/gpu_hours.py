@@ -11,7 +11,7 @@ from pydantic import AliasGenerator, Field
 
 from pai_install.jobs.gpu_hours import Account, Amounts, Key
 from pai_install.json_schema import Count, Report, ReportObject
-from pai_install.report.storages import table
+from pai_install.report.table import table
 from pai_install.system.plain import one_line
 
 UNKNOWN = "(unknown)"

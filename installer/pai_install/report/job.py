@@ -15,7 +15,7 @@ from pai_install.jobs.model import Job, JobMount, JobPort, Role
 from pai_install.jobs.read import JobReading, Protocol
 from pai_install.jobs.variable_names import own_variables, variable_names
 from pai_install.json_schema import Count, Report, ReportObject
-from pai_install.report.storages import table
+from pai_install.report.table import table
 from pai_install.scheduling.model import Priority
 from pai_install.system.words import plural
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pai_install.checks.finding import Finding
-from pai_install.report.storages import table
+from pai_install.report.table import table
 from pai_install.schedulers.self_test.guarantees import PROMISES
 
 

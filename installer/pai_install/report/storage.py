@@ -15,7 +15,7 @@ from pai_install.json_schema import Count, Report
 from pai_install.kube.objects import quantity
 from pai_install.kube.volumes import Volume, VolumeClaim
 from pai_install.redact import MASK
-from pai_install.report.storages import table
+from pai_install.report.table import table
 from pai_install.site.model import Site
 from pai_install.site.services.storages import StorageEntry
 from pai_install.storage.compile import grants_of

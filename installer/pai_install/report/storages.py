@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from pydantic import Field
 
 from pai_install.json_schema import Report, ReportObject
+from pai_install.report.table import table
 from pai_install.site.model import Site
 from pai_install.site.services.storages import StorageEntry, StorageType
 from pai_install.storage.compile import current_grants
@@ -71,12 +70,3 @@ def _cells(row: ListedStorage) -> tuple[str, ...]:
     write = "read only" if row.read_only else "yes"
     folders = "one for all" if row.share else "one per user"
     return row.name, row.type, row.place, row.capacity, write, folders, row.claim, ", ".join(row.groups) or "none"
-
-
-def table(rows: Iterable[tuple[str, ...]]) -> str:
-    """Columns of equal width."""
-    lines = list(rows)
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() + "\n" for line in lines
-    )

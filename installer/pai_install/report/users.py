@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import Field, WithJsonSchema
 
 from pai_install.json_schema import Count, Report, ReportObject
-from pai_install.report.storages import table
+from pai_install.report.table import table
 from pai_install.users.model import User
 
 _HEAD = ("NAME", "GROUPS", "ADMINISTRATOR", "ACCESS UNTIL", "KUBECONFIGS")

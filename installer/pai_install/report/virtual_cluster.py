@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from pai_install.json_schema import Report
-from pai_install.report.storages import table
+from pai_install.report.table import table
 from pai_install.report.virtual_clusters import (
     SupplyRow,
     VirtualClusterRow,

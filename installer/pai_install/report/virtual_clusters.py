@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pydantic import Field
 
 from pai_install.json_schema import Count, Report, ReportObject
-from pai_install.report.storages import table
+from pai_install.report.table import table
 from pai_install.report.virtual_clusters_unmet import unmet_text
 from pai_install.scheduling.model import Backend, Level, Priority, Scheduling, Share, Supply, VirtualCluster
 from pai_install.scheduling.usage.health import Unmet

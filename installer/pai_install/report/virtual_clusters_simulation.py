@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import Field, WithJsonSchema
 
 from pai_install.json_schema import Count, Report, ReportObject
-from pai_install.report.storages import table
+from pai_install.report.table import table
 from pai_install.schedulers.simulation import Outcome, QuotaState, Simulation
 from pai_install.scheduling.job_request import PodRequest
 from pai_install.scheduling.model import Backend, Scheduling

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pydantic import Field
 
 from pai_install.json_schema import Count, Report, ReportObject
-from pai_install.report.storages import table
+from pai_install.report.table import table
 from pai_install.report.virtual_clusters_unmet import unmet_text
 from pai_install.schedulers.usage import Usage
 from pai_install.scheduling.amounts import owned

@@ -18,7 +18,8 @@ from pai_install.jobs.history import completed, kept_jobs
 from pai_install.jobs.state import JobState, states_of
 from pai_install.json_schema import schema_of
 from pai_install.kube.objects import rows
-from pai_install.report.jobs import JobsReport, job_text, jobs_report, jobs_text
+from pai_install.report.job_models import JobsReport
+from pai_install.report.jobs import job_text, jobs_report, jobs_text
 from pai_install.scheduling.model import Backend
 from tests.unit.agents.hostile import DEEP, VERY_DEEP, Object, encoded, hostile
 from tests.unit.jobs.test_anomalies import LIMITS

@@ -12,7 +12,8 @@ from syrupy.assertion import SnapshotAssertion
 from pai_install.jobs.model import Job
 from pai_install.jobs.state import JobState, states_of
 from pai_install.json_schema import schema_of
-from pai_install.report.jobs import JobReport, JobsReport, job_text, jobs_report, jobs_text
+from pai_install.report.job_models import JobReport, JobsReport
+from pai_install.report.jobs import job_report, job_text, jobs_report, jobs_text
 from pai_install.schedulers.jobs import objects_of
 from pai_install.scheduling.model import Backend
 from tests.unit.jobs.examples import role, servers_and_workers, somewhere
@@ -231,7 +232,7 @@ def test_volcano(snapshot: SnapshotAssertion) -> None:
 def test_what_is_printed_is_what_is_published() -> None:
     waiting = stands(job(), said=(workload(holds("QuotaReserved", "no quota", "False")),))
     running = stands(job(), *WHOLE)
-    jsonschema.validate(JobReport.model_validate(running).as_json(), schema_of(JobReport))
+    jsonschema.validate(job_report(running).as_json(), schema_of(JobReport))
     jsonschema.validate(jobs_report([waiting, running]).as_json(), schema_of(JobsReport))
     lines = jobs_text([waiting, running]).splitlines()
     assert lines[1].split() == [
