@@ -396,6 +396,7 @@ GROUPS: Sequence[Group] = (
         tuple(name.partition("?")[0].strip("/") for name in (*SUBRESOURCES, *OF_PODS[:-1], *STARTED)),
         "test_scale_and_status",
     ),
+    Group("end controllers by the number of pods", tuple(NUMBERS), "test_number_of_pods"),
     Group(
         "let a controller add pods",
         ("elastic-metrics",),
