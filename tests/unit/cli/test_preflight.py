@@ -86,7 +86,7 @@ def test_report_is_kept_for_the_owner(site: Path, in_world: Any, capsys: Any) ->
 def test_a_machine_that_is_off(site: Path, in_world: Any, capsys: Any) -> None:
     in_world(*answers()[:2], event("unreachable", "worker2", msg="port 22: No route to host"))
     assert run(["preflight", "--site", str(site)]) == ExitCode.PREFLIGHT_FAILED
-    assert "FAIL The machine does not answer" in capsys.readouterr().out
+    assert "FAIL The machine is unreachable" in capsys.readouterr().out
 
 
 def test_limit_and_all(site: Path, in_world: Any, capsys: Any) -> None:

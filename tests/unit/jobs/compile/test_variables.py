@@ -85,8 +85,8 @@ def test_ports(ports: tuple[JobPort, ...], expected: dict[str, tuple[int, ...]])
 @pytest.mark.parametrize(
     ("ports", "message"),
     [
-        ((JobPort("a", 2, 2222), JobPort("b", 1, 2223)), "port 2223 of b is also a's"),
-        ((JobPort("a", 2, 65535),), "port 65536 of a is above 65535"),
+        ((JobPort("a", 2, 2222), JobPort("b", 1, 2223)), "port 2223 of b in role main: it belongs to a"),
+        ((JobPort("a", 2, 65535),), "port 65536 of a in role main: it is above 65535"),
     ],
 )
 def test_ports_that_cannot_be(ports: tuple[JobPort, ...], message: str) -> None:
