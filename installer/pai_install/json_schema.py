@@ -25,7 +25,6 @@ class ReportObject(BaseModel):
         extra="forbid",
         from_attributes=True,
         serialize_by_alias=True,
-        json_schema_serialization_defaults_required=True,
         defer_build=True,  # a command uses few of the models that it imports
     )
 
@@ -41,10 +40,13 @@ class Report(ReportObject):
 
 
 class _Generator(GenerateJsonSchema):
-    """Leaves out what says nothing: titles that repeat a key, and defaults of keys that are always there."""
+    """Requires every key. Leaves out titles that repeat a key, and defaults of keys that are always there."""
 
     def field_title_should_be_set(self, schema: object) -> bool:  # noqa: ARG002 - of the base class
         return False
+
+    def field_is_required(self, field: object, total: bool) -> bool:  # noqa: ARG002, FBT001 - of the base class
+        return True
 
     def default_schema(self, schema: WithDefaultSchema) -> dict[str, Any]:
         return self.generate_inner(schema["schema"])

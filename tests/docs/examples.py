@@ -17,7 +17,7 @@ from pai_install.plan.observed import DockerFacts, Membership, Observed, RoleRec
 from pai_install.plan.phases import PHASES
 from pai_install.report.causes import cause_of
 from pai_install.report.console import show_outcome
-from pai_install.report.data import report_data
+from pai_install.report.data import run_report
 from pai_install.report.diffs import ChangeCollector, FileChange, changes_summary
 from pai_install.report.model import Counts, Failure, HostResult, HostStatus, Outcome, PhaseResult
 from pai_install.report.notices import TaskFinished
@@ -158,7 +158,7 @@ def with_report(text: str, *after: Iterable[str]) -> str:
     stream = io.StringIO()
     show_outcome(outcome, stream)
     shown = "\n".join(line.rstrip() for line in stream.getvalue().splitlines())
-    data = report_data(outcome)
+    data = run_report(outcome).as_json()
     failed = next(phase["hosts"]["worker-8"] for phase in data["phases"] if phase["name"] == "runtime")
     return with_generated(text, _indented(shown), _indented(json.dumps(failed, indent=2)), *after)
 

@@ -35,7 +35,7 @@ from pai_install.preflight.gather import gather
 from pai_install.preflight.judge import judge
 from pai_install.preflight.report import PreflightReport
 from pai_install.report.console import show_outcome
-from pai_install.report.data import report_data
+from pai_install.report.data import run_report
 from pai_install.report.diffs import ChangeCollector
 from pai_install.report.html import html
 from pai_install.report.markdown import markdown
@@ -232,7 +232,7 @@ def results(tmp_path: Path) -> Try:
         with EventLog(tmp_path / "events") as log:
             outcome = run_of(plan_of(phase("base", "one", "two")), engine, [collector, log])
         assert outcome.phases[0].hosts["two"].status.value == "changed"
-        json.dumps(report_data(outcome), allow_nan=False).encode()
+        json.dumps(run_report(outcome).as_json(), allow_nan=False).encode()
         stream = io.StringIO()
         show_outcome(outcome, stream)
         forms = (stream.getvalue(), markdown(outcome, title="x"), html(outcome, title="x"))

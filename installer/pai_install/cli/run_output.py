@@ -12,12 +12,11 @@ from pai_install.cli.output import echo
 from pai_install.preflight.report import PreflightReport, last_line
 from pai_install.preflight.report import text as preflight_text
 from pai_install.report.console import progress, show_outcome
-from pai_install.report.data import report_data
+from pai_install.report.data import RunsReport, run_report
 from pai_install.report.diffs import changes_text
 from pai_install.report.model import Outcome
 from pai_install.report.notices import Observer
 from pai_install.report.planned import plan_summary, plan_text
-from pai_install.report.schemas import RUNS_SCHEMA_VERSION
 from pai_install.report.virtual_clusters_plan import plan_text as change_text
 
 
@@ -48,10 +47,10 @@ def show_result(event: RunEnded) -> None:
 
 def document(outcomes: Sequence[Outcome], code: int, *, several: bool) -> dict[str, Any] | None:
     """The published form of the runs: of one alone, or of all that the verb made."""
-    runs = [report_data(outcome) for outcome in outcomes]
+    runs = tuple(map(run_report, outcomes))
     if several:
-        return {"schema_version": RUNS_SCHEMA_VERSION, "exit_code": code, "runs": runs}
-    return runs[0] if runs else None
+        return RunsReport(exit_code=code, runs=runs).as_json()
+    return runs[0].as_json() if runs else None
 
 
 def _preflight(report: PreflightReport) -> str:

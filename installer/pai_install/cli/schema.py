@@ -17,6 +17,7 @@ from pai_install.operations.listing import schema as operations_schema
 from pai_install.parts.addon import schema as addon_schema
 from pai_install.preflight.schema import schema as preflight_schema
 from pai_install.report.certificates import CertificatesReport
+from pai_install.report.data import RunReport, RunsReport
 from pai_install.report.gpu_hours import UsageReport
 from pai_install.report.job import ReadingsReport
 from pai_install.report.job_models import JobReport, JobsReport
@@ -45,6 +46,8 @@ def _health() -> dict[str, Any]:
 
 # name -> its model
 REPORTS: dict[str, type[Report]] = {
+    "report": RunReport,
+    "runs": RunsReport,
     "certificates": CertificatesReport,
     "registries": RegistriesReport,
     "storages": StoragesReport,

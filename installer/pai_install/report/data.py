@@ -1,46 +1,69 @@
-"""The report as JSON data."""
+"""The result of a run as a report: report.json, and --format json of verbs that act."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import Any
+from collections.abc import Mapping
+from typing import Annotated, Literal
 
-from pai_install.report.model import SCHEMA_VERSION, HostResult, Outcome, PhaseResult
+from pydantic import AliasPath, Field, PlainSerializer, SkipValidation, WithJsonSchema
 
+from pai_install.checks.finding import Finding, finding_schema
+from pai_install.errors import ExitCode
+from pai_install.json_schema import Count, Report, ReportObject, Seconds
+from pai_install.report.model import Counts, Failure, HostStatus, Outcome, TaskRecord
 
-def report_data(outcome: Outcome) -> dict[str, Any]:
-    """Returns the published form: {schema_version, ok, exit_code, duration_s, hosts, phases, findings}.
-
-    hosts: NAME -> task counts over all phases. phases: results of each phase on each of its hosts, with failures. A
-    phase that Ansible could not run has a failure of its own.
-    """
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "ok": outcome.ok,
-        "exit_code": int(outcome.exit_code),
-        "duration_s": outcome.duration_s,
-        "hosts": {host: asdict(counts) for host, counts in outcome.counts.items()},
-        "phases": [_phase(phase) for phase in outcome.phases],
-        "findings": [finding.as_json() for finding in outcome.findings],
-    }
+_ExitCode = Annotated[int, WithJsonSchema({"enum": [int(code) for code in ExitCode]})]
+# a tuple: as an object it omits empty texts
+PublishedFinding = Annotated[
+    Finding, SkipValidation, PlainSerializer(Finding.as_json), WithJsonSchema(finding_schema(), mode="serialization")
+]
 
 
-def _phase(phase: PhaseResult) -> dict[str, Any]:
-    return {
-        "name": phase.name,
-        "title": phase.title,
-        "duration_s": phase.duration_s,
-        "hosts": {host: _host(result) for host, result in phase.hosts.items()},
-        "failure": asdict(phase.failure) if phase.failure else None,
-        "undo": phase.undo,
-    }
+class HostReport(ReportObject):
+    """The result of a phase on one of its machines, with the numbers of its tasks."""
+
+    status: HostStatus
+    ok: Count = Field(validation_alias=AliasPath("counts", "ok"))
+    changed: Count = Field(validation_alias=AliasPath("counts", "changed"))
+    failed: Count = Field(validation_alias=AliasPath("counts", "failed"))
+    unreachable: Count = Field(validation_alias=AliasPath("counts", "unreachable"))
+    skipped: Count = Field(validation_alias=AliasPath("counts", "skipped"))
+    tasks: Count = Field(validation_alias=AliasPath("counts", "tasks"))
+    changes: tuple[TaskRecord, ...]
+    failure: Failure | None
+    why: str = Field(description="Why the machine was left out.")
 
 
-def _host(result: HostResult) -> dict[str, Any]:
-    return {
-        "status": result.status.value,
-        **asdict(result.counts),
-        "changes": [asdict(change) for change in result.changes],
-        "failure": asdict(result.failure) if result.failure else None,
-        "why": result.why,
-    }
+class PhaseReport(ReportObject):
+    """The result of a phase."""
+
+    name: str
+    title: str
+    duration_s: Seconds
+    hosts: Mapping[str, HostReport]
+    failure: Failure | None = Field(description="Failure of Ansible itself.")
+    undo: str = Field(description="Command that reverts the changes. Empty: none.")
+
+
+class RunReport(Report, title="pai-install report"):
+    """The result of a run. hosts: sums of all phases."""
+
+    schema_version: Literal[1] = 1
+    ok: bool
+    exit_code: _ExitCode
+    duration_s: Seconds
+    hosts: Mapping[str, Counts] = Field(validation_alias="counts")
+    phases: tuple[PhaseReport, ...]
+    findings: tuple[PublishedFinding, ...]
+
+
+class RunsReport(Report, title="pai-install runs"):
+    """The results of a verb that makes several runs."""
+
+    exit_code: _ExitCode
+    runs: tuple[RunReport, ...]
+
+
+def run_report(outcome: Outcome) -> RunReport:
+    """The report of a run."""
+    return RunReport.model_validate(outcome)

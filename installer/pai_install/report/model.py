@@ -9,8 +9,8 @@ from enum import StrEnum
 from pai_install.checks.finding import Finding
 from pai_install.checks.verdict import Verdict
 from pai_install.errors import ExitCode
+from pai_install.json_schema import Count, Seconds
 
-SCHEMA_VERSION = 1
 OBSERVE = "observe"  # the name of the read-only phase before the plan
 PREFLIGHT = "preflight"  # and of the one before a machine is touched for the first time
 
@@ -36,12 +36,12 @@ class HostStatus(StrEnum):
 class Counts:
     """Tasks of one host. ok includes changed. tasks were executed, skipped ones were not."""
 
-    ok: int = 0
-    changed: int = 0
-    failed: int = 0
-    unreachable: int = 0
-    skipped: int = 0
-    tasks: int = 0
+    ok: Count = 0
+    changed: Count = 0
+    failed: Count = 0
+    unreachable: Count = 0
+    skipped: Count = 0
+    tasks: Count = 0
 
     def __add__(self, other: Counts) -> Counts:
         return Counts(*(getattr(self, field.name) + getattr(other, field.name) for field in fields(Counts)))
@@ -70,7 +70,7 @@ class TaskRecord:
 
     task: str
     task_path: str
-    duration_s: float
+    duration_s: Seconds
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""JSON Schemas of the --format json outputs of changing commands, `plan`, and `status`."""
+"""JSON Schemas of the --format json outputs of `plan` and `status`."""
 
 from __future__ import annotations
 
@@ -7,14 +7,11 @@ from typing import Any
 from pai_install.checks.finding import finding_schema
 from pai_install.errors import ExitCode
 from pai_install.json_schema import closed_object
-from pai_install.report.model import SCHEMA_VERSION, HostStatus
 from pai_install.report.planned import PLAN_SCHEMA_VERSION
 from pai_install.report.standing import STATUS_SCHEMA_VERSION
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-NAMES = ("report", "runs", "plan", "status")
-
-RUNS_SCHEMA_VERSION = 1
+NAMES = ("plan", "status")
 
 _Schema = dict[str, Any]
 _TEXT: _Schema = {"type": "string"}
@@ -26,7 +23,7 @@ _EXIT: _Schema = {"enum": [int(code) for code in ExitCode]}
 
 def schema(name: str) -> _Schema:
     """The schema called `name`, one of NAMES. Raises KeyError."""
-    made = {"report": _report, "runs": _runs, "plan": _plan, "status": _status}[name]()
+    made = {"plan": _plan, "status": _status}[name]()
     return {"$schema": DIALECT, "title": f"pai-install {name}", **made}
 
 
@@ -40,43 +37,6 @@ def _by_host(values: _Schema) -> _Schema:
 
 def _or_null(one: _Schema) -> _Schema:
     return {"anyOf": [one, {"type": "null"}]}
-
-
-def _counts() -> dict[str, _Schema]:
-    return dict.fromkeys(("ok", "changed", "failed", "unreachable", "skipped", "tasks"), _COUNT)
-
-
-def _failure() -> _Schema:
-    names = ("host", "task", "task_path", "message", "evidence", "cause", "remedy")
-    return closed_object(**dict.fromkeys(names, _TEXT))
-
-
-def _report() -> _Schema:
-    change = closed_object(task=_TEXT, task_path=_TEXT, duration_s=_SECONDS)
-    host = closed_object(
-        status={"enum": [status.value for status in HostStatus]},
-        **_counts(),
-        changes=_list(change),
-        failure=_or_null(_failure()),
-        why=_TEXT,
-    )
-    phase = closed_object(
-        name=_TEXT, title=_TEXT, duration_s=_SECONDS, hosts=_by_host(host), failure=_or_null(_failure()), undo=_TEXT
-    )
-    return closed_object(
-        schema_version={"const": SCHEMA_VERSION},
-        ok=_YES,
-        exit_code=_EXIT,
-        duration_s=_SECONDS,
-        hosts=_by_host(closed_object(**_counts())),
-        phases=_list(phase),
-        findings=_list(finding_schema()),
-    )
-
-
-def _runs() -> _Schema:
-    """Of verbs that make several runs."""
-    return closed_object(schema_version={"const": RUNS_SCHEMA_VERSION}, exit_code=_EXIT, runs=_list(_report()))
 
 
 def _action(**more: _Schema) -> _Schema:

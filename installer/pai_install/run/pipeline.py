@@ -25,7 +25,7 @@ from pai_install.plan.observation import Observation
 from pai_install.plan.observed import parse_machines
 from pai_install.plan.planner import new_machines
 from pai_install.preflight.report import PreflightReport
-from pai_install.report.data import report_data
+from pai_install.report.data import run_report
 from pai_install.report.diffs import ChangeCollector, FileChange
 from pai_install.report.html import html
 from pai_install.report.machines import machines_of
@@ -326,6 +326,6 @@ def save_plan(session: Session, plan: Plan, changes: tuple[FileChange, ...] | No
 
 def write_reports(run: RunFolder, outcome: Outcome, *, title: str, machines: Sequence[ReportMachine] = ()) -> None:
     """Writes report.json, report.md and report.html into the run's folder, for the owner only."""
-    write_atomic(run.report("json"), json.dumps(report_data(outcome), indent=2) + "\n", mode=0o600)
+    write_atomic(run.report("json"), json.dumps(run_report(outcome).as_json(), indent=2) + "\n", mode=0o600)
     write_atomic(run.report("md"), markdown(outcome, title=title), mode=0o600)
     write_atomic(run.report("html"), html(outcome, title=title, machines=machines), mode=0o600)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pai_install.report.console import show_outcome
-from pai_install.report.data import report_data
+from pai_install.report.data import run_report
 from pai_install.report.html import html
 from pai_install.report.markdown import markdown
 from pai_install.report.model import Outcome
@@ -26,7 +26,7 @@ def console(outcome: Outcome) -> str:
 
 
 FORMS = {
-    "json": lambda outcome: json.dumps(report_data(outcome), indent=2) + "\n",
+    "json": lambda outcome: json.dumps(run_report(outcome).as_json(), indent=2) + "\n",
     "md": lambda outcome: markdown(outcome, title="lab, 20260301T120000Z"),
     "html": lambda outcome: html(outcome, title="lab, 20260301T120000Z"),
     "txt": console,

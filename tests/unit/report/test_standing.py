@@ -11,7 +11,7 @@ from syrupy.assertion import SnapshotAssertion
 from pai_install.checks.finding import Finding
 from pai_install.checks.verdict import Verdict
 from pai_install.errors import ExitCode
-from pai_install.report.data import report_data
+from pai_install.report.data import run_report
 from pai_install.report.standing import LastRun, Standing, last_run_of, state_of, status_data, status_text
 from pai_install.site.load import load_site
 from pai_install.site.summary import roles
@@ -129,7 +129,7 @@ def test_checks_of_the_cluster_are_listed_and_skipped_ones_are_not(
 
 
 def test_last_run_is_read_from_its_report() -> None:
-    run = last_run_of("r", report_data(TROUBLED))
+    run = last_run_of("r", run_report(TROUBLED).as_json())
     assert (run.exit_code, run.left) == (6, TROUBLED.left)
-    assert last_run_of("r", report_data(FINE)).left == {}
+    assert last_run_of("r", run_report(FINE).as_json()).left == {}
     assert last_run_of("r", {}) == LastRun("r", int(ExitCode.INTERNAL), 0.0, {})

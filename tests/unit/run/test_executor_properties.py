@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pai_install.errors import ExitCode, PaiError
-from pai_install.report.data import report_data
+from pai_install.report.data import run_report
 from pai_install.report.html import html
 from pai_install.report.markdown import markdown
 from pai_install.report.model import HostStatus, Outcome
@@ -120,7 +120,12 @@ def test_every_stream_is_closed_and_the_end_is_always_told(story: Story) -> None
 @given(stories())
 def test_nothing_that_is_told_or_written_holds_the_secret(story: Story) -> None:
     outcome, _, listener = executed(story)
-    forms = (repr(listener.notices), str(report_data(outcome)), markdown(outcome, title="t"), html(outcome, title="t"))
+    forms = (
+        repr(listener.notices),
+        str(run_report(outcome).as_json()),
+        markdown(outcome, title="t"),
+        html(outcome, title="t"),
+    )
     for text in (*forms, headline(outcome)):
         assert SECRET not in text
 

@@ -14,7 +14,7 @@ from pai_install.engine.events import to_event
 from pai_install.engine.runlog import RunLog
 from pai_install.redact import Redactor
 from pai_install.report.console import show_outcome
-from pai_install.report.data import report_data
+from pai_install.report.data import run_report
 from pai_install.report.html import html
 from pai_install.report.markdown import markdown
 from pai_install.system.plain import DEEPEST, TOO_DEEP, TOO_LARGE, one_line, plain, plain_text
@@ -96,7 +96,7 @@ def hostile_outcome(tmp_path: Path) -> tuple[str, dict[str, Any]]:
         markdown(outcome, title=LINK),
         (tmp_path / "log").read_text(),
     )
-    return "\n".join(texts), report_data(outcome)
+    return "\n".join(texts), run_report(outcome).as_json()
 
 
 def test_terminal_codes_reach_no_form_of_the_report(tmp_path: Path) -> None:
