@@ -75,7 +75,7 @@ def test_a_job_is_submitted_as_its_caller(idle: TestClient, kubernetes: LiveClus
     assert "example.com/train:1" in shown(idle, "/jobs/alice~bert")
     again = send(idle, "alice", FORM, do="submit")
     assert again.status_code == HTTPStatus.CONFLICT
-    assert "there is a job bert already" in again.text
+    assert "the job bert exists" in again.text
 
 
 def test_wrong_values_have_their_place(idle: TestClient, kubernetes: LiveCluster) -> None:

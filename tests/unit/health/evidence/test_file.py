@@ -62,5 +62,5 @@ def test_deep_evidence_is_unreadable(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "x", "[]", "5", packed(b"[]"), packed(b"x"), packed(b'{"a": 1}')[:-8], "=" * 9])
 def test_anything_else_is_unreadable(text: str) -> None:
-    with pytest.raises(PaiError, match="output is not"):
+    with pytest.raises(PaiError, match="cannot read the output of the collector"):
         unpack(text)

@@ -126,7 +126,7 @@ def test_site_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "words"), [("a: [", "not YAML"), ("- 1\n", "may hold"), ("tresholds: {}\n", "tresholds")]
+    ("text", "words"), [("a: [", "not YAML"), ("- 1\n", "unknown sections"), ("tresholds: {}\n", "tresholds")]
 )
 def test_wrong_site_file_is_named(tmp_path: Path, text: str, words: str) -> None:
     (tmp_path / "health.yml").write_text(text)
