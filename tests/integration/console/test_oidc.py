@@ -69,7 +69,9 @@ def provider(console: Console, users: Users, tmp_path_factory: pytest.TempPathFa
         users.admin.apply(one)
     with issuing(tmp_path_factory.mktemp("issuer")) as issuer:
         let_in(users.admin.folder, [jwt(issuer)])
-        yield _console_at(issuer, console, tmp_path_factory.mktemp("console"))
+        found = _console_at(issuer, console, tmp_path_factory.mktemp("console"))
+        yield found
+        found.console.sign_in.users.stop()
     let_in(users.admin.folder, [])
 
 

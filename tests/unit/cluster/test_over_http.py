@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import islice
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -104,7 +105,8 @@ def client(server: ApiServerStandIn, monkeypatch: pytest.MonkeyPatch) -> Iterato
 @pytest.fixture
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     found: list[float] = []
-    monkeypatch.setattr("pai_install.cluster.http.time.sleep", found.append)
+    # not time.sleep itself: threads of other tests of this process call that, too
+    monkeypatch.setattr("pai_install.cluster.http.time", SimpleNamespace(sleep=found.append))
     return found
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from threading import Event, Thread
@@ -53,7 +52,7 @@ class WatchedObjects:
                 _LOG.exception("the watch of %s failed", self._select.kinds[0])
             self._objects = {}
             self.version += 1
-            time.sleep(_PAUSE_S)
+            self._ended.wait(_PAUSE_S)
 
     def follow(self) -> None:
         """Follows one watch to its end."""
