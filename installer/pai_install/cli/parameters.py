@@ -52,13 +52,15 @@ def _decorator(name: str, field: FieldInfo) -> Decorator:
     many = get_origin(kind) is tuple
     value = _click_type(get_args(kind)[0] if many else kind, field)
     if parameter.positional:
+        # for click, a default of None is a value: an argument without one would not be missing
+        optional: dict[str, Any] = {} if many or field.is_required() else {"default": field.get_default()}
         return click.argument(
             name,
             metavar=parameter.metavar or None,
             type=value,
             nargs=-1 if many else 1,
             required=field.is_required(),
-            default=None if many or field.is_required() else field.get_default(),
+            **optional,
         )
     flag = parameter.flag or f"--{name.replace('_', '-')}"
     default = None if field.is_required() else field.get_default()
@@ -72,13 +74,14 @@ def _decorator(name: str, field: FieldInfo) -> Decorator:
         if default is None and "/" not in flag:
             flag = f"{flag}/--no-{flag.removeprefix('--')}"
         return click.option(flag, name, is_flag=True, default=default, help=help_text)
-    bare: dict[str, Any] = {"is_flag": False, "flag_value": parameter.bare} if parameter.bare else {}
+    more: dict[str, Any] = {"is_flag": False, "flag_value": parameter.bare} if parameter.bare else {}
+    if not field.is_required():
+        more["default"] = () if many else default
     return click.option(
         flag,
         name,
-        **bare,
+        **more,
         type=value,
-        default=() if many else default,
         required=field.is_required(),
         multiple=many,
         metavar=parameter.metavar or None,

@@ -65,3 +65,25 @@ def test_help_lists_every_verb_once_in_its_section(capsys: pytest.CaptureFixture
     lines = capsys.readouterr().out.splitlines()
     assert [line[:-1] for line in lines if line[:-1] in SECTIONS and line.endswith(":")] == list(SECTIONS)
     assert [word for line in lines if (word := line.split(" ")[2:3]) and word[0] in VERBS] == [[verb] for verb in VERBS]
+
+
+def _commands(command: click.Command, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            below = command.get_command(context, name)
+            assert below is not None
+            yield from _commands(below, (*words, name))
+    else:
+        yield words, command
+
+
+def test_a_missing_argument_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    wrong = []
+    for words, command in _commands(cli):
+        missing = [one for one in command.params if one.required]
+        if missing:
+            code, said = run(words), capsys.readouterr().err
+            if code != 2 or "Missing " not in said:
+                wrong.append(" ".join(words))
+    assert wrong == []
