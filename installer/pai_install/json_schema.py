@@ -8,7 +8,8 @@ from pydantic import BaseModel, ConfigDict, WithJsonSchema
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core.core_schema import WithDefaultSchema
 
-DIALECT = "https://json-schema.org/draft/2020-12/schema"
+from pai_install.schema_parts import DIALECT
+
 # The limit is in the schema alone: an odd number from the cluster does not stop a report.
 Count = Annotated[int, WithJsonSchema({"type": "integer", "minimum": 0})]
 Seconds = Annotated[float, WithJsonSchema({"type": "number", "minimum": 0, "description": "seconds"})]
@@ -57,22 +58,3 @@ def schema_of(report: type[Report]) -> dict[str, Any]:
     schema = report.model_json_schema(mode="serialization", schema_generator=_Generator)
     schema["properties"]["schema_version"] = {"const": report.model_fields["schema_version"].default}
     return {"$schema": DIALECT, "title": schema["title"], **schema}
-
-
-def closed_object(**properties: dict[str, Any]) -> dict[str, Any]:
-    """An object that has exactly these properties, every one of them."""
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
-
-
-def published(title: str, version: int, **properties: dict[str, Any]) -> dict[str, Any]:
-    """The schema of a report. title: the command that prints it. version: its `schema_version`."""
-    return {
-        "$schema": DIALECT,
-        "title": title,
-        **closed_object(schema_version={"const": version}, **properties),
-    }

@@ -11,7 +11,7 @@ PACKAGE = Path(__file__).parents[2] / "installer" / "pai_install"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 # room -> rooms it may import from; every room may use system, kube, and these single modules
-NEUTRAL = {"errors", "json_schema", "ports", "redact", "system", "kube", ""}
+NEUTRAL = {"errors", "json_schema", "schema_parts", "ports", "redact", "system", "kube", ""}
 NEUTRAL_MODULES = {"checks.verdict", "checks.finding", "checks.result", "agents.common"}
 ALLOWED = {
     "kube": set(),

@@ -12,7 +12,7 @@ from pai_install.checks.explain import explain, explain_data, find_check, list_c
 from pai_install.checks.limits import Limits
 from pai_install.health.judge.catalogues import load_limits
 from pai_install.health.judge.explain import Code, code_in, code_text, sxid_data, xid_data
-from pai_install.json_schema import closed_object, published
+from pai_install.schema_parts import closed_object, published
 
 SCHEMA_VERSION = 1
 Rooms = Mapping[str, Mapping[str, Check[Any]]]

@@ -12,7 +12,7 @@ import click
 
 from pai_install.cli.output import echo
 from pai_install.errors import ExitCode, PaiError
-from pai_install.json_schema import closed_object, published
+from pai_install.schema_parts import closed_object, published
 
 SCHEMA_VERSION = 1
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from pai_install.json_schema import closed_object, published
 from pai_install.operations.backup import Backup
 from pai_install.operations.certs_renew import CertsRenew
 from pai_install.operations.install import Install
@@ -27,6 +26,7 @@ from pai_install.operations.user_import import UserImport
 from pai_install.operations.user_remove import UserRemove
 from pai_install.operations.vc_apply import VcApply
 from pai_install.operations.verify import Verify
+from pai_install.schema_parts import closed_object, published
 
 OPERATIONS_SCHEMA_VERSION = 1
 

@@ -14,8 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from pai_install.parts.compiled import COMPILED, Compiled
 from pai_install.parts.context import Context
 from pai_install.parts.part import Clients, Part, Port, RoleVariables, is_leader
+from pai_install.schema_parts import DIALECT
 from pai_install.site import Machine, Site
-from pai_install.site.schema import DIALECT
 from pai_install.system.yaml import load_yaml
 
 RECORD_PREFIX = "addon."

@@ -7,8 +7,8 @@ from typing import Any
 from pai_install.checks.finding import finding_schema
 from pai_install.checks.verdict import Verdict
 from pai_install.errors import ExitCode
-from pai_install.json_schema import closed_object, published
 from pai_install.preflight.report import SCHEMA_VERSION
+from pai_install.schema_parts import closed_object, published
 
 _Schema = dict[str, Any]
 _TEXT: _Schema = {"type": "string"}

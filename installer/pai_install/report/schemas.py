@@ -6,11 +6,10 @@ from typing import Any
 
 from pai_install.checks.finding import finding_schema
 from pai_install.errors import ExitCode
-from pai_install.json_schema import closed_object
 from pai_install.report.planned import PLAN_SCHEMA_VERSION
 from pai_install.report.standing import STATUS_SCHEMA_VERSION
+from pai_install.schema_parts import DIALECT, closed_object
 
-DIALECT = "https://json-schema.org/draft/2020-12/schema"
 NAMES = ("plan", "status")
 
 _Schema = dict[str, Any]

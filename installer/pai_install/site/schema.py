@@ -7,11 +7,11 @@ from typing import Any
 from pydantic import BaseModel
 
 from pai_install.documents.model_introspection import descriptions, models_below
+from pai_install.schema_parts import DIALECT
 from pai_install.site.layout_file import LayoutFile
 from pai_install.site.services import Services
 from pai_install.site.settings import CHANGES, NO_EFFECT, Settings
 
-DIALECT = "https://json-schema.org/draft/2020-12/schema"
 NAMES = ("layout", "config", "services-configuration", "validate")
 
 

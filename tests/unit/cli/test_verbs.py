@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -87,3 +89,9 @@ def test_a_missing_argument_is_named(capsys: pytest.CaptureFixture[str]) -> None
             if code != 2 or "Missing " not in said:
                 wrong.append(" ".join(words))
     assert wrong == []
+
+
+def test_help_imports_no_models() -> None:
+    """They take half of its time."""
+    code = "import sys; from pai_install.cli.main import run; run(['--help']); sys.exit('pydantic' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False, stdout=subprocess.DEVNULL).returncode == 0
