@@ -16,10 +16,10 @@ from pai_install.jobs.pod_status import Instance
 from pai_install.jobs.state import JobState
 from pai_install.kube.model import Node, Pod
 from pai_install.kube.objects import JsonObject, child, text, words
+from pai_install.scheduling.amounts import devices_of
 from pai_install.scheduling.model import Scheduling
-from pai_install.scheduling.usage.amounts import asked_by_pod
 from pai_install.scheduling.usage.health import lacks
-from pai_install.scheduling.usage.pods import alive, node_of
+from pai_install.scheduling.usage.pods import devices_in_use
 
 # used: by a job. other: by a pod that is no job. free: for jobs. sick: not offered, or the node is not Ready.
 # cordoned: free on a node that starts no pods.
@@ -64,8 +64,8 @@ def nodes_with_gpus(
 ) -> tuple[NodeGpus, ...]:
     """All nodes by name. Machines of the site that are no nodes are sick. pods: with devices, and of no job."""
     found = {node.name: node for node in map(Node.parse, nodes)}
-    devices = {supply.resource for supply in scheduling.supply.values() if supply.resource}
-    asked = _asked(devices, pods)
+    devices = devices_of(scheduling)
+    asked = devices_in_use(scheduling, pods)
     holders: defaultdict[str, list[GpuGroup]] = defaultdict(list)
     for job in jobs:
         for role in job.roles:
@@ -75,17 +75,6 @@ def nodes_with_gpus(
     return tuple(
         _node(name, found.get(name), scheduling, devices, holders.get(name, []), asked.get(name, 0)) for name in names
     )
-
-
-def _asked(devices: Iterable[str], pods: Iterable[JsonObject]) -> Mapping[str, int]:
-    """Node -> GPUs that its pods have."""
-    found: defaultdict[str, int] = defaultdict(int)
-    names = tuple(devices)
-    for pod in alive(pods):
-        if node := node_of(pod):
-            asked = asked_by_pod(child(pod, "spec"))
-            found[node] += int(sum(asked.get(name, 0) for name in names))
-    return found
 
 
 def _node(

@@ -282,12 +282,12 @@ def require_storage(site: Site, name: str) -> None:
     known = [one.name for one in site.services.storages or ()]
     if name not in known:
         remedy = did_you_mean(name, known) if known else ""
-        remedy = (
-            remedy
-            or f"{'list storages' if known else 'define one'} with pai-install storage {'list' if known else 'add'}"
-        )
+        usual = "list storages with pai-install storage list" if known else "define one with pai-install storage add"
         raise PaiError(
-            f"cannot find storage {name} in this site", code="unknown-storage", remedy=remedy, exit_code=ExitCode.USAGE
+            f"cannot find storage {name} in this site",
+            code="unknown-storage",
+            remedy=remedy or usual,
+            exit_code=ExitCode.USAGE,
         )
 
 

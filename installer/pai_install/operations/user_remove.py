@@ -11,7 +11,7 @@ from pai_install.documents.validate import did_you_mean
 from pai_install.errors import ExitCode, PaiError
 from pai_install.kube.model import Ref
 from pai_install.kube.objects import JsonObject
-from pai_install.operations.user import ASKED, USERS, UserOperation, require_groups, require_name, user_group
+from pai_install.operations.user import ASKED, UserOperation, found_users, require_groups, require_name, user_group
 from pai_install.plan.model import ClusterCall, ClusterCalls, HostStep, Plan, Step
 from pai_install.plan.observation import Observation
 from pai_install.site.groups import groups_of
@@ -41,7 +41,7 @@ class UserRemove(UserOperation):
 
     def plan(self, site: Site, observation: Observation) -> Plan:
         """Returns one call for each object, rights first. Raises PaiError for an unknown user."""
-        everyone = Found(*observation.answers[: len(USERS)])
+        everyone = found_users(observation)
         found = everyone.of(self.user)
         if not (found.accounts or found.memberships or found.administrations or found.marks):
             remedy = (

@@ -18,7 +18,7 @@ from pai_install.schedulers.hived.cells import leaf_types
 from pai_install.schedulers.hived.placement import PodGroup, refusal
 from pai_install.schedulers.usage import Usage
 from pai_install.scheduling.admission import allowed, clusters_at
-from pai_install.scheduling.amounts import CPU, MEMORY, pinned
+from pai_install.scheduling.amounts import CPU, MEMORY, devices_of, pinned
 from pai_install.scheduling.job_request import JobRequest, PodRequest
 from pai_install.scheduling.model import PRIORITIES, Scheduling, Share, Supply, VirtualCluster
 from pai_install.scheduling.quota_rules import QuotaRules
@@ -155,7 +155,7 @@ def _without_cells(judge: _Judge, request: JobRequest) -> Iterator[str]:
 
 
 def _ask(judge: _Judge, pods: PodRequest) -> Ask:
-    resources = {supply.resource for supply in judge.scheduling.supply.values() if supply.resource}
+    resources = devices_of(judge.scheduling)
     devices = pods.cells or int(sum(amount for name, amount in pods.resources.items() if name in resources))
     skus = [supply.sku for supply in judge.candidates(pods)] if pods.sku else []
     cpu, memory = pods.resources.get(CPU, 0.0), pods.resources.get(MEMORY, 0.0)

@@ -162,7 +162,7 @@ class _Rotation(WorkflowStore[Identity]):
             finish = f"run apply. If the end of a rotation was interrupted, run {VERB} --{self._subject} --finish"
             again = "run apply, which leaves the content where it is; then run the same command again"
             raise PaiError(
-                ("cannot rotate the registry: the component store, the cache, or a machine differs from the site"),
+                "cannot rotate the registry: the component store, the cache, or a machine differs from the site",
                 code="rotation-site-not-applied",
                 remedy=again if self._subject == "backend" else finish,
             )

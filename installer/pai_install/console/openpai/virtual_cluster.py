@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pai_install.kube.objects import JsonObject, child, quantities, text
 from pai_install.schedulers.usage import Usage
-from pai_install.scheduling.amounts import Amount, of_units, owned
+from pai_install.scheduling.amounts import Amount, devices_of, of_units, owned
 from pai_install.scheduling.model import Scheduling, Supply, VirtualCluster
-from pai_install.scheduling.usage.amounts import asked_by_pod
-from pai_install.scheduling.usage.pods import alive, node_of
+from pai_install.scheduling.usage.pods import devices_in_use
 
 Object = dict[str, Any]
 _MIB = 2**20
@@ -82,8 +80,8 @@ def sku_types(scheduling: Scheduling, cluster: VirtualCluster | None) -> Object:
 
 def nodes(scheduling: Scheduling, found: Iterable[JsonObject], pods: Iterable[JsonObject]) -> Object:
     """Worker -> GPUs in use and free."""
-    devices = {supply.resource for supply in scheduling.supply.values() if supply.resource}
-    used = _used(devices, pods)
+    devices = devices_of(scheduling)
+    used = devices_in_use(scheduling, pods)
     rows: Mapping[str, JsonObject] = {text(child(node, "metadata").get("name")): node for node in found}
     return {
         name: _node(sum(_amounts(rows[name], devices)), used.get(name, 0)) for name in scheduling.skus if name in rows
@@ -97,13 +95,3 @@ def _amounts(node: JsonObject, devices: Iterable[str]) -> list[int]:
 
 def _node(total: int, used: int) -> Object:
     return {"gpuUsed": used, "gpuAvailable": max(0, total - used), "gpuTotal": total}
-
-
-def _used(devices: Iterable[str], pods: Iterable[JsonObject]) -> dict[str, int]:
-    found: defaultdict[str, int] = defaultdict(int)
-    names = tuple(devices)
-    for pod in alive(pods):
-        if node := node_of(pod):
-            asked = asked_by_pod(child(pod, "spec"))
-            found[node] += int(sum(asked.get(name, 0) for name in names))
-    return found

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from pai_install.kube.objects import JsonObject, child, rows, text
+from pai_install.scheduling.amounts import devices_of
 from pai_install.scheduling.model import Scheduling
 from pai_install.scheduling.usage.amounts import asked_by_pod, resource_of, units_of, use_of
 from pai_install.scheduling.usage.model import Use
@@ -30,6 +31,17 @@ def full_name(item: JsonObject) -> str:
     metadata = child(item, "metadata")
     owners = [text(row.get("name")) for row in rows(metadata.get("ownerReferences")) if row.get("controller")]
     return f"{text(metadata.get('namespace'))}/{(owners or [text(metadata.get('name'))])[0]}"
+
+
+def devices_in_use(scheduling: Scheduling, pods: Iterable[JsonObject]) -> dict[str, int]:
+    """Returns node -> devices of its unfinished pods."""
+    found: defaultdict[str, int] = defaultdict(int)
+    names = devices_of(scheduling)
+    for pod in alive(pods):
+        if node := node_of(pod):
+            asked = asked_by_pod(child(pod, "spec"))
+            found[node] += int(sum(asked.get(name, 0) for name in names))
+    return found
 
 
 def uses_of(scheduling: Scheduling, pods: Iterable[JsonObject], whose: Whose) -> tuple[Use, ...]:
