@@ -34,7 +34,11 @@ options:
     description: Another node, whose Service a single one of I(nodes) asks; it is not judged itself.
     type: str
     default: ""
-  runtime_class_nodes: {description: Nodes to try RuntimeClass nvidia on., type: list, elements: str, default: []}
+  runtime_class_nodes:
+    description: Nodes to try RuntimeClass nvidia on. The module waits up to 30 seconds until they offer GPUs.
+    type: list
+    elements: str
+    default: []
   most:
     description: On more nodes than this no pods are started; those that carry them are spread over all, and it is said.
     type: int
@@ -58,12 +62,14 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.pai_cluster_state import (
     SYSTEM_NAMESPACES,
+    child,
     has_no_image,
     judge_node,
     judge_pods,
     node_facts,
     pod_facts,
     pod_is_well,
+    text,
 )
 from ansible.module_utils.pai_finding import finding
 from ansible.module_utils.pai_kubectl import Kubectl, KubectlError
@@ -74,6 +80,8 @@ PORT = 8080
 NO_IMAGE_S = 45
 # who found no API server asks again within a minute: client-go's longest pause of 30 s, and as much again by chance
 HEARS_S = 75
+# after its start a device plugin registers, and the kubelet reports its devices with its next status, every 10 s
+DEVICES_S = 30
 # pods are started on so many nodes at most
 MOST_NODES = 64
 # a static busybox cannot resolve names for wget; nc takes addresses
@@ -172,6 +180,15 @@ class ClusterCheck:
             if missing:
                 time.sleep(1)
         return [judge_node(name, seen.get(name), self.module.params["version"]) for name in self.nodes]
+
+    def wait_for_devices(self) -> None:
+        """Returns once each node with GPUs offers some, or the time is up. The health check gives the verdict."""
+        end = min(self.deadline, time.monotonic() + DEVICES_S)
+        wanted = set(self.nodes) & set(self.module.params["runtime_class_nodes"])
+        while wanted and time.monotonic() < end:
+            if wanted <= {text(child(node, "metadata").get("name")) for node in self.items("nodes") if has_gpus(node)}:
+                return
+            time.sleep(1)
 
     def check_system_pods(self) -> list[dict[str, str]]:
         """Checks that every system pod is Running and ready. Pods with missing images fail before the timeout."""
@@ -307,9 +324,16 @@ class ClusterCheck:
         """Returns the findings of all checks. Pod checks run only with nodes."""
         found = self.check_nodes() + self.check_system_pods() + self.say_sample()
         try:
-            return found + self.check_from_pods()
+            found += self.check_from_pods()
+            self.wait_for_devices()
+            return found
         finally:
             self.remove()
+
+
+def has_gpus(node: dict[str, Any]) -> bool:
+    """Returns whether pods can get GPUs there: whole ones, or slices (MIG)."""
+    return any(name.startswith("nvidia.com/") for name in child(node, "status", "allocatable"))
 
 
 def addresses(services: list[dict[str, Any]]) -> dict[str, str]:

@@ -254,6 +254,30 @@ def test_services_are_asked_once_they_lead_to_their_pods(library: Library, monke
     assert now[0] == 180
 
 
+@pytest.mark.parametrize(
+    ("resource", "waited_s"),
+    [("nvidia.com/gpu", 9), ("nvidia.com/mig-1g.10gb", 9), ("cpu", 30)],
+)
+def test_gpus_of_a_node_that_has_just_joined_are_waited_for(
+    library: Library, monkeypatch: pytest.MonkeyPatch, resource: str, waited_s: int
+) -> None:
+    """The kubelet reports devices up to 10 s after its start: a health check before it would fail."""
+    module = library("pai_cluster_check")
+    now = [0.0]
+    clock = SimpleNamespace(monotonic=lambda: now[0], sleep=lambda seconds: now.__setitem__(0, now[0] + seconds))
+    monkeypatch.setattr(module, "time", clock)
+    params = {"nodes": ["cpu-1", "gpu-1"], "peer": "", "runtime_class_nodes": ["gpu-1"], "timeout": 180}
+    check = module.ClusterCheck(SimpleNamespace(params=params))
+
+    def items(*_words: str) -> list[dict[str, Any]]:
+        offered = {resource: "8"} if now[0] >= 9 else {}
+        return [{"metadata": {"name": "gpu-1"}, "status": {"allocatable": offered}}]
+
+    monkeypatch.setattr(check, "items", items)
+    check.wait_for_devices()
+    assert now[0] == waited_s
+
+
 BACKOFF = {"waiting": {"reason": "ImagePullBackOff", "message": "Back-off pulling image"}}
 STARTING = {"waiting": {"reason": "ContainerCreating"}}
 
