@@ -87,22 +87,24 @@ def virtualization(module: AnsibleModule) -> dict[str, Any]:
     }
 
 
-def roles() -> dict[str, dict[str, Any]]:
+def roles(api_answers: bool = True) -> dict[str, dict[str, Any]]:
     """Returns role -> its settings, notes, drift, and restarting services.
 
     readers: units that restart when the role changes one of their files. restarts: units with drifted files.
+    api_answers: False if the API server is known not to respond: each role would wait for it once per namespace.
     """
     paths = sorted(glob.glob(ROLES_DIR + "/*.json"))
     # most of it is waiting for other programs
-    return {os.path.basename(path)[: -len(".json")]: found for path, found in zip(paths, at_once(role, paths))}
+    found = at_once(lambda path: role(path, api_answers), paths)
+    return {os.path.basename(path)[: -len(".json")]: one for path, one in zip(paths, found)}
 
 
-def role(path: str) -> dict[str, Any]:
+def role(path: str, api_answers: bool) -> dict[str, Any]:
     """One of the roles, by its record."""
     try:
         with open(path, encoding="utf-8") as handle:
             record = json.load(handle)
-        problems = drifted(record["managed"])
+        problems = drifted(record["managed"], api_answers)
         return {
             "settings": record["settings"],
             "drift": [problem for _item, problem in problems],
@@ -178,6 +180,7 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
+    seen = cluster(module.params["namespaces"]) if os.path.exists(ADMIN_CONF) else None
     machine, units = virtualization(module), module.params["units"]
     running = services([*units, RESOLVED])
     facts = {
@@ -206,12 +209,12 @@ def main() -> None:
             "cni_files": cni_files(),
         },
         "nvidia": driver_facts(),
-        "roles": roles(),
+        "roles": roles(api_answers=seen is None or not seen["error"]),
         "programs": programs(),
         "images": images(),
     }
-    if os.path.exists(ADMIN_CONF):
-        facts["cluster"] = cluster(module.params["namespaces"])
+    if seen is not None:
+        facts["cluster"] = seen
     module.exit_json(changed=False, ansible_facts={"pai": facts})
 
 

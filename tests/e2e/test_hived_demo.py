@@ -136,9 +136,10 @@ def widened(text: str) -> str:
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Six machines with HiveD."""
     folder = tmp_path_factory.mktemp("demo")
-    image = "\ncomponent_images: {hivedscheduler: hived.tar}\n"
-    with machines(folder, SUBNET, settings=image, layout=widened) as cluster:
-        write_image(Path(PROGRAM), cluster.site / "hived.tar")
+    image = folder / "hived.tar"
+    write_image(Path(PROGRAM), image)
+    settings = f"\ncomponent_images: {{hivedscheduler: {image}}}\n"
+    with machines(folder, SUBNET, settings=settings, layout=widened) as cluster:
         (cluster.site / "services-configuration.yaml").write_text(services_of(groups_of_machines()))
         equip(cluster.site)
         report = cluster.converge()

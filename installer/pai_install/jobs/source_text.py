@@ -55,4 +55,5 @@ def documents(text: str) -> list[str]:
 
 def _says_something(line: str) -> bool:
     word = line.strip()
-    return word not in ("", "...") and word[0] not in "#%"
+    # a document that is `null` is an empty one
+    return word.partition(" #")[0].rstrip() not in ("", "...", "null", "Null", "NULL", "~") and word[0] not in "#%"

@@ -333,7 +333,9 @@ def test_a_file_that_is_not_there_or_too_large(tmp_path: Path) -> None:
     assert read_job(tmp_path / "large.yaml").problems[0].code == "job.file-size"
 
 
-@pytest.mark.parametrize("ending", ["---\n", "\n---\n# the end\n", "\n...\n---\n\n---\n"])
+@pytest.mark.parametrize(
+    "ending", ["---\n", "\n---\n# the end\n", "\n...\n---\n\n---\n", "---\nnull\n", "--- ~ # nothing\n"]
+)
 def test_an_empty_document_is_nothing(ending: str) -> None:
     """Four of Volcano's own examples end with a separator, and kubectl takes them."""
     assert job(read(f"{V2.rstrip()}\n{ending}")) == job(read(V2))
