@@ -194,6 +194,7 @@ ABSURD = {
     "fb_memory_usage/total": ("99999999999 MiB", "gpu-memory-size"),
     "gpu_power_readings/current_power_limit": ("99999.00 W", "gpu-power-limit"),
     "temperature/memory_temp": ("1000 C", "gpu-memory-temperature"),
+    "gsp_firmware_version": ("4294967295", "gpu-gsp"),
 }
 
 

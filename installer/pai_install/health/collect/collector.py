@@ -26,7 +26,7 @@ import time
 from pathlib import Path
 
 SCHEMA_VERSION = 1
-COLLECTOR_VERSION = "1.4"
+COLLECTOR_VERSION = "1.5"
 PARALLEL = 8
 DEADLINE_S = 52.0  # leaves time to kill, pack and print within 60 s
 # The first answer of a driver that no daemon keeps loaded may take half a minute: slow, but no hang.
@@ -98,22 +98,27 @@ NODE_COLUMNS = (
 # else the drivers of GPUs and network cards say (assertions, crash dumps) no check understands, and it stays there.
 # Words come first because a regular expression over every line of a long log would take longer than there is time.
 KERNEL_TABLE = r"""
-RmInitAdapter;rm_init_adapter;NVIDIA probe;No NVIDIA;None of the NVIDIA;NVIDIA device is invalid;power cables |
+RmInitAdapter;rm_init_adapter;NVIDIA probe;No NVIDIA;None of the NVIDIA;NVIDIA device is invalid;power cables;No firmware image |
 NVRM: nouveau;already bound |
 PostRxDet |
+probably locked |
 BUG: ;Oops;kernel BUG;general protection fault;divide error: ;Kernel panic;Kernel stack is corrupted |
 health compromised;atal error;irmware internal;irmware fatal;error state;device is in error;unrecoverable | mlx5
+health recovery;atal assert;assert_exit_ptr;crdump | mlx5
 event[error];insufficient power;High temperature | mlx5
 probe of;init_one;load_one;function_setup | mlx5_core.*failed
 Bus Error:;AER:;DPC: | (?:Bus Error|AER):.*(?:Uncorrect|[Ff]atal|can't recover)|DPC: .*(?:containment|uncorrectable)
+EDAC | EDAC .*\bCE\b
 mce: ;achine check;achine Check;Hardware Error;EDAC | achine [Cc]heck|Hardware Error|mce: .*rror|EDAC .*\bUE\b
 Out of memory;oom-kill |
 blocked for more than;soft lockup;hard LOCKUP;detected stall;unregister_netdevice: |
 EXT4-fs error;emounting;JBD2: |
-XFS ;BTRFS | (?:XFS|BTRFS)\b.*(?:rror|orrupt|hut)
+nfs: server | (?:not responding|OK)
+XFS ;BTRFS | (?:XFS|BTRFS)\b.*(?:rror|orrupt|hut|csum failed)
 I/O error;critical medium error | dev(?:ice)? (?!fd|sr|loop)
 controller is down;Removing after probe | nvme
-ost carrier;ink down;ink Down;ink DOWN;ink is down;ink is Down | ^(?!.*(?:NVRM|nvidia|pciehp|\bata\d))
+ost carrier;ink down;ink Down;ink DOWN;ink is down;ink is Down;ink is DOWN | ^(?!.*(?:NVRM|nvidia|pciehp|\bata\d))
+NETDEV WATCHDOG;PCIe link lost;tx_timeout: |
 limited by |
 module verification;Key was rejected | nvidia
 fallen off the bus;NVRM: The NVIDIA GPU |

@@ -11,7 +11,7 @@ from typing import Any
 
 from pai_install.checks.limits import Limit, Limits
 from pai_install.checks.verdict import Action, Verdict
-from pai_install.health.judge.meaning import Decode, XidMeaning
+from pai_install.health.judge.meaning import Decode, Saying, XidMeaning
 from pai_install.system.yaml import load_yaml
 
 
@@ -48,11 +48,15 @@ def load_catalogue() -> dict[int, XidMeaning]:
         for one in status if isinstance(status, list) else [status]:
             row = Decode(unit, one, sub_code, Verdict(verdict), rest[0] if rest else "")
             decodes.setdefault(number, []).append(row)
+    sayings: dict[int, list[Saying]] = {}
+    for number, words, name, verdict, action, remedy in raw["sayings"]:
+        sayings.setdefault(number, []).append(Saying(words, name, Verdict(verdict), Action(action), remedy))
     found = {}
     for numbers, name, verdict, action, kind, *rest in raw["xids"]:
         for number in numbers if isinstance(numbers, list) else [numbers]:
             remedy, rows = rest[0] if rest else "", tuple(decodes.get(number, ()))
-            found[number] = XidMeaning(number, name, Verdict(verdict), Action(action), kind, remedy, rows)
+            said = tuple(sayings.get(number, ()))
+            found[number] = XidMeaning(number, name, Verdict(verdict), Action(action), kind, remedy, rows, said)
     return found
 
 

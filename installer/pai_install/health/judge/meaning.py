@@ -21,10 +21,21 @@ class Decode:
 
 
 @dataclass(frozen=True, slots=True)
+class Saying:
+    """Words of the driver that say more than the number of their Xid."""
+
+    words: str
+    name: str
+    verdict: Verdict
+    action: Action
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
 class XidMeaning:
     """One row of xid.yml. kind: application, hardware, link, display, memory, software, or info.
 
-    decodes: meanings of the other values in an NVLink 5 line.
+    decodes: meanings of the other values in an NVLink 5 line. sayings: meanings of the words in its line.
     """
 
     number: int
@@ -34,6 +45,7 @@ class XidMeaning:
     kind: str
     remedy: str = ""
     decodes: tuple[Decode, ...] = ()
+    sayings: tuple[Saying, ...] = ()
 
     @property
     def gravity(self) -> tuple[int, int]:

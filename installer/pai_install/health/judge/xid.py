@@ -67,7 +67,15 @@ def meaning_of(xid: Xid, catalogue: Mapping[int, XidMeaning]) -> XidMeaning:
     if xid.previous is not None and xid.previous != xid.number:
         cause = meaning_of(Xid(xid.previous, xid.bus_id, xid.time, ""), catalogue)
         return replace(cause, name=f"{known.name}, here Xid {cause.number} ({cause.name})")
-    return _decoded(xid, known) if xid.fatal is not None else known
+    return _decoded(xid, known) if xid.fatal is not None else _said(xid, known)
+
+
+def _said(xid: Xid, known: XidMeaning) -> XidMeaning:
+    """Returns the meaning of the line's own words, or that of the number."""
+    saying = next((item for item in known.sayings if item.words in xid.text), None)
+    if saying is None:
+        return known
+    return replace(known, name=saying.name, verdict=saying.verdict, action=saying.action, remedy=saying.remedy)
 
 
 def failing_links(incident: Incident) -> dict[str, LinkFault]:

@@ -27,6 +27,9 @@ class LogKind(StrEnum):
     NVLINK_START = "nvlink start"
     KERNEL_FAULT = "kernel fault"
     RDMA_DEVICE = "rdma device"
+    GPU_LOCKED = "gpu locked"
+    NETWORK_DEVICE = "network device"
+    NFS_SERVER = "nfs server"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +78,13 @@ _EVENTS = (
     (
         LogKind.GPU_START,
         re.compile(r"NVRM: .*(?:RmInitAdapter(?: failed|: Cannot|: osInitNvMapping failed)|rm_init_adapter failed"
+                   r"|RmFetchGspRmImages: No firmware image found"
                    r"|request_irq\(\) failed"
                    r"|not have the necessary power cables|assigned to your NVIDIA device is invalid"
                    r"|probe routine (?:was not called|failed)|None of the NVIDIA \w[\w ]*were init"
                    r"|No NVIDIA (?:devices|graphics adapter) (?:probed|found)|already bound to|nouveau)"),
     ),
+    (LogKind.GPU_LOCKED, re.compile(r"NVRM: .*watchdog: GPU is probably locked")),
     (LogKind.NVLINK_START, re.compile(r"NVRM: .*knvlink\w*PostRxDet\w*: .*[Ff]ailed")),
     (
         LogKind.KERNEL_FAULT,
@@ -99,7 +104,7 @@ _EVENTS = (
         re.compile(r"(?:Bus Error|AER):.*(?<!on-)(?<!on)[Ff]atal|DPC: (?:containment event|unmasked uncorrectable)"),
     ),
     (LogKind.AER_NONFATAL, re.compile(r"(?:Bus Error|AER):.*(?:Uncorrect|[Nn]on-?[Ff]atal|can't recover)")),
-    (LogKind.MACHINE_CHECK, re.compile(r"Machine check|\[Hardware Error\]|mce: .*error|EDAC .*\bUE\b", re.IGNORECASE)),
+    (LogKind.MACHINE_CHECK, re.compile(r"Machine check|\[Hardware Error\]|mce: .*error|EDAC .*\b[CU]E\b", re.IGNORECASE)),
     (
         LogKind.HUNG_TASK,
         re.compile(r"blocked for more than \d+ seconds|soft lockup|hard LOCKUP|rcu:? .*detected stall"
@@ -108,11 +113,16 @@ _EVENTS = (
     (
         LogKind.FILESYSTEM,
         re.compile(r"EXT4-fs error|XFS .*(?:[Cc]orrupt|[Ii]nternal error|I/O [Ee]rror|[Ss]hut ?down|shutting down)"
-                   r"|[Rr]emounting filesystem read-only|BTRFS.*error|JBD2: .*[Ee]rror"
+                   r"|[Rr]emounting filesystem read-only|BTRFS.*error|BTRFS warning.*csum failed|JBD2: .*[Ee]rror"
                    r"|(?:I/O error, dev|Buffer I/O error on dev(?:ice)?|critical medium error, dev) (?!fd|sr|loop)"
                    r"|nvme\d+: (?:controller is down|Removing after probe failure)"),
     ),
     (LogKind.OUT_OF_MEMORY, re.compile(r"Out of memory: Kill|oom-kill:(?!constraint=CONSTRAINT_MEMCG)")),
+    (
+        LogKind.NETWORK_DEVICE,
+        re.compile(r"NETDEV WATCHDOG: .*transmit queue \d+ timed out|\d: PCIe link lost|\d: tx_timeout: "),
+    ),
+    (LogKind.NFS_SERVER, re.compile(r"nfs: server \S+ (?:not responding|OK)")),
     (LogKind.LINK_LIMITED, re.compile(r"available PCIe bandwidth, limited by")),
     (
         LogKind.CARRIER_LOST,  # of network cards: NVLinks, PCIe slots and disks have links, too

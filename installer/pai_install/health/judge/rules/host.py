@@ -185,7 +185,8 @@ def clock_synchronised(machine: MachineView) -> Result:
     id="clock-offset",
     title="The clock is right",
     reads="chronyc -c tracking",
-    rule="FAIL above clock-offset-fail-seconds; WARN above clock-offset-warn-, clock-root-distance-seconds",
+    rule="FAIL above clock-offset-fail-seconds; WARN above clock-offset-warn-, clock-root-distance-seconds; SKIP "
+    "without a server to compare with",
     limits=("clock-offset-warn-seconds", "clock-offset-fail-seconds", "clock-root-distance-seconds"),
     source="etcd, node-exporter mixin",
     remedy="chronyc makestep on a machine without etcd. Slew on others",
@@ -194,6 +195,8 @@ def clock_offset(machine: MachineView) -> Result:
     tracking = parse_tracking(machine.output("chrony_tracking"))
     if tracking is None:
         return unknown("chronyc answers in an unknown form")
+    if tracking.leap.lower() == "not synchronised":
+        return skipped("the clock follows no server: see clock-synchronised")
     most, much = machine.limit("clock-offset-fail-seconds"), machine.limit("clock-offset-warn-seconds")
     offset, distance = abs(tracking.offset), machine.limit("clock-root-distance-seconds")
     value = f"offset {offset * 1000:.1f} ms, root distance {tracking.root_distance * 1000:.1f} ms"

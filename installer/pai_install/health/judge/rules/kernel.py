@@ -20,13 +20,20 @@ _LIMITED = re.compile(
     r"(.*?) x(\d+) link.*?\(capable of ([\d.]+ Gb/s) with (.*?) x(\d+) link"
 )
 # one error is several lines, of which one says how grave it is (AMD, APEI)
-_CORRECTED = re.compile(r"Corrected error|has been corrected|severity: corrected|type: corrected", re.IGNORECASE)
+_CORRECTED = re.compile(
+    r"Corrected error|has been corrected|severity: corrected|type: corrected|EDAC .*\bCE\b", re.IGNORECASE
+)
+# bit 61 of a bank's status: the processor did not correct it (Intel SDM volume 3B, IA32_MCi_STATUS)
+_BANK_STATUS = re.compile(r"Bank \d+: (?:0x)?([0-9a-f]{16})\b", re.IGNORECASE)
+_NOT_CORRECTED = 1 << 61
 _UNCORRECTED = re.compile(
     r"Uncorrected|Machine Check Exception|Deferred error|severity: (?:fatal|recoverable)|type: (?:fatal|recoverable)"
     r"|(?<!non-)\bfatal\b|panic|EDAC .*\bUE\b",
     re.IGNORECASE,
 )
-_NETWORK_DISK = re.compile(r"\bdev(?:ice)? (nbd\d+|rbd\d+)")
+_NETWORK_DISK = re.compile(r"\b([nr]bd\d+)(?:p\d+|-\d+)?\b")
+_NFS_SERVER = re.compile(r"nfs: server (\S+) (OK|not responding)")
+_HANGS = re.compile(r"(?:(\S+): )?NETDEV WATCHDOG: (?:(\S+) \(|CPU)|\s(\S+): (?:tx_timeout: |PCIe link lost)")
 _BESIDE_THE_CARD = re.compile(r"Port module event|insufficient power|High temperature")
 _CARRIER = re.compile(r"(.*)(?:[Ll]ost carrier|[Ll]ink (?:is )?[Dd](?:own|OWN)\b)")
 _DEVICE = re.compile(r"(?<![\w.:])([0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]|[a-z][\w.@-]*\d[\w.@-]*)(?=[ :(])")
@@ -63,8 +70,8 @@ def _events(
 )
 def machine_checks(machine: MachineView) -> Result:
     events = [event for event in machine.events(LogKind.MACHINE_CHECK) if machine.recent(event.time)]
-    corrected = sum(bool(_CORRECTED.search(event.text)) for event in events)
-    if corrected and not any(_UNCORRECTED.search(event.text) for event in events):
+    said = [_is_corrected(event.text) for event in events]
+    if True in said and False not in said:
         value = f"{len(events)} lines, last: {events[-1].text}"
         return passed(
             value, "none uncorrected", message="corrected errors. The check host-edac counts those of the memory"
@@ -77,18 +84,40 @@ def machine_checks(machine: MachineView) -> Result:
     )
 
 
+def _is_corrected(text: str) -> bool | None:
+    """Whether a line speaks of a corrected error. None if it does not say: several lines are about one error."""
+    if match := _BANK_STATUS.search(text):
+        return not int(match.group(1), 16) & _NOT_CORRECTED
+    if _UNCORRECTED.search(text):
+        return False
+    return True if _CORRECTED.search(text) else None
+
+
 @machine_check(
     id="kernel-hung-tasks",
     title="No task hangs in the kernel",
     reads="kernel log of this boot",
-    rule="WARN when there are any within xid-window-hours",
+    rule="WARN when there are any within xid-window-hours, or an NFS server that did not answer again",
     limits=("xid-window-hours",),
     source="NPD",
     remedy="find the cause of the wait. Reboot if the task does not end",
     action=Action.REBOOT,
 )
 def hung(machine: MachineView) -> Result:
-    return _events(machine, machine.events(LogKind.HUNG_TASK), "tasks hang in the kernel", warn_only=True)
+    tasks = machine.events(LogKind.HUNG_TASK)
+    if not any(machine.recent(event.time) for event in tasks) and (silent := _silent_servers(machine)):
+        message = "an NFS server does not answer: tasks wait for it"
+        return warned(message, f"{len(silent)} servers, last: {silent[-1].text}", "none", action=Action.NONE)
+    return _events(machine, tasks, "tasks hang in the kernel", warn_only=True)
+
+
+def _silent_servers(machine: MachineView) -> list[LogEvent]:
+    """The last words about each NFS server that has not answered since."""
+    last = {}
+    for event in machine.events(LogKind.NFS_SERVER):
+        if machine.recent(event.time) and (match := _NFS_SERVER.search(event.text)):
+            last[match.group(1)] = (event, match.group(2))
+    return [event for event, word in last.values() if word != "OK"]
 
 
 @machine_check(
@@ -112,7 +141,7 @@ def _detached(event: LogEvent, machine: MachineView) -> bool:
     if name is None:
         return False
     try:
-        return f"/dev/{name.group(1)}" not in machine.file("/proc/mounts")
+        return re.search(rf"^/dev/{name.group(1)}(?:p\d+)?\s", machine.file("/proc/mounts"), re.MULTILINE) is None
     except NotObservedError:
         return False
 
@@ -185,10 +214,11 @@ def rdma_device(machine: MachineView) -> Iterator[Result]:
 
 @machine_check(
     id="network-carrier",
-    title="No network link goes up and down in the kernel log",
+    title="No network card hangs, and no link goes up and down, in the kernel log",
     reads="kernel log of this boot",
     rule="WARN for a link that went down more than carrier-changes times within xid-window-hours, but for an unused "
-    "port: one without a link now, and in no bond or bridge",
+    "port: one without a link now, and in no bond or bridge; WARN for a card that hangs while it sends, FAIL for one "
+    "that is lost on the bus, in those hours",
     limits=("carrier-changes", "xid-window-hours"),
     source="AZ, NVS",
     remedy="check cable, transceiver and switch port",
@@ -201,11 +231,30 @@ def carrier(machine: MachineView) -> Iterator[Result]:
         if machine.recent(event.time) and (match := _CARRIER.search(event.text))
     )
     most = machine.limit("carrier-changes")
+    sick = list(_sick_cards(machine))
+    yield from sick
     flapping = {name: count for name, count in sorted(lost.items()) if count > most and not machine.unused(name)}
     for name, count in flapping.items():
         yield warned("the link goes up and down", f"down {count} times", f"<= {most:.0f}", device=name)
-    if not flapping:
+    if not flapping and not sick:
         yield passed(f"down at most {max(lost.values(), default=0)} times", f"<= {most:.0f}")
+
+
+def _sick_cards(machine: MachineView) -> Iterator[Result]:
+    """A result for each network card that hung while it sent, or that its driver can no longer reach."""
+    said: dict[str, list[str]] = {}
+    for event in machine.events(LogKind.NETWORK_DEVICE):
+        if machine.recent(event.time) and (match := _HANGS.search(event.text)):
+            said.setdefault(next(filter(None, match.groups()), "a network card"), []).append(event.text)
+    for name, lines in sorted(said.items()):
+        value = f"{len(lines)} lines, last: {lines[-1]}"
+        if any("PCIe link lost" in line for line in lines):
+            remedy = "drain and reboot the machine. Reseat or replace the card when it returns"
+            message = "the network card is lost on the bus"
+            yield failed(message, value, "none", device=name, action=Action.REBOOT, remedy=remedy)
+            continue
+        remedy = "update the card's driver and firmware when it returns"
+        yield warned("the network card hangs while it sends", value, "none", device=name, remedy=remedy)
 
 
 @machine_check(

@@ -46,8 +46,10 @@ def port_state(machine: MachineView) -> Iterator[Result]:
     shortage = _shortage(fabric, wanted, product, machine)
     accepted = machine.baseline is not None and machine.baseline.ib_ports is not None
     odd_ones_out = shortage is None and not accepted and _most_are_up(fabric)
+    served = any(port.is_up for port in fabric)
     for port in ports:
-        yield _slower_than_its_like(port, ports) or _state_of(port, odd=odd_ones_out and port in fabric)
+        odd = odd_ones_out and port in fabric
+        yield _slower_than_its_like(port, ports) or _state_of(port, odd=odd, served=served)
         full_speed += port.rate is not None and wanted is not None and port.rate >= wanted and port in fabric
     if shortage:
         yield shortage
@@ -92,8 +94,11 @@ def _most_are_up(ports: Sequence[FabricPort]) -> bool:
     return up > 1 and up >= 2 * (len(ports) - up)
 
 
-def _state_of(port: FabricPort, *, odd: bool) -> Result:
-    """odd: whether most other ports of its kind are up, and no one has accepted that some are not."""
+def _state_of(port: FabricPort, *, odd: bool, served: bool) -> Result:
+    """odd: whether most other ports of its kind are up, and no one has accepted that some are not.
+
+    served: whether a subnet manager has set up another port.
+    """
     value = f"{port.state}, {port.phys_state}, {port.rate:g} Gb/s" if port.rate is not None else port.state
     if not port.state or not port.phys_state:
         return unknown("the port's state could not be read", device=port.name)
@@ -107,6 +112,10 @@ def _state_of(port: FabricPort, *, odd: bool) -> Result:
             device=port.name,
             remedy="plug it in, or switch an unused port off: mlxlink -d DEVICE --port_state DN",
         )
+    if "INIT" in port.state.upper() and not served:
+        remedy = "start the subnet manager of this fabric (OpenSM, or that of a switch)"
+        message = "no subnet manager has set the port up"
+        return failed(message, value, "ACTIVE, LinkUp", device=port.name, action=Action.CONFIG, remedy=remedy)
     if not port.is_up:
         return failed("the port is not up", value, "ACTIVE, LinkUp", device=port.name)
     if port.rate is None:

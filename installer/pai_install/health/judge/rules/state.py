@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pai_install.checks.evidence import NotObservedError
 from pai_install.checks.result import Result, failed, passed, skipped, unknown, warned
 from pai_install.checks.verdict import Action
@@ -198,7 +199,8 @@ def license_status(gpu: GpuView, _machine: MachineView) -> Result:
 def gsp(gpu: GpuView, machine: MachineView) -> Result:
     version = gpu.reading(fields.GSP)
     if version.state is not State.NOT_AVAILABLE:
-        return passed(version.text)
+        form = re.fullmatch(r"\d{3}\.[\d.]+", version.text)
+        return passed(version.text) if form else unknown("the GSP firmware states no version", version.text)
     if gpu.traits.virtual:
         return skipped("the GSP of a vGPU belongs to its host")
     if "Open Kernel Module" in machine.file("/proc/driver/nvidia/version"):

@@ -8,12 +8,23 @@ from collections.abc import Iterator, Sequence
 from pai_install.checks.result import Result, failed, passed, warned
 from pai_install.checks.verdict import Action, Verdict
 from pai_install.health.evidence import fields
+from pai_install.health.evidence.parse.kernel_log import LogKind
 from pai_install.health.judge.check import machine_check
+from pai_install.health.judge.gpu_view import GpuView
 from pai_install.health.judge.view import MachineView
 from pai_install.health.judge.xid import APPLICATION, FOLLOWERS, Incident
 from pai_install.system.words import spoken_time
 
-_CLEANUP, _EXCEPTION, _RECORDED = 45, 13, 63
+_CLEANUP, _EXCEPTION = 45, 13
+# words of a line that a reset or a reboot activates -> what nvidia-smi says of it
+_ACTIVATED = {
+    "Row": (fields.REMAP_PENDING,),
+    "page": (fields.RETIRED_PENDING, fields.RETIRED_PENDING_OLD),
+    "Bank": (fields.BANK_REMAP_PENDING,),
+    "Channel": (fields.CHANNEL_REPAIR,),
+    "LTS": (fields.CHANNEL_REPAIR,),
+    "TPC": (fields.TPC_REPAIR,),
+}
 _PLACE = re.compile(r"GPC \d+, TPC \d+, SM \d+")
 
 
@@ -23,7 +34,8 @@ _PLACE = re.compile(r"GPC \d+, TPC \d+, SM \d+")
     reads="kernel log of this boot",
     rule="by number, see the Xid table; a burst is one incident, judged by its gravest Xid; FAIL within "
     "xid-window-hours, WARN later in the same boot; ended by a later 154 to None; application faults pass unless "
-    "several processes hit them within xid-window-hours; WARN for a row or page that waits for a reset",
+    "several processes hit them within xid-window-hours; WARN for a repair that waits for a reset or reboot, and "
+    "where the driver's watchdog alone calls a GPU locked",
     limits=("xid-window-hours", "xid-merge-seconds"),
     source="XC; GPUD, NHV, DCGM where they differ",
     remedy="see the Xid table",
@@ -34,7 +46,10 @@ def xid_incidents(machine: MachineView) -> Iterator[Result]:
     incidents = machine.incidents
     for bus_id in sorted({incident.bus_id for incident in incidents}):
         yield _of_gpu(bus_id, [incident for incident in incidents if incident.bus_id == bus_id], machine)
-    if not incidents:
+    locked = [event for event in machine.events(LogKind.GPU_LOCKED) if machine.recent(event.time)]
+    if locked and not incidents:
+        yield warned("the driver's watchdog calls a GPU locked", locked[-1].text, "none", action=Action.RESET_GPU)
+    elif not incidents:
         yield passed("none", "none")
 
 
@@ -57,9 +72,11 @@ def _of_gpu(bus_id: str, incidents: Sequence[Incident], machine: MachineView) ->
         message += f", {age_h:.0f} h ago in this boot"
     if grave.verdict in (Verdict.FAIL, Verdict.WARN):
         return warned(message, value, "none", device=device, action=grave.action, remedy=remedy)
-    if _waits_for_reset(open_ones, device, machine):
+    if waits := _waits_for(open_ones, device, machine):
         remedy = "reset the GPU at its next idle moment"
-        return warned(message, value, "none", device=device, action=Action.RESET_GPU, remedy=remedy)
+        if waits is Action.REBOOT:
+            remedy = "reboot the machine at its next idle moment"
+        return warned(message, value, "none", device=device, action=waits, remedy=remedy)
     if several := _several_processes([item for item in open_ones if machine.recent(item.last_time)]):
         return warned(several, value, "none", device=device)
     whose = " (application)" if incident.meaning.kind == APPLICATION else ""
@@ -73,13 +90,20 @@ def _message(incident: Incident) -> str:
     return f"Xid {incident.cause.number}: {incident.meaning.name}{after}"
 
 
-def _waits_for_reset(incidents: Sequence[Incident], device: str, machine: MachineView) -> bool:
-    """Whether a row or page waits for its replacement, and the driver does not deny it."""
-    texts = [xid.text for incident in incidents for xid in incident.members if xid.number == _RECORDED]
+def _waits_for(incidents: Sequence[Incident], device: str, machine: MachineView) -> Action | None:
+    """Returns the action that a row, page, bank, or channel waits for, if the driver does not deny it."""
+    texts = [xid.text for incident in incidents for xid in incident.members if "to activate" in xid.text]
     gpu = next((gpu for gpu in machine.gpus if gpu.bus_id == device), None)
-    pending = (fields.REMAP_PENDING, fields.RETIRED_PENDING)
-    denied = gpu is not None and any(gpu.peek(field).text.lower() == "no" for field in pending)
-    return not denied and any("to activate" in text for text in texts)
+    waiting = [text for text in texts if gpu is None or not _denied(text, gpu)]
+    if not waiting:
+        return None
+    return Action.REBOOT if any("node reboot to activate" in text for text in waiting) else Action.RESET_GPU
+
+
+def _denied(text: str, gpu: GpuView) -> bool:
+    """Whether nvidia-smi says that nothing of the kind that a line speaks of is pending."""
+    kinds = [field for word, row in _ACTIVATED.items() if word in text for field in row]
+    return any(gpu.peek(field).text.lower() == "no" for field in kinds)
 
 
 def _several_processes(incidents: Sequence[Incident]) -> str:
