@@ -134,6 +134,9 @@ LINES = {
     "at 0000:16:01.0 (capable of 252.048 Gb/s with 16.0 GT/s PCIe x16 link)",
     LogKind.CARRIER_LOST: "mlx5_core 0000:01:00.0 ib0: Link down",
     LogKind.MODULE_REJECTED: "nvidia: Key was rejected by service",
+    LogKind.GPU_LOCKED: "NVRM: krcWatchdog_IMPL: RC watchdog: GPU is probably locked!  Notify Timeout Seconds: 7",
+    LogKind.NETWORK_DEVICE: "NETDEV WATCHDOG: eth1 (ixgbe): transmit queue 0 timed out",
+    LogKind.NFS_SERVER: "nfs: server 192.0.2.60 not responding, still trying",
     LogKind.SXID: "nvidia-nvswitch3: SXid (PCI:0000:86:00.0): 20034, Fatal, Link 61",
 }
 
@@ -160,7 +163,8 @@ def test_a_row_of_the_kernel_s_table_has_a_reader(row: int) -> None:
     lines = [*LINES.values(), "NVRM: Xid (PCI:0000:18:00): 79, x", "NVRM: GPU 0000:18:00.0: GPU has fallen off the bus",
              "mlx5: event[error]: module 0",
              "mlx5_core 0000:01:00.0: mlx5_load_one failed with error code -22",
-             "XFS (sda1): Internal error", "I/O error, dev sda",
+             "XFS (sda1): Internal error", "I/O error, dev sda", "EDAC MC4: 1 CE memory read error",
+             "NVRM: RmFetchGspRmImages: No firmware image found", "mlx5_core 0000:01:00.0: device is in error",
              "nvme nvme0: controller is down", "NVRM: nouveau, rivafb"]  # fmt: skip
     assert any(any(word in line.encode() for word in words) and fits.search(line) for line in lines)
 

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from pai_install.checks.verdict import OPEN, Action, Verdict, costliest, gravest
+from pai_install.checks.verdict import Action, Verdict, costliest, gravest
 from pai_install.health.collect.collector import LogLines
 from pai_install.health.evidence.document import CommandResult
 from tests.golden.health.test_defects import line
-from tests.unit.health.machines import DRIVER, NOW, Box, Texts, change, h100, healthy, smi_xml, volta
+from tests.unit.health.machines import NOW, Box, Texts, change, h100, healthy, smi_xml, volta
 
 REPORTS: list[dict[str, Any]] = yaml.safe_load((Path(__file__).parent / "reports.yaml").read_text())
 SAID = (Verdict.FAIL, Verdict.WARN)
@@ -23,8 +22,8 @@ SAID = (Verdict.FAIL, Verdict.WARN)
 def a40(index: int = 0) -> Texts:
     """Every text of a healthy A40: no NVSwitch, no fabric."""
     texts = {path: text for path, text in h100(index).items() if not path.startswith("fabric")}
-    return {**texts, "product_name": "NVIDIA A40", "product_architecture": "Ampere", "fb_memory_usage/total": "46068 MiB",
-            "pci/pci_device_id": "223510DE"}  # fmt: skip
+    name = {"product_name": "NVIDIA A40", "product_architecture": "Ampere", "pci/pci_device_id": "223510DE"}
+    return {**texts, **name, "fb_memory_usage/total": "46068 MiB"}
 
 
 BASES = {"h100": h100, "volta": volta, "a40": a40}
@@ -35,11 +34,11 @@ def log_of(text: str) -> list[str]:
     lines = text.splitlines()
     found = []
     for number, said in enumerate(lines):
-        ago = 60 + (len(lines) - number) / 10
-        if said.startswith("@"):
-            head, _, said = said.partition(" ")
-            ago = float(head[1:])
-        found.append(line(said, ago))
+        head, _, rest = said.partition(" ")
+        if head.startswith("@"):
+            found.append(line(rest, float(head[1:])))
+        else:
+            found.append(line(said, 60 + (len(lines) - number) / 10))
     return found
 
 
@@ -68,12 +67,11 @@ def machine(report: Mapping[str, Any]) -> Box:
         kernel = box.evidence.facts["kernel"]
         assert isinstance(kernel, dict)
         box = box.fact("kernel", {**kernel, "nvml": [report["nvml"]]})
-    box = box.paths(report.get("files", {})).expecting(**report.get("expecting", {}))
-    return box
+    return box.paths(report.get("files", {})).expecting(**report.get("expecting", {}))
 
 
 def verdicts(box: Box) -> set[str]:
-    """ "VERDICT check action" of each check that warns or fails: its gravest verdict, and the costliest action of it."""
+    """Returns "VERDICT check action" of each check that warns or fails: its gravest verdict, the costliest action."""
     said: dict[str, list[tuple[Verdict, Action]]] = {}
     for finding in box.report().findings:
         if finding.verdict in SAID:

@@ -98,13 +98,14 @@ NODE_COLUMNS = (
 # else the drivers of GPUs and network cards say (assertions, crash dumps) no check understands, and it stays there.
 # Words come first because a regular expression over every line of a long log would take longer than there is time.
 KERNEL_TABLE = r"""
-RmInitAdapter;rm_init_adapter;NVIDIA probe;No NVIDIA;None of the NVIDIA;NVIDIA device is invalid;power cables;No firmware image |
+RmInitAdapter;rm_init_adapter;NVIDIA probe;No NVIDIA;None of the NVIDIA;NVIDIA device is invalid;power cables |
+No firmware image | NVRM
 NVRM: nouveau;already bound |
 PostRxDet |
 probably locked |
 BUG: ;Oops;kernel BUG;general protection fault;divide error: ;Kernel panic;Kernel stack is corrupted |
-health compromised;atal error;irmware internal;irmware fatal;error state;device is in error;unrecoverable | mlx5
-health recovery;atal assert;assert_exit_ptr;crdump | mlx5
+health compromised;health recovery;atal error;atal assert;irmware internal;irmware fatal;error state | mlx5
+device is in error;unrecoverable | mlx5
 event[error];insufficient power;High temperature | mlx5
 probe of;init_one;load_one;function_setup | mlx5_core.*failed
 Bus Error:;AER:;DPC: | (?:Bus Error|AER):.*(?:Uncorrect|[Ff]atal|can't recover)|DPC: .*(?:containment|uncorrectable)

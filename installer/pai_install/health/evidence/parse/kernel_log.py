@@ -95,7 +95,7 @@ _EVENTS = (
         LogKind.RDMA_DEVICE,
         re.compile(r"mlx5_core .*(?:health compromised|[Ff]atal error|[Ff]ata?l? assert|irmware (?:internal|fatal)"
                    r"|[Ee]nter(?:ing)? error state|health recovery (?:flow )?(?:failed|aborted)|device is in error"
-                   r"|crdump|assert_exit_ptr|unrecoverable|Port module event\[error\]|insufficient power"
+                   r"|unrecoverable|Port module event\[error\]|insufficient power"
                    r"|High temperature on sensors|(?:init_one|load_one|function_setup).* failed)"
                    r"|mlx5_core: probe of \S+ failed"),
     ),

@@ -112,15 +112,20 @@ def _state_of(port: FabricPort, *, odd: bool, served: bool) -> Result:
             device=port.name,
             remedy="plug it in, or switch an unused port off: mlxlink -d DEVICE --port_state DN",
         )
-    if "INIT" in port.state.upper() and not served:
-        remedy = "start the subnet manager of this fabric (OpenSM, or that of a switch)"
-        message = "no subnet manager has set the port up"
-        return failed(message, value, "ACTIVE, LinkUp", device=port.name, action=Action.CONFIG, remedy=remedy)
     if not port.is_up:
-        return failed("the port is not up", value, "ACTIVE, LinkUp", device=port.name)
+        return _not_up(port, value, served=served)
     if port.rate is None:
         return unknown("the port's speed could not be read", device=port.name)
     return _without_interface(port, value) or passed(value, "ACTIVE, LinkUp", device=port.name)
+
+
+def _not_up(port: FabricPort, value: str, *, served: bool) -> Result:
+    """A port with a link whose fabric nobody has set up waits for its subnet manager."""
+    if "INIT" not in port.state.upper() or served:
+        return failed("the port is not up", value, "ACTIVE, LinkUp", device=port.name)
+    remedy = "start the subnet manager of this fabric (OpenSM, or that of a switch)"
+    message = "no subnet manager has set the port up"
+    return failed(message, value, "ACTIVE, LinkUp", device=port.name, action=Action.CONFIG, remedy=remedy)
 
 
 def _slower_than_its_like(port: FabricPort, ports: Sequence[FabricPort]) -> Result | None:

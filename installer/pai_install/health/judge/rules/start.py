@@ -25,7 +25,7 @@ _CAUSES = (
     ("nouveau", "another driver (nouveau) holds it", Action.CONFIG, "blacklist nouveau, rebuild the initramfs, reboot"),
     ("already bound", "another driver holds it", Action.CONFIG, "unload that driver and load the nvidia modules again"),
     ("was not called", "another driver holds it", Action.CONFIG, "blacklist nouveau, rebuild the initramfs, reboot"),
-    ("No firmware image", "its firmware (GSP) is not on the disk", Action.CONFIG, "install the driver's firmware package"),
+    ("No firmware image", "its firmware is not on the disk", Action.CONFIG, "install the driver's firmware package"),
     ("GSP firmware", "its firmware (GSP) does not start", Action.REBOOT, ""),
     ("", "the driver could not start it", Action.REBOOT, ""),
 )

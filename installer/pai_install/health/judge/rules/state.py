@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+
 from pai_install.checks.evidence import NotObservedError
 from pai_install.checks.result import Result, failed, passed, skipped, unknown, warned
 from pai_install.checks.verdict import Action
