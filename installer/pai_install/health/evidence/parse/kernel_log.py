@@ -104,7 +104,10 @@ _EVENTS = (
         re.compile(r"(?:Bus Error|AER):.*(?<!on-)(?<!on)[Ff]atal|DPC: (?:containment event|unmasked uncorrectable)"),
     ),
     (LogKind.AER_NONFATAL, re.compile(r"(?:Bus Error|AER):.*(?:Uncorrect|[Nn]on-?[Ff]atal|can't recover)")),
-    (LogKind.MACHINE_CHECK, re.compile(r"Machine check|\[Hardware Error\]|mce: .*error|EDAC .*\b[CU]E\b", re.IGNORECASE)),
+    (
+        LogKind.MACHINE_CHECK,
+        re.compile(r"Machine check|\[Hardware Error\]|mce: .*error|EDAC .*\b[CU]E\b", re.IGNORECASE),
+    ),
     (
         LogKind.HUNG_TASK,
         re.compile(r"blocked for more than \d+ seconds|soft lockup|hard LOCKUP|rcu:? .*detected stall"
