@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, WithJsonSchema
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core.core_schema import WithDefaultSchema
 
-from pai_install.schema_parts import DIALECT
+from pai_install.errors import ExitCode
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 # The limit is in the schema alone: an odd number from the cluster does not stop a report.
 Count = Annotated[int, WithJsonSchema({"type": "integer", "minimum": 0})]
 Seconds = Annotated[float, WithJsonSchema({"type": "number", "minimum": 0, "description": "seconds"})]
+# a whole number stays one
+Real = Annotated[int | float, WithJsonSchema({"type": "number"})]
+ExitStatus = Annotated[int, WithJsonSchema({"enum": [int(code) for code in ExitCode]})]
+# a key that is left out where it has nothing to say
+OptionalText = Annotated[str, Field(exclude_if=lambda text: not text)]
 
 
 class ReportObject(BaseModel):
@@ -41,13 +49,13 @@ class Report(ReportObject):
 
 
 class _Generator(GenerateJsonSchema):
-    """Requires every key. Leaves out titles that repeat a key, and defaults of keys that are always there."""
+    """Requires every key but optional ones. Leaves out titles that repeat a key, and defaults of required keys."""
 
     def field_title_should_be_set(self, schema: object) -> bool:  # noqa: ARG002 - of the base class
         return False
 
-    def field_is_required(self, field: object, total: bool) -> bool:  # noqa: ARG002, FBT001 - of the base class
-        return True
+    def field_is_required(self, field: Mapping[str, Any], total: bool) -> bool:  # noqa: ARG002, FBT001 - of the base class
+        return field.get("serialization_exclude_if") is None
 
     def default_schema(self, schema: WithDefaultSchema) -> dict[str, Any]:
         return self.generate_inner(schema["schema"])

@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from pai_install import __version__
-from pai_install.cli.schema import HEALTH
 
 ROOT = Path(__file__).parents[2]
 WHEEL = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
@@ -70,7 +69,7 @@ def test_its_content_is_that_of_the_checkout(home: Path) -> None:
     wanted = {path for path in present if not re.match(r"roles/[^/]+/molecule/|addons/[^/]+/tests/", path)}
     content = home / "pai_install" / "content"
     found = {path.relative_to(content).as_posix() for path in content.rglob("*") if path.is_file()}
-    assert found == wanted | {"ansible.cfg", HEALTH}
+    assert found == wanted | {"ansible.cfg"}
 
 
 def test_its_playbooks_and_add_ons_are_read(home: Path, tmp_path: Path) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 
-from pai_install.cli.schema import HEALTH, SCHEMAS
+from pai_install.cli.schema import SCHEMAS
 from pai_install.site.schema import NAMES as SITE
 
 
 def schemas() -> dict[str, str]:
-    """Path below the checkout -> text. The health report's is written by hand; those of a site's files have no page."""
+    """Path below the checkout -> text. Those of a site's files have no page."""
     made = {f"docs/reference/{name}.schema.json": make for name, make in SCHEMAS.items() if name not in SITE}
-    return {path: f"{json.dumps(make(), indent=2)}\n" for path, make in made.items() if path != HEALTH}
+    return {path: f"{json.dumps(make(), indent=2)}\n" for path, make in made.items()}

@@ -17,7 +17,7 @@ from pai_install.plan.model import Inventory
 from pai_install.plan.observation import Observation
 from pai_install.plan.observed import Observed, parse_observed
 from pai_install.plan.planner import make_plan
-from pai_install.report.planned import plan_data
+from pai_install.report.plan import plan_document
 from pai_install.site import Site, load_site
 
 MACHINES = 1000
@@ -116,7 +116,7 @@ def plan(folder: Path) -> dict[str, int]:
         "steps_elsewhere_for_one_more": steps_of_others(grown, wanted, as_should_be),
         "machines_asked_for_one_more": len(asked_for_others(grown, wanted, as_should_be)),
         "inventory_bytes": len(json.dumps(inventory.as_ansible())),
-        "plan_bytes": len(json.dumps(plan_data(everything, ()))),
+        "plan_bytes": len(json.dumps(plan_document(everything, ()).as_json())),
         "steps": sum(len(phase.hosts) for phase in everything.steps),
         "steps_when_converged": sum(len(phase.hosts) for phase in nothing.steps),
     }

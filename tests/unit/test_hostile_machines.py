@@ -22,6 +22,7 @@ from pai_install.engine.events import to_event
 from pai_install.health.cluster.conditions import cluster_findings, versions
 from pai_install.health.cluster.identity import identity_findings
 from pai_install.health.collect.run import collect
+from pai_install.health.document import health_document
 from pai_install.health.evidence.document import parse_evidence as parse_health
 from pai_install.health.judge.evaluate import Knowledge, evaluate
 from pai_install.health.report import HealthReport, metrics, text
@@ -31,6 +32,7 @@ from pai_install.plan.inventory import build_inventory
 from pai_install.plan.model import Inventory
 from pai_install.plan.observed import Observed, parse_machines
 from pai_install.plan.planner import make_plan
+from pai_install.preflight.document import preflight_document
 from pai_install.preflight.gather import gather
 from pai_install.preflight.judge import judge
 from pai_install.preflight.report import PreflightReport
@@ -39,7 +41,7 @@ from pai_install.report.data import run_report
 from pai_install.report.diffs import ChangeCollector
 from pai_install.report.html import html
 from pai_install.report.markdown import markdown
-from pai_install.report.planned import plan_data
+from pai_install.report.plan import plan_document
 from pai_install.run.eventlog import EventLog
 from pai_install.run.preflight_gate import against_all
 from tests.unit.health.machines import healthy
@@ -132,7 +134,7 @@ def facts(site: Any, components: Any) -> Try:
         assert machines.keys() | unusable.keys() == base.keys()
         assert base.keys() - {victim} <= machines.keys(), unusable
         planned = make_plan(site, inventory, machines, unreachable=unusable)
-        json.dumps(plan_data(planned, None), allow_nan=False).encode()
+        json.dumps(plan_document(planned, None).as_json(), allow_nan=False).encode()
         found = (
             *cluster_findings(site, "1.36.3", machines),
             *certificate_findings(certificate_rows(site, machines, (), 1.7e9)),
@@ -179,7 +181,7 @@ def evidence(tmp_path: Path) -> Try:
         found = judge(own, seen.evidence, seen.unreachable)
         assert {item.subject for item in found} >= set(NAMES)
         report = PreflightReport("x", found, (), 1.0)
-        json.dumps(report.as_json(), allow_nan=False).encode()
+        json.dumps(preflight_document(report).as_json(), allow_nan=False).encode()
         _printable(*finding_lines(found))
 
     return attempt
@@ -201,7 +203,7 @@ def health() -> Try:
         assert found.documents.keys() | found.missed.keys() == base.keys()
         reports = evaluate((parse_health(name, own) for name, own in found.documents.items()), knowledge)
         report = HealthReport(tuple(reports), found.missed)
-        json.dumps(report.as_json(), allow_nan=False).encode()
+        json.dumps(health_document(report).as_json(), allow_nan=False).encode()
         assert "\x1b" not in text(report) + metrics(report)
 
     return attempt

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import getpass
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -24,6 +23,7 @@ from pai_install.monitoring.alertmanager import (
     silence_program,
     trial_program,
 )
+from pai_install.report.alerts import SilenceReport, TestAlertReport
 from pai_install.system.parameters import Parameter
 from pai_install.system.plain import one_line
 
@@ -37,15 +37,6 @@ class SilenceNode(BaseModel):
     node: Annotated[str, Parameter(positional=True, metavar="NODE")] = Field(description="Name of the node.")
     hours: float = Field(default=2, gt=0, le=_MOST_HOURS, description="Hours until the alerts are sent again.")
     comment: str = Field(default="work on the node", description="Reason, shown to others.")
-
-
-@dataclass(frozen=True, slots=True)
-class Silence:
-    """A new silence."""
-
-    id: str
-    node: str
-    hours: float
 
 
 def list_alerts(app: App) -> tuple[FiringAlert, ...]:
@@ -74,7 +65,7 @@ def firing_alerts(app: App) -> tuple[FiringAlert, ...] | None:
         return None
 
 
-def silence_node(app: App, request: SilenceNode) -> Silence:
+def silence_node(app: App, request: SilenceNode) -> SilenceReport:
     """Creates a silence of a node that exists. Raises PaiError for another one."""
     require_monitoring(app, "ask for alerts")
     (found,) = app.cluster.list(Select(("nodes",)))
@@ -88,12 +79,13 @@ def silence_node(app: App, request: SilenceNode) -> Silence:
         )
     now = datetime.now(UTC)
     text = _run(app, silence_program(request.node, now, request.hours, getpass.getuser(), request.comment))
-    return Silence(silence_of(text), request.node, request.hours)
+    return SilenceReport(id=silence_of(text), node=request.node, hours=request.hours)
 
 
-def send_test_alert(app: App) -> None:
+def send_test_alert(app: App) -> TestAlertReport:
     """Raises an alert that all receivers get."""
     _run(app, trial_program())
+    return TestAlertReport()
 
 
 def _run(app: App, program: tuple[str, ...]) -> str:

@@ -12,6 +12,7 @@ from pai_install.app.context import App
 from pai_install.checks.runner import require_known
 from pai_install.preflight import forms
 from pai_install.preflight.catalogue import CATALOGUE
+from pai_install.preflight.document import preflight_document
 from pai_install.preflight.report import PreflightReport
 from pai_install.preflight.run import run
 from pai_install.preflight.source import source_finding
@@ -42,7 +43,9 @@ def run_preflight(app: App, request: RunPreflight) -> PreflightReport:
     folder, now = state.new_run(datetime.now(UTC)), datetime.now(UTC)
     with app.environment.engine(state, folder, accept_new=app.accept_new_host_keys) as engine:
         report = run(engine, site, hosts=request.limit, forced=request.forced, more=(source_finding(site),))
-    write_atomic(folder.path / "preflight.json", json.dumps(report.as_json(), indent=2) + "\n", mode=0o600)
+    write_atomic(
+        folder.path / "preflight.json", json.dumps(preflight_document(report).as_json(), indent=2) + "\n", mode=0o600
+    )
     page = forms.html(report, when=f"{now:%Y-%m-%d %H:%M} UTC", links=forms.BESIDE)
     write_atomic(folder.path / "preflight.html", page, mode=0o600)
     return report

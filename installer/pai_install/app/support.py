@@ -17,7 +17,7 @@ from pai_install.app.context import App
 from pai_install.app.runs import status_of
 from pai_install.errors import PaiError
 from pai_install.parts.registry import system_namespaces
-from pai_install.report.standing import status_data
+from pai_install.report.status import status_report
 from pai_install.run.signals import ending_like_ctrl_c
 from pai_install.run.state import open_state
 from pai_install.run.support.bundle import from_dev_box, known_secrets, write_bundle
@@ -76,7 +76,7 @@ def write_support_bundle(app: App, request: WriteSupportBundle) -> SupportBundle
 
 def _status(app: App, found: Collected, *, offline: bool) -> None:
     try:
-        status = status_data(status_of(app, offline=offline))
+        status = status_report(status_of(app, offline=offline)).as_json()
     except PaiError as error:
         found.missing["status"] = error.message
         return

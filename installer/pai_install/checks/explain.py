@@ -1,16 +1,17 @@
-"""Everything that is known of one check, as text and as data: the same for every room."""
+"""Everything that is known of one check, the same for every room."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from pai_install.checks.check import Check
 from pai_install.checks.limits import Limits
 from pai_install.checks.verdict import Action
 from pai_install.errors import ExitCode, PaiError
+from pai_install.json_schema import Real
 
 NO_LIMITS = Limits({})
 
@@ -20,7 +21,7 @@ class Number:
     """One number of a threshold. applies_to: empty, or "for PRODUCT", "on this site", "for SKU NAME"."""
 
     name: str
-    value: float
+    value: Real
     applies_to: str
     source: str
 
@@ -29,27 +30,33 @@ class Number:
         return f"{self.name} = {self.value:g}{where} ({self.source})"
 
 
-def explain(check: Check[Any], limits: Limits = NO_LIMITS) -> str:
-    """Describes a check: evidence, rule, limits on this site and their origins, remedy."""
-    lines = [("reads", check.reads), ("rule", check.rule), ("whose rule", check.source)]
-    lines += [("number", str(number)) for number in numbers(check, limits)]
-    lines.append(("what to do", check.remedy))
-    lines.append(("action", _action(check)))
-    told = [f"{f'{label}:':<11} {text}" for label, text in lines if text]
-    return "\n".join([f"{check.id}: {check.title}", *told]) + "\n"
+@dataclass(frozen=True, slots=True)
+class CheckExplanation:
+    """A check of a verb: evidence, rule, limits on this site and their origins, remedy. Texts may be empty."""
+
+    verb: str
+    id: str
+    title: str
+    reads: str
+    rule: str
+    source: str
+    remedy: str
+    numbers: tuple[Number, ...]
+    action: str
+
+    def __str__(self) -> str:
+        lines = [("reads", self.reads), ("rule", self.rule), ("whose rule", self.source)]
+        lines += [("number", str(number)) for number in self.numbers]
+        lines += [("what to do", self.remedy), ("action", self.action)]
+        told = [f"{f'{label}:':<11} {text}" for label, text in lines if text]
+        return "\n".join([f"{self.id}: {self.title}", *told]) + "\n"
 
 
-def explain_data(check: Check[Any], limits: Limits = NO_LIMITS) -> dict[str, Any]:
-    """Returns the same as published data. Missing texts are empty."""
-    return {
-        **{name: getattr(check, name) for name in ("id", "title", "reads", "rule", "source", "remedy")},
-        "numbers": [asdict(number) for number in numbers(check, limits)],
-        "action": _action(check),
-    }
-
-
-def _action(check: Check[Any]) -> str:
-    return "" if check.action is Action.NONE else check.action.value
+def explain(check: Check[Any], verb: str, limits: Limits = NO_LIMITS) -> CheckExplanation:
+    """Describes a check of a verb."""
+    texts = {name: getattr(check, name) for name in ("id", "title", "reads", "rule", "source", "remedy")}
+    action = "" if check.action is Action.NONE else check.action.value
+    return CheckExplanation(verb, **texts, numbers=tuple(numbers(check, limits)), action=action)
 
 
 def numbers(check: Check[Any], limits: Limits) -> Iterator[Number]:

@@ -8,9 +8,6 @@ from typing import Any, NamedTuple
 
 from pai_install.checks.verdict import GRAVITY, Action, Verdict, gravest
 
-# the fields that every finding has in JSON; the others are left out where they are empty
-_ALWAYS = ("id", "verdict", "subject", "message", "value", "expected", "remedy")
-
 
 class Finding(NamedTuple):  # a tuple: a thousand machines with eight GPUs make a third of a million
     """One verdict about one subject.
@@ -36,13 +33,6 @@ class Finding(NamedTuple):  # a tuple: a thousand machines with eight GPUs make 
     def where(self) -> str:
         """The subject, and the device where there is one."""
         return f"{self.subject} {self.device}" if self.device else self.subject
-
-    def as_json(self) -> dict[str, str]:
-        """Returns the JSON form with every field as text. Empty device, action, source, and evidence are omitted."""
-        fields = {name: str(value) for name, value in zip(self._fields, self, strict=True)}
-        if self.action is Action.NONE:
-            del fields["action"]
-        return {name: text for name, text in fields.items() if text or name in _ALWAYS}
 
 
 def parse_finding(raw: Mapping[str, Any], *, subject: str = "") -> Finding:
@@ -83,12 +73,3 @@ def counts(findings: Iterable[Finding]) -> dict[str, int]:
     """Returns verdict -> number of findings, worst first, for all five verdicts."""
     found = Counter(finding.verdict for finding in findings)
     return {verdict.value: found[verdict] for verdict in GRAVITY}
-
-
-def finding_schema() -> dict[str, Any]:
-    """The JSON Schema of `Finding.as_json`."""
-    text = {"type": "string"}
-    fields: dict[str, Any] = dict.fromkeys(Finding._fields, text)
-    fields["verdict"] = {"enum": [verdict.value for verdict in Verdict]}
-    fields["action"] = {"enum": [action.value for action in Action if action is not Action.NONE]}
-    return {"type": "object", "properties": fields, "required": list(_ALWAYS), "additionalProperties": False}

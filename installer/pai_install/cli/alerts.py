@@ -10,7 +10,7 @@ from pai_install.cli.command import reading
 from pai_install.cli.options import group_site_option
 from pai_install.cli.terminal import Terminal
 from pai_install.errors import ExitCode
-from pai_install.report.alerts import ALERTS_SCHEMA_VERSION, alerts_data, alerts_text
+from pai_install.report.alerts import AlertsReport, alerts_text
 
 
 @click.group
@@ -27,7 +27,7 @@ def list_(*, app: App, terminal: Terminal) -> int:
     Silenced alerts, and alerts of nodes that are down or in maintenance, are left out.
     """
     found = list_alerts(app)
-    terminal.show(alerts_data(found), alerts_text(found))
+    terminal.show(AlertsReport(alerts=found), alerts_text(found))
     return ExitCode.OK
 
 
@@ -36,8 +36,7 @@ def list_(*, app: App, terminal: Terminal) -> int:
 def silence(*, app: App, terminal: Terminal, request: SilenceNode) -> int:
     """Silence all alerts of a node for some hours."""
     made = silence_node(app, request)
-    data = {"schema_version": ALERTS_SCHEMA_VERSION, "id": made.id, "node": made.node, "hours": made.hours}
-    terminal.show(data, f"silenced {made.node} for {made.hours:g} hours (silence {made.id})\n")
+    terminal.show(made, f"silenced {made.node} for {made.hours:g} hours (silence {made.id})\n")
     return ExitCode.OK
 
 
@@ -45,7 +44,6 @@ def silence(*, app: App, terminal: Terminal, request: SilenceNode) -> int:
 @reading()
 def test(*, app: App, terminal: Terminal) -> int:
     """Send an alert to all receivers. It resolves after five minutes."""
-    send_test_alert(app)
-    text = "sent the alert PaiTestAlert to Alertmanager; receivers get it within a minute\n"
-    terminal.show({"schema_version": ALERTS_SCHEMA_VERSION, "sent": True}, text)
+    sent = send_test_alert(app)
+    terminal.show(sent, "sent the alert PaiTestAlert to Alertmanager; receivers get it within a minute\n")
     return ExitCode.OK

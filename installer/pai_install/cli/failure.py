@@ -6,15 +6,11 @@ import json
 import traceback
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Any
 
 import click
 
 from pai_install.cli.output import echo
-from pai_install.errors import ExitCode, PaiError
-from pai_install.schema_parts import closed_object, published
-
-SCHEMA_VERSION = 1
+from pai_install.errors import PaiError
 
 
 def show(error: PaiError, *, as_json: bool, debug: bool) -> None:
@@ -34,35 +30,9 @@ def show(error: PaiError, *, as_json: bool, debug: bool) -> None:
 
 def show_document(error: PaiError) -> None:
     """Prints the document on stdout."""
-    echo(json.dumps(data(error), indent=2))
+    from pai_install.report.error import error_report  # noqa: PLC0415 - `--help` imports no pydantic
 
-
-def data(error: PaiError) -> dict[str, Any]:
-    """The published form."""
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "ok": False,
-        "exit_code": int(error.exit_code),
-        "error": {
-            "code": error.code,
-            "message": error.message,
-            "details": error.details,
-            "remedy": error.remedy,
-        },
-    }
-
-
-def schema() -> dict[str, Any]:
-    """Returns the JSON Schema of the document, equal to docs/reference/error.schema.json."""
-    text = {"type": "string"}
-    codes = [int(code) for code in ExitCode if code is not ExitCode.OK]
-    return published(
-        "pai-install VERB --format json, when the verb could not do its work",
-        SCHEMA_VERSION,
-        ok={"const": False},
-        exit_code={"enum": codes},
-        error=closed_object(code=text, message=text, details=text, remedy=text),
-    )
+    echo(json.dumps(error_report(error).as_json(), indent=2))
 
 
 def wants_json(argv: Sequence[str], command: click.Command | None) -> bool:

@@ -12,7 +12,6 @@ import click
 from click.core import ParameterSource
 
 from pai_install.app.context import App
-from pai_install.app.explain import explained
 from pai_install.app.health import (
     AcknowledgeFinding,
     acknowledge,
@@ -24,14 +23,16 @@ from pai_install.app.health import (
 )
 from pai_install.checks.report.junit import junit
 from pai_install.cli.command import reading
+from pai_install.cli.explain import show_explanation
 from pai_install.cli.options import accept_new_option, formats_option
 from pai_install.cli.output import echo
 from pai_install.cli.terminal import Terminal
 from pai_install.errors import ExitCode, PaiError
 from pai_install.health.act.cordon import Cordoning
 from pai_install.health.checkup import HealthRequest
+from pai_install.health.document import AcknowledgementsReport, HistoryReport, acknowledgement_entries, health_document
 from pai_install.health.html import html, raw_links
-from pai_install.health.report import HealthReport, acknowledgement_json, metrics, text
+from pai_install.health.report import HealthReport, metrics, text
 from pai_install.system.files import write_atomic
 
 _SHARE = "Maximum share of cordoned nodes. Above 0, at least one node."
@@ -100,7 +101,7 @@ def _render(
 ) -> str:
     match form:
         case "json":
-            return json.dumps(report.as_json(everything=everything, strict=strict), indent=1) + "\n"
+            return json.dumps(health_document(report, everything=everything, strict=strict).as_json(), indent=1) + "\n"
         case "html":
             title = f"Health of {report.site or 'the machines'}, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
             return html(report, title=title, raw=raw_links(raw, out))
@@ -169,8 +170,7 @@ def explain(*, app: App, terminal: Terminal, check: str | None) -> int:
 
     CHECK may also be an Xid (79 or xid-79), or an SXid of an NVSwitch (sxid-12020).
     """
-    echo(explained(check, app.site_dir, as_json=_as_json(terminal), health_only=True), nl=False)
-    return ExitCode.OK
+    return show_explanation(check, app.site_dir, as_json=_as_json(terminal), health_only=True)
 
 
 @command.command()
@@ -180,7 +180,7 @@ def history(*, app: App, terminal: Terminal, machine: str) -> int:
     """Show earlier results of MACHINE."""
     found = health_history(app, machine)
     if _as_json(terminal):
-        echo(json.dumps({"schema_version": 1, "machine": machine, "runs": [item.as_json() for item in found]}))
+        echo(json.dumps(HistoryReport(machine=machine, runs=tuple(found)).as_json()))
         return ExitCode.OK
     for snapshot in found:
         when = f"{datetime.fromtimestamp(snapshot.time, UTC):%Y-%m-%d %H:%M:%S}"
@@ -227,7 +227,7 @@ def acknowledge_finding(*, app: App, terminal: Terminal, request: AcknowledgeFin
     _refuse("out", "raw", "everything", "act", "max_cordoned")
     rows = sorted(acknowledge(app, request), key=lambda item: item.key)
     if _as_json(terminal):
-        echo(json.dumps({"schema_version": 1, "acknowledged": [acknowledgement_json(item) for item in rows]}))
+        echo(json.dumps(AcknowledgementsReport(acknowledged=acknowledgement_entries(rows)).as_json()))
         return ExitCode.OK
     for item in rows:
         where = f"{item.machine} {item.device}".rstrip()

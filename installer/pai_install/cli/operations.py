@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
-
 import click
 
 from pai_install.cli.options import format_option
-from pai_install.cli.output import echo
+from pai_install.cli.terminal import Terminal
 from pai_install.errors import ExitCode
-from pai_install.operations.listing import operations_data, operations_text
+from pai_install.operations.listing import operations_report, operations_text
 
 
 @click.command
@@ -20,5 +18,5 @@ def command(*, output_format: str) -> int:
     Operations that change the cluster show a plan first, accept --yes, --check, and --plan, and write a journal and a
     report.
     """
-    echo(json.dumps(operations_data(), indent=2) if output_format == "json" else operations_text())
+    Terminal(output_format=output_format).show(operations_report, f"{operations_text()}\n")
     return ExitCode.OK

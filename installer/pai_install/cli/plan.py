@@ -11,7 +11,8 @@ from pai_install.cli.options import accept_new_option, force_check_option
 from pai_install.cli.terminal import Terminal
 from pai_install.operations.install import Install
 from pai_install.report.diffs import changes_summary, changes_text
-from pai_install.report.planned import plan_data, plan_summary, plan_text
+from pai_install.report.plan import plan_document
+from pai_install.report.planned import plan_summary, plan_text
 
 
 @click.command
@@ -28,5 +29,6 @@ def command(*, app: App, terminal: Terminal, request: Install, forced: tuple[str
     report = plan_site(app, request, diff=diff is not False, forced_checks=known_checks(forced))
     files = changes_text(report.changes or ()) if diff else changes_summary(report.changes or ())
     parts = (plan_text(report.plan), files, plan_summary(report.plan, report.changes))
-    terminal.show(plan_data(report.plan, report.changes, report.refused), "\n".join(part for part in parts if part))
+    document = plan_document(report.plan, report.changes, report.refused)
+    terminal.show(document, "\n".join(part for part in parts if part))
     return report.exit_code

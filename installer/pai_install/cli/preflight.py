@@ -18,6 +18,7 @@ from pai_install.cli.output import echo
 from pai_install.errors import ExitCode
 from pai_install.preflight import forms
 from pai_install.preflight.catalogue import CATALOGUE
+from pai_install.preflight.document import preflight_document
 from pai_install.preflight.report import PreflightReport, text
 from pai_install.system.files import write_atomic
 
@@ -50,7 +51,7 @@ def command(*, app: App, request: RunPreflight, everything: bool, list_checks: b
 def _render(report: PreflightReport, form: str, *, everything: bool) -> str:
     match form:
         case "json":
-            return json.dumps(report.as_json(), indent=2) + "\n"
+            return json.dumps(preflight_document(report).as_json(), indent=2) + "\n"
         case "html":
             return forms.html(report, when=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC")
         case "junit":

@@ -9,21 +9,23 @@ from typing import Any
 
 import click
 
-from pai_install.app import explain
-from pai_install.cli import failure
+from pai_install.app.explain import ExplainReport
 from pai_install.cli.output import echo
+from pai_install.health.document import AcknowledgementsReport, HealthDocument, HistoryReport
 from pai_install.json_schema import Report, schema_of
-from pai_install.operations.listing import schema as operations_schema
+from pai_install.operations.listing import OperationsReport
 from pai_install.parts.addon import schema as addon_schema
-from pai_install.preflight.schema import schema as preflight_schema
+from pai_install.preflight.document import PreflightDocument
+from pai_install.report.alerts import AlertsReport
 from pai_install.report.certificates import CertificatesReport
 from pai_install.report.data import RunReport, RunsReport
+from pai_install.report.error import ErrorReport
 from pai_install.report.gpu_hours import UsageReport
 from pai_install.report.job import ReadingsReport
 from pai_install.report.job_models import JobReport, JobsReport
+from pai_install.report.plan import PlanDocument
 from pai_install.report.registries import RegistriesReport
-from pai_install.report.schemas import NAMES as RUNS
-from pai_install.report.schemas import schema as report_schema
+from pai_install.report.status import StatusReport
 from pai_install.report.storage import StorageReport
 from pai_install.report.storages import StoragesReport
 from pai_install.report.users import UsersReport
@@ -34,20 +36,20 @@ from pai_install.report.virtual_clusters_simulation import SimulationReport
 from pai_install.report.virtual_clusters_usage import QuotaUsageReport
 from pai_install.site.schema import NAMES as SITE
 from pai_install.site.schema import schema as site_schema
-from pai_install.system.content import content_dir
-
-HEALTH = "docs/reference/health.schema.json"
-
-
-def _health() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((content_dir() / HEALTH).read_text(encoding="utf-8"))
-    return found
-
 
 # name -> its model
 REPORTS: dict[str, type[Report]] = {
     "report": RunReport,
     "runs": RunsReport,
+    "plan": PlanDocument,
+    "status": StatusReport,
+    "operations": OperationsReport,
+    "preflight": PreflightDocument,
+    "health": HealthDocument,
+    "health-acknowledge": AcknowledgementsReport,
+    "health-history": HistoryReport,
+    "explain": ExplainReport,
+    "alerts": AlertsReport,
     "certificates": CertificatesReport,
     "registries": RegistriesReport,
     "storages": StoragesReport,
@@ -62,18 +64,13 @@ REPORTS: dict[str, type[Report]] = {
     "job": JobReport,
     "jobs": JobsReport,
     "users": UsersReport,
+    "error": ErrorReport,
 }
 # name -> what makes it
 SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
     **{name: lambda name=name: site_schema(name) for name in SITE},  # type: ignore[misc]
-    **{name: lambda name=name: report_schema(name) for name in RUNS},  # type: ignore[misc]
     "addon": addon_schema,
-    "operations": operations_schema,
-    "preflight": preflight_schema,
-    "health": _health,
-    "explain": explain.schema,
     **{name: partial(schema_of, report) for name, report in REPORTS.items()},
-    "error": failure.schema,
 }
 
 

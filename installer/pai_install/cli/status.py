@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import click
 
 from pai_install.app.context import App
 from pai_install.app.runs import status_of
 from pai_install.cli.command import reading
 from pai_install.cli.terminal import Terminal
-from pai_install.report.standing import status_data, status_text
+from pai_install.report.standing import status_text
+from pai_install.report.status import status_report
 
 
 @click.command
@@ -22,5 +25,5 @@ def command(*, app: App, terminal: Terminal, offline: bool) -> int:
     if the site's components are in the cache of this host.
     """
     status = status_of(app, offline=offline)
-    terminal.show(status_data(status), status_text(status))
+    terminal.show(partial(status_report, status), status_text(status))
     return status.exit_code

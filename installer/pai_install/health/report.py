@@ -1,12 +1,10 @@
-"""One run over all machines: its reports, its exit code, its JSON and text forms."""
+"""One run over all machines: its reports, its exit code, its text form."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from typing import Any
 
 from pai_install.checks.finding import Finding, counts
 from pai_install.checks.report import prometheus
@@ -19,7 +17,6 @@ from pai_install.health.judge.evaluate import MachineReport
 from pai_install.health.memory.acknowledgement import Acknowledgement, Key, apply, key_of
 from pai_install.system.words import plural, shortened
 
-SCHEMA_VERSION = 1
 _COLUMNS = {verdict.value: f"{verdict.value:.4}" for verdict in GRAVITY}
 UNREACHED = "machine-reachable"
 
@@ -81,18 +78,6 @@ class HealthReport:
             *(Finding("health", Verdict.PASS, report.name, f"{len(report.findings)} checks") for report in good),
         )
 
-    def as_json(self, *, everything: bool = False, strict: bool = False) -> dict[str, Any]:
-        """Returns the JSON form. PASS and SKIP findings are only counted unless `everything` is true."""
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "site": self.site,
-            "exit_code": int(self.exit_code(strict=strict)),
-            "verdicts": counts(self.findings),
-            "unreachable": dict(self.missed),
-            "machines": [_machine_json(report, everything=everything) for report in self.machines],
-            "acknowledged": [acknowledgement_json(item) for item in self.acknowledged.values()],
-        }
-
 
 def _unanswered(findings: Iterable[Finding]) -> Iterator[Finding]:
     """UNKNOWN findings, those of one machine for one reason as one: a missing driver leaves much unanswered."""
@@ -124,46 +109,10 @@ def unreached(machine: str, why: str) -> Finding:
     )
 
 
-# field of a finding in the published JSON of health, which had its own form before there was one for all
-_PUBLISHED = {"id": "check", "subject": "machine", "source": "threshold_source"}
-_FIELDS = (
-    "id", "subject", "device", "verdict", "message", "value", "expected", "source", "evidence", "remedy", "action"
-)  # fmt: skip
-
-
-def finding_json(finding: Finding) -> dict[str, str]:
-    """Returns the published JSON form of one finding (docs/reference/health.schema.json) without empty fields."""
-    texts = {name: str(getattr(finding, name)) for name in _FIELDS}
-    return {_PUBLISHED.get(name, name): text for name, text in texts.items() if text}
-
-
-def acknowledgement_json(item: Acknowledgement) -> dict[str, str]:
-    """The published JSON form of one acknowledgement: about what, by whom, why, from when and until when (UTC)."""
-    texts = {name: getattr(item, name) for name in ("machine", "check", "device", "said", "who", "why")}
-    return {**texts, "at": _iso(item.at), "until": _iso(item.until)}
-
-
-def _iso(seconds: float) -> str:
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%SZ}"
-
-
 def _in_run_report(finding: Finding) -> Finding:
     """The form in a report of `apply`: about machine and device, the action said in the remedy."""
     remedy = finding.remedy + (f" (action: {finding.action.value})" if finding.action is not Action.NONE else "")
     return Finding(finding.id, finding.verdict, finding.where, finding.message, finding.value, finding.expected, remedy)
-
-
-def _machine_json(report: MachineReport, *, everything: bool) -> dict[str, Any]:
-    quiet = () if everything else (Verdict.PASS, Verdict.SKIP)
-    return {
-        "name": report.name,
-        "sku": report.sku,
-        "collected_at": report.collected_at,
-        "verdict": report.verdict.value,
-        "action": report.action.value,
-        "verdicts": counts(report.findings),
-        "findings": [finding_json(finding) for finding in report.findings if finding.verdict not in quiet],
-    }
 
 
 def metrics(report: HealthReport) -> str:

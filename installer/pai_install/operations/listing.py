@@ -1,9 +1,13 @@
-"""The operations and their arguments as text and data."""
+"""The operations and their arguments, as a result and as text."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+from pydantic import Field
+
+from pai_install.json_schema import Report, ReportObject
 from pai_install.operations.backup import Backup
 from pai_install.operations.certs_renew import CertsRenew
 from pai_install.operations.install import Install
@@ -26,9 +30,6 @@ from pai_install.operations.user_import import UserImport
 from pai_install.operations.user_remove import UserRemove
 from pai_install.operations.vc_apply import VcApply
 from pai_install.operations.verify import Verify
-from pai_install.schema_parts import closed_object, published
-
-OPERATIONS_SCHEMA_VERSION = 1
 
 OPERATIONS: tuple[type[Operation], ...] = (
     Install,
@@ -58,14 +59,26 @@ OPERATIONS: tuple[type[Operation], ...] = (
 )
 
 
-def operations_data() -> dict[str, Any]:
-    """The published form: name, summary and the JSON Schema of the arguments of each."""
-    return {
-        "schema_version": OPERATIONS_SCHEMA_VERSION,
-        "operations": [
-            {"name": one.name, "summary": one.summary, "arguments": one.model_json_schema()} for one in OPERATIONS
-        ],
-    }
+class OperationEntry(ReportObject):
+    """An operation."""
+
+    name: str
+    summary: str
+    arguments: Mapping[str, Any] = Field(description="JSON Schema of its arguments.")
+
+
+class OperationsReport(Report, title="pai-install operations"):
+    """The verbs that act."""
+
+    operations: tuple[OperationEntry, ...]
+
+
+def operations_report() -> OperationsReport:
+    """The operations with the JSON Schemas of their arguments."""
+    found = (
+        OperationEntry(name=one.name, summary=one.summary, arguments=one.model_json_schema()) for one in OPERATIONS
+    )
+    return OperationsReport(operations=tuple(found))
 
 
 def operations_text() -> str:
@@ -75,14 +88,3 @@ def operations_text() -> str:
         lines.append(f"{one.name}: {one.summary}")
         lines += [f"    {name}: {field.description}" for name, field in one.model_fields.items()]
     return "\n".join(lines)
-
-
-def schema() -> dict[str, Any]:
-    """The JSON Schema of `operations_data`."""
-    text: dict[str, Any] = {"type": "string"}
-    one = closed_object(name=text, summary=text, arguments={"type": "object"})
-    return published(
-        "pai-install operations",
-        OPERATIONS_SCHEMA_VERSION,
-        operations={"type": "array", "items": one},
-    )

@@ -11,10 +11,10 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from pai_install.json_schema import DIALECT
 from pai_install.parts.compiled import COMPILED, Compiled
 from pai_install.parts.context import Context
 from pai_install.parts.part import Clients, Part, Port, RoleVariables, is_leader
-from pai_install.schema_parts import DIALECT
 from pai_install.site import Machine, Site
 from pai_install.system.yaml import load_yaml
 

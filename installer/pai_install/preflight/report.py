@@ -1,19 +1,16 @@
-"""The result of a preflight: exit code, JSON form, text form. Pure."""
+"""The result of a preflight: exit code and text form. Pure."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-from pai_install.checks.finding import Finding, counts, worst
+from pai_install.checks.finding import Finding
 from pai_install.checks.report.html import ReportMachine
 from pai_install.checks.report.text import by_subject, finding_lines, subject_lines
 from pai_install.checks.verdict import GRAVITY, OPEN, Verdict
 from pai_install.errors import ExitCode
 from pai_install.preflight.model import BOX
 from pai_install.system.words import plural
-
-SCHEMA_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,23 +45,6 @@ class PreflightReport:
     def subjects(self) -> dict[str, list[Finding]]:
         """Machine or the controller host -> its findings, in order of appearance."""
         return by_subject(self.findings)
-
-    def as_json(self) -> dict[str, Any]:
-        """The published form: {schema_version, ok, exit_code, site, duration_s, forced, verdicts, machines, findings}.
-
-        machines: NAME -> gravest verdict. findings: every one, also PASS and SKIP.
-        """
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "ok": self.ok,
-            "exit_code": int(self.exit_code),
-            "site": self.site,
-            "duration_s": round(self.duration_s, 3),
-            "forced": list(self.forced),
-            "verdicts": counts(self.findings),
-            "machines": {name: worst(found).value for name, found in self.subjects.items() if name != BOX},
-            "findings": [finding.as_json() for finding in self.findings],
-        }
 
 
 def text(report: PreflightReport, *, everything: bool = False) -> str:

@@ -48,4 +48,4 @@ def run(
 
 def _masked(findings: Collection[Finding], redactor: Redactor) -> tuple[Finding, ...]:
     """Returns the findings with the site's passwords masked, because error messages may repeat one."""
-    return tuple(parse_finding(redactor.mapping(finding.as_json())) for finding in findings)
+    return tuple(parse_finding(redactor.mapping(finding._asdict())) for finding in findings)

@@ -1,34 +1,36 @@
-"""Firing alerts as data and as text. Pure."""
+"""Alerts as results and as text. Pure."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Literal
 
+from pai_install.json_schema import Report
 from pai_install.monitoring.alertmanager import FiringAlert
 from pai_install.report.table import table
 
-ALERTS_SCHEMA_VERSION = 1
 _HEAD = ("SEVERITY", "ALERT", "SUBJECT", "SINCE", "SUMMARY")
 
 
-def alerts_data(alerts: Sequence[FiringAlert]) -> dict[str, Any]:
-    """Returns the published form."""
-    return {"schema_version": ALERTS_SCHEMA_VERSION, "alerts": [alert_data(alert) for alert in alerts]}
+class AlertsReport(Report, title="pai-install alerts list"):
+    """Firing alerts, the gravest first."""
+
+    alerts: tuple[FiringAlert, ...]
 
 
-def alert_data(alert: FiringAlert) -> dict[str, Any]:
-    """Returns one alert."""
-    return {
-        "name": alert.name,
-        "severity": alert.severity,
-        "subject": alert.subject,
-        "summary": alert.summary,
-        "action": alert.action,
-        "since": alert.since,
-        "labels": dict(alert.labels),
-    }
+class SilenceReport(Report, title="pai-install alerts silence"):
+    """A new silence."""
+
+    id: str
+    node: str
+    hours: float
+
+
+class TestAlertReport(Report, title="pai-install alerts test"):
+    """An alert that all receivers get."""
+
+    sent: Literal[True] = True
 
 
 def alerts_text(alerts: Sequence[FiringAlert]) -> str:

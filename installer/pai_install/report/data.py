@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import AliasPath, Field, PlainSerializer, SkipValidation, WithJsonSchema
+from pydantic import AliasPath, Field
 
-from pai_install.checks.finding import Finding, finding_schema
-from pai_install.errors import ExitCode
-from pai_install.json_schema import Count, Report, ReportObject, Seconds
+from pai_install.json_schema import Count, ExitStatus, Report, ReportObject, Seconds
+from pai_install.report.findings import FindingEntry
 from pai_install.report.model import Counts, Failure, HostStatus, Outcome, TaskRecord
-
-_ExitCode = Annotated[int, WithJsonSchema({"enum": [int(code) for code in ExitCode]})]
-# a tuple: as an object it omits empty texts
-PublishedFinding = Annotated[
-    Finding, SkipValidation, PlainSerializer(Finding.as_json), WithJsonSchema(finding_schema(), mode="serialization")
-]
 
 
 class HostReport(ReportObject):
@@ -50,17 +43,17 @@ class RunReport(Report, title="pai-install report"):
 
     schema_version: Literal[1] = 1
     ok: bool
-    exit_code: _ExitCode
+    exit_code: ExitStatus
     duration_s: Seconds
     hosts: Mapping[str, Counts] = Field(validation_alias="counts")
     phases: tuple[PhaseReport, ...]
-    findings: tuple[PublishedFinding, ...]
+    findings: tuple[FindingEntry, ...]
 
 
 class RunsReport(Report, title="pai-install runs"):
     """The results of a verb that makes several runs."""
 
-    exit_code: _ExitCode
+    exit_code: ExitStatus
     runs: tuple[RunReport, ...]
 
 

@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from pai_install.report.changed_files import LineCount, files_of
@@ -31,10 +31,6 @@ class FileChange:
     diff: str
     digest: str = ""
     counts: tuple[LineCount, ...] = ()
-
-    def as_json(self) -> dict[str, str]:
-        """The published form: one key per text."""
-        return {name: value for name, value in asdict(self).items() if isinstance(value, str)}
 
 
 class ChangeCollector:

@@ -1,85 +1,17 @@
-"""A plan as text with a reason per host, and as the JSON that is saved and compared."""
+"""A plan as text with a reason per host, and its differences from a saved one."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pai_install.checks.verdict import OPEN
-from pai_install.plan.model import Action, ClusterCalls, HostStep, LocalWork, Plan, Playbook, Step
-from pai_install.redact import Redactor
+from pai_install.plan.model import HostStep, Plan
 from pai_install.report.diffs import FileChange
+from pai_install.report.plan import plan_document
 from pai_install.system.words import plural, shortened
 
-PLAN_SCHEMA_VERSION = 2
 _SHOWN_HOSTS = 10
-
-
-def plan_data(
-    plan: Plan, changes: tuple[FileChange, ...] | None = None, refused: Mapping[str, str] | None = None
-) -> dict[str, Any]:
-    """Returns the published form of a plan without secrets. A phase is a step of the operation.
-
-    changes: planned changes, None without a diff. refused: machine -> reason of preflight. inventory_digest: changes
-    with the input of Ansible.
-    """
-    return {
-        "schema_version": PLAN_SCHEMA_VERSION,
-        "operation": plan.operation,
-        "arguments": plan.redactor.mapping(plan.arguments),
-        "empty": plan.empty,
-        "phases": [
-            {
-                "name": step.name,
-                "title": step.title,
-                "action": _action(step.action, plan.redactor),
-                "undo": _undo(step, plan.redactor),
-                "needs": list(step.needs),
-                "hosts": [_host(host) for host in step.hosts],
-            }
-            for step in plan.steps
-        ],
-        "unreachable": dict(plan.unreachable),
-        "refused": dict(refused or {}),
-        "findings": [finding.as_json() for finding in plan.findings if finding.verdict in OPEN],
-        "inventory_digest": _digest(plan),
-        "previewed": changes is not None,
-        "changes": [change.as_json() for change in changes or ()],
-    }
-
-
-def _undo(step: Step, redactor: Redactor) -> dict[str, Any] | None:
-    return {**_action(step.undo, redactor), "command": step.undo_command(step.names)} if step.undo else None
-
-
-def _action(action: Action, redactor: Redactor) -> dict[str, Any]:
-    match action:
-        case Playbook(playbook=playbook, variables=variables):
-            return {"kind": "playbook", "playbook": playbook, "variables": redactor.mapping(variables)}
-        case ClusterCalls(calls=calls):
-            made = [
-                {
-                    "host": call.host,
-                    "title": call.title,
-                    "verb": call.verb,
-                    "arguments": redactor.mapping(call.arguments),
-                }
-                for call in calls
-            ]
-            return {"kind": "cluster-calls", "calls": made}
-        case LocalWork(name=name, arguments=arguments):
-            return {"kind": "local-work", "name": name, "arguments": redactor.mapping(arguments)}
-
-
-def _host(step: HostStep) -> dict[str, Any]:
-    return {
-        "host": step.host,
-        "reasons": list(step.reasons),
-        "effects": list(step.effects),
-        "remarks": list(step.impact),
-    }
 
 
 def plan_text(plan: Plan) -> str:
@@ -105,7 +37,7 @@ def plan_summary(plan: Plan, changes: Sequence[FileChange] | None) -> str:
 
 def plan_changes(saved: Mapping[str, Any], plan: Plan) -> tuple[str, ...]:
     """The differences between a saved plan and the present one, as sentences."""
-    present = plan_data(plan)
+    present = plan_document(plan).as_json()
     before, after = _steps(saved), _steps(present)
     sentences = [f"{phase} on {host}: no longer needed" for phase, host in before if (phase, host) not in after]
     for (phase, host), reasons in after.items():
@@ -178,10 +110,3 @@ def _steps(data: Mapping[str, Any]) -> dict[tuple[str, str], tuple[str, ...]]:
         for phase in data.get("phases", ())
         for step in phase["hosts"]
     }
-
-
-def _digest(plan: Plan) -> str:
-    data = plan.inventory.as_ansible()
-    # with the secrets masked: a digest over a short password would be an oracle for guessing it
-    masked = plan.inventory.redactor.mapping(data)
-    return hashlib.sha256(json.dumps(masked, sort_keys=True, default=str).encode()).hexdigest()

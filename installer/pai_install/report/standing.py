@@ -1,23 +1,22 @@
-"""The state of a site: machines, cluster, drift, the last run, as data and as text."""
+"""The state of a site: machines, cluster, drift, the last run, and all as text."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from pai_install.checks.finding import Finding, worst
 from pai_install.checks.verdict import Verdict
 from pai_install.errors import ExitCode
+from pai_install.json_schema import ExitStatus, Seconds
 from pai_install.monitoring.alertmanager import FiringAlert
 from pai_install.plan.model import Plan
 from pai_install.plan.partial_upgrade import CHECK as UPGRADE_LEFT
 from pai_install.plan.planner import STORE
-from pai_install.report.alerts import alert_data, summary_line
+from pai_install.report.alerts import summary_line
 from pai_install.site.model import Machine, Site
 from pai_install.site.summary import roles
-
-STATUS_SCHEMA_VERSION = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +24,8 @@ class LastRun:
     """The newest report. left: host -> titles of phases that still had to run."""
 
     name: str
-    exit_code: int
-    duration_s: float
+    exit_code: ExitStatus
+    duration_s: Seconds
     left: Mapping[str, tuple[str, ...]]
 
 
@@ -119,39 +118,8 @@ def last_run_of(name: str, report: Mapping[str, Any]) -> LastRun:
     )
 
 
-def status_data(standing: Standing) -> dict[str, Any]:
-    """The published form."""
-    drift = standing.drift
-    return {
-        "schema_version": STATUS_SCHEMA_VERSION,
-        "ok": standing.exit_code is ExitCode.OK,
-        "exit_code": int(standing.exit_code),
-        "looked": standing.plan is not None,
-        "compared": standing.plan is not None and standing.compared,
-        "machines": [
-            {
-                "name": machine.hostname,
-                "address": machine.hostip,
-                "roles": roles(machine),
-                "absent": machine.absent,
-                "state": state_of(machine, standing),
-                "versions": dict(standing.versions.get(machine.hostname, {})),
-                "drift": list(drift.get(machine.hostname, ())),
-            }
-            for machine in standing.site.machines
-        ],
-        "findings": [finding.as_json() for finding in standing.findings or ()],
-        "unproven": dict(standing.unproven),
-        "console": asdict(standing.console) if standing.console else None,
-        "alerts": None if standing.alerts is None else [alert_data(alert) for alert in standing.alerts],
-        "last_run": asdict(standing.last_run) if standing.last_run else None,
-        "running": standing.running,
-        "interrupted": standing.interrupted,
-    }
-
-
 def status_text(standing: Standing) -> str:
-    """The same for people."""
+    """Returns the state for people."""
     return "\n".join(_lines(standing)) + "\n"
 
 

@@ -24,6 +24,7 @@ from pai_install.plan.model import Inventory, Plan
 from pai_install.plan.observation import Observation
 from pai_install.plan.observed import parse_machines
 from pai_install.plan.planner import new_machines
+from pai_install.preflight.document import preflight_document
 from pai_install.preflight.report import PreflightReport
 from pai_install.report.data import run_report
 from pai_install.report.diffs import ChangeCollector, FileChange
@@ -32,7 +33,7 @@ from pai_install.report.machines import machines_of
 from pai_install.report.markdown import markdown
 from pai_install.report.model import PREFLIGHT, Outcome, PhaseResult
 from pai_install.report.notices import Observer, PhaseFinished, PhaseStarted
-from pai_install.report.planned import plan_data
+from pai_install.report.plan import plan_document
 from pai_install.run.actions import Stage
 from pai_install.run.adoption import adoption_refusal, with_adopted
 from pai_install.run.await_cluster import await_cluster
@@ -250,7 +251,8 @@ def admit(session: Session, prepared: Prepared) -> Prepared:
     report = against_all(report, looked_at, machines)
     found = preflight_gate(report, looked_at=looked_at, planned=prepared.plan.hosts, leader=prepared.plan.leader)
     stage.tell(PhaseFinished(found.phase))
-    write_atomic(session.run.path / "preflight.json", json.dumps(report.as_json(), indent=2) + "\n", mode=0o600)
+    document = preflight_document(report).as_json()
+    write_atomic(session.run.path / "preflight.json", json.dumps(document, indent=2) + "\n", mode=0o600)
     return replace(prepared, preflight=report, gate=found)
 
 
@@ -321,7 +323,7 @@ def _known(prepared: Prepared) -> tuple[Finding, ...]:
 
 def save_plan(session: Session, plan: Plan, changes: tuple[FileChange, ...] | None = None) -> None:
     """Writes the plan into the run's folder, for the owner only."""
-    write_atomic(session.run.plan, json.dumps(plan_data(plan, changes), indent=2) + "\n", mode=0o600)
+    write_atomic(session.run.plan, json.dumps(plan_document(plan, changes).as_json(), indent=2) + "\n", mode=0o600)
 
 
 def write_reports(run: RunFolder, outcome: Outcome, *, title: str, machines: Sequence[ReportMachine] = ()) -> None:

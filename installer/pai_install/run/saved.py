@@ -10,9 +10,12 @@ from typing import Any
 from pai_install.errors import ExitCode, PaiError
 from pai_install.plan.model import Plan
 from pai_install.report.diffs import FileChange, other_changes
-from pai_install.report.planned import PLAN_SCHEMA_VERSION, plan_changes
+from pai_install.report.plan import PlanDocument
+from pai_install.report.planned import plan_changes
 
 _ANEW = "create a plan with pai-install plan --format json > FILE"
+
+_SCHEMA_VERSION = PlanDocument.model_fields["schema_version"].default
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +73,13 @@ def read_plan(path: Path) -> SavedPlan:
         data = json.loads(path.read_text())
         version = data["schema_version"]
         saved = SavedPlan(path, data)
-        if version == PLAN_SCHEMA_VERSION:
+        if version == _SCHEMA_VERSION:
             _ = saved.previewed
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise _no_plan(path, error) from error
-    if version != PLAN_SCHEMA_VERSION:
+    if version != _SCHEMA_VERSION:
         raise PaiError(
-            (f"cannot read {path}: its schema version is {version}, and this release reads {PLAN_SCHEMA_VERSION}"),
+            (f"cannot read {path}: its schema version is {version}, and this release reads {_SCHEMA_VERSION}"),
             code="plan-file-schema-version",
             remedy=_ANEW,
             exit_code=ExitCode.USAGE,

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from pai_install.documents.model_introspection import descriptions, models_below
-from pai_install.schema_parts import DIALECT
+from pai_install.json_schema import DIALECT
 from pai_install.site.layout_file import LayoutFile
 from pai_install.site.services import Services
 from pai_install.site.settings import CHANGES, NO_EFFECT, Settings

@@ -68,7 +68,7 @@ def test_two_checks_of_one_name_are_refused() -> None:
 
 def test_explain_tells_everything_with_the_numbers_of_the_site(snapshot: SnapshotAssertion) -> None:
     limits = Limits({"hot": Limit(90, "NVIDIA")}, site={"hot": Limit(80, "site, thresholds")})
-    assert explain(heat, limits).splitlines() == snapshot
+    assert str(explain(heat, "health", limits)).splitlines() == snapshot
 
 
 def test_a_word_nearly_right_is_helped_on(snapshot: SnapshotAssertion) -> None:

@@ -15,15 +15,17 @@ import pytest
 from ruamel.yaml import YAML
 from syrupy.assertion import SnapshotAssertion
 
-from pai_install.app.explain import explained
+from pai_install.app.explain import explain as explain_checks
+from pai_install.app.explain import explanation_text
 from pai_install.checks.explain import list_checks
 from pai_install.checks.report.junit import junit
 from pai_install.checks.verdict import Verdict
 from pai_install.errors import ExitCode
+from pai_install.health.document import health_document
 from pai_install.health.evidence.document import CommandResult
 from pai_install.health.html import html, raw_links
 from pai_install.health.judge.rules import CHECKS
-from pai_install.health.report import HealthReport, finding_json, metrics, text, unreached
+from pai_install.health.report import HealthReport, metrics, text, unreached
 from pai_install.health.watch import changes, open_findings
 from tests.errors import raises
 
@@ -80,7 +82,7 @@ def test_text_of_a_hung_machine_is_short() -> None:
 
 
 def test_json_has_what_is_wrong_and_counts_what_is_right() -> None:
-    document = json.loads(json.dumps(REPORT.as_json()))
+    document = health_document(REPORT).as_json()
     assert document["schema_version"] == 1
     assert document["exit_code"] == 7
     assert document["unreachable"] == {"silent": "ssh: <connection> refused"}
@@ -96,7 +98,7 @@ def test_json_has_what_is_wrong_and_counts_what_is_right() -> None:
 
 
 def test_json_of_everything_holds_every_field_of_every_finding() -> None:
-    document = REPORT.as_json(everything=True)
+    document = health_document(REPORT, everything=True).as_json()
     published = {"check": "id", "machine": "subject", "threshold_source": "source"}
     rows = document["machines"][1]["findings"]
     restored = [{published.get(name, name): text for name, text in row.items()} for row in rows]
@@ -325,7 +327,7 @@ def test_watch_shows_a_new_cause_and_no_number_that_moves() -> None:
 
 def explain(name: str, site: Path = Path("/no-site")) -> str:
     """What `health explain` prints on a site."""
-    return explained(name, site, as_json=False, health_only=True)
+    return explanation_text(explain_checks(name, site, health_only=True), health_only=True)
 
 
 def test_explain_names_rule_numbers_and_remedy(snapshot: SnapshotAssertion) -> None:
@@ -371,4 +373,4 @@ def test_unreached_machine_is_a_fail_with_a_remedy() -> None:
     finding = unreached("m", "timed out")
     assert finding.verdict is Verdict.FAIL
     assert finding.remedy
-    assert finding_json(finding)["value"] == "timed out"
+    assert finding.value == "timed out"

@@ -7,14 +7,15 @@ import json
 import jsonschema  # type: ignore[import-untyped]
 import pytest
 
-from pai_install.operations.listing import OPERATIONS, schema
+from pai_install.json_schema import schema_of
+from pai_install.operations.listing import OPERATIONS, OperationsReport
 from tests.unit.cli.stub_environment import run
 
 
 def test_list_is_what_its_schema_says(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["operations", "--format", "json"]) == 0
     data = json.loads(capsys.readouterr().out)
-    jsonschema.Draft202012Validator(schema()).validate(data)
+    jsonschema.Draft202012Validator(schema_of(OperationsReport)).validate(data)
     assert [one["name"] for one in data["operations"]] == [one.name for one in OPERATIONS]
     for one in data["operations"]:
         jsonschema.Draft202012Validator.check_schema(one["arguments"])

@@ -15,6 +15,7 @@ from pai_install.checks.finding import Finding
 from pai_install.checks.verdict import Verdict
 from pai_install.engine.base import Event
 from pai_install.errors import ExitCode, PaiError
+from pai_install.preflight.document import preflight_document
 from pai_install.preflight.gather import gather, preflight_inventory
 from pai_install.preflight.run import run
 from pai_install.site import Site
@@ -138,5 +139,6 @@ def test_a_password_in_what_failed_is_masked(tmp_path: Path, snapshot: SnapshotA
     site = read_site(tmp_path / "s", config=CONFIG + "password: planted-Secret-7f3a\n")
     loud = event("unreachable", "worker1", msg="login as pai with planted-Secret-7f3a failed")
     report = run(engine(loud), site)
-    assert "planted-Secret-7f3a" not in json.dumps(report.as_json())
-    assert [finding for finding in report.as_json()["findings"] if finding["subject"] == "worker1"] == snapshot
+    data = preflight_document(report).as_json()
+    assert "planted-Secret-7f3a" not in json.dumps(data)
+    assert [finding for finding in data["findings"] if finding["subject"] == "worker1"] == snapshot

@@ -11,7 +11,8 @@ from syrupy.assertion import SnapshotAssertion
 from pai_install.plan.model import ClusterCall, ClusterCalls, HostStep, Inventory, LocalWork, Playbook, Step
 from pai_install.report.changed_files import LineCount
 from pai_install.report.diffs import FileChange
-from pai_install.report.planned import plan_changes, plan_data, plan_summary, plan_text
+from pai_install.report.plan import plan_document
+from pai_install.report.planned import plan_changes, plan_summary, plan_text
 
 
 def test_text_groups_machines_by_reason(kit: Any, snapshot: SnapshotAssertion) -> None:
@@ -34,11 +35,11 @@ def test_what_is_said_of_a_machine_is_shown_where_nothing_restarts(kit: Any) -> 
 
 
 def test_a_restart_that_the_saved_plan_did_not_name_is_a_move(kit: Any, snapshot: SnapshotAssertion) -> None:
-    saved = plan_data(kit.plan(kit.phase("base", "one")))
+    saved = plan_document(kit.plan(kit.phase("base", "one"))).as_json()
     step = HostStep("one", ("never installed",), ("restarts docker.service",), ("3 running containers",))
     now = kit.plan(Step("base", "Base", (step,), Playbook("base.yml")))
     assert plan_changes(saved, now) == snapshot
-    assert plan_changes(plan_data(now), kit.plan(kit.phase("base", "one"))) == ()
+    assert plan_changes(plan_document(now).as_json(), kit.plan(kit.phase("base", "one"))) == ()
 
 
 def test_text_of_many_machines_is_short_and_of_none_says_so(kit: Any, snapshot: SnapshotAssertion) -> None:
@@ -54,7 +55,7 @@ def test_machines_that_did_not_answer_are_not_said_to_match(kit: Any, snapshot: 
 
 def test_json_holds_everything_but_secrets(kit: Any) -> None:
     plan = kit.plan(kit.phase("base", "one", needs=("time",)), unreachable={"two": "gone"})
-    data = plan_data(plan, (FileChange("base", "one", "Write", "+x"),))
+    data = plan_document(plan, (FileChange("base", "one", "Write", "+x"),)).as_json()
     assert data["phases"] == [
         {
             "name": "base",
@@ -82,7 +83,7 @@ def test_every_kind_of_action_is_plain_data_without_secrets(kit: Any) -> None:
         Step("drain", "Drain", steps, calls, undo=back),
         Step("tell", "Tell", steps, LocalWork("tell", {"title": kit.secret})),
     )
-    data = plan_data(plan)
+    data = plan_document(plan).as_json()
     assert [step["action"] for step in data["phases"]] == [
         {"kind": "playbook", "playbook": "turn.yml", "variables": {"new_password": "********", "port": 5}},
         {"kind": "cluster-calls", "calls": [DRAIN]},
@@ -98,7 +99,7 @@ def test_a_step_that_can_be_taken_back_says_how(kit: Any, snapshot: SnapshotAsse
     plan = kit.plan(step, Step("drain", "Drain", hosts, Playbook("z.yml")))
     assert plan_text(plan).count("undo: ") == 1
     assert plan_text(plan) == snapshot
-    phases = plan_data(plan)["phases"]
+    phases = plan_document(plan).as_json()["phases"]
     assert phases[0]["undo"] == {
         "kind": "playbook",
         "playbook": "y.yml",
@@ -110,25 +111,25 @@ def test_a_step_that_can_be_taken_back_says_how(kit: Any, snapshot: SnapshotAsse
 
 def test_other_work_for_the_same_reason_is_a_move(kit: Any, snapshot: SnapshotAssertion) -> None:
     steps = (HostStep("one", ("asked for",)),)
-    saved = plan_data(kit.plan(Step("drain", "Drain", steps, Playbook("drain.yml", {"grace": 5}))))
+    saved = plan_document(kit.plan(Step("drain", "Drain", steps, Playbook("drain.yml", {"grace": 5})))).as_json()
     now = kit.plan(Step("drain", "Drain", steps, Playbook("drain.yml", {"grace": 0})))
     assert plan_changes(saved, now) == snapshot
 
 
 def test_plan_did_not_move_when_nothing_did(kit: Any) -> None:
     plan = kit.plan(kit.phase("base", "one", "two"))
-    assert plan_changes(json.loads(json.dumps(plan_data(plan))), plan) == ()
+    assert plan_changes(json.loads(json.dumps(plan_document(plan).as_json())), plan) == ()
 
 
 def test_every_kind_of_move_is_said(kit: Any, snapshot: SnapshotAssertion) -> None:
-    saved = plan_data(kit.plan(kit.phase("base", "one", "two")))
+    saved = plan_document(kit.plan(kit.phase("base", "one", "two"))).as_json()
     changed = Step("base", "Base", (HostStep("one", ("a file was deleted",)),), Playbook("base.yml"))
     assert plan_changes(saved, kit.plan(changed, kit.phase("time", "two"))) == snapshot
 
 
 def test_changed_setting_is_a_move_and_a_changed_secret_alone_is_not(kit: Any, snapshot: SnapshotAssertion) -> None:
     plan = kit.plan(kit.phase("base", "one"))
-    saved = plan_data(plan)
+    saved = plan_document(plan).as_json()
     other = Inventory(plan.inventory.groups, {**plan.inventory.shared_vars, "x": 1}, plan.inventory.host_vars)
     assert plan_changes(saved, replace(plan, inventory=other)) == snapshot
     rotated = Inventory(plan.inventory.groups, {"ansible_become_password": "another"}, plan.inventory.host_vars)

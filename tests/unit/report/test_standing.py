@@ -12,7 +12,8 @@ from pai_install.checks.finding import Finding
 from pai_install.checks.verdict import Verdict
 from pai_install.errors import ExitCode
 from pai_install.report.data import run_report
-from pai_install.report.standing import LastRun, Standing, last_run_of, state_of, status_data, status_text
+from pai_install.report.standing import LastRun, Standing, last_run_of, state_of, status_text
+from pai_install.report.status import status_report
 from pai_install.site.load import load_site
 from pai_install.site.summary import roles
 from tests.unit.cli.stub_environment import LAYOUT, write_site
@@ -61,7 +62,7 @@ def test_versions_stand_beside_the_state(site: Any, kit: Any, snapshot: Snapshot
     seen = {"master": {"kubernetes": "1.36.3", "os": "debian 13"}}
     text = status_text(Standing(site, kit.plan(), verdicts(master="PASS"), versions=seen))
     assert text == snapshot
-    assert status_data(Standing(site, kit.plan(), versions=seen))["machines"][0]["versions"] == seen["master"]
+    assert status_report(Standing(site, kit.plan(), versions=seen)).machines[0].versions == seen["master"]
 
 
 def test_a_half_upgraded_cluster_has_an_upgrade_left_and_no_drift_in_the_store(

@@ -12,7 +12,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from pai_install.errors import ExitCode
 from pai_install.report.diffs import FileChange
-from pai_install.report.planned import plan_data
+from pai_install.report.plan import plan_document
 from pai_install.run.saved import read_plan
 from tests.errors import raises
 
@@ -25,7 +25,7 @@ def test_unmoved_plan_passes_and_a_moved_one_is_refused(kit: Any, tmp_path: Path
     with raises("plan-file-invalid", "plan.json") as caught:
         read_plan(saved)
     assert caught.value.exit_code is ExitCode.USAGE
-    saved.write_text(json.dumps(plan_data(plan)))
+    saved.write_text(json.dumps(plan_document(plan).as_json()))
     assert not read_plan(saved).previewed
     read_plan(saved).require_unmoved(plan)
     with raises("plan-file-outdated") as caught:
@@ -49,7 +49,7 @@ def test_other_changes_than_those_that_were_shown_are_refused(
     kit: Any, tmp_path: Path, now: tuple[FileChange, ...], sentence: str
 ) -> None:
     path = tmp_path / "plan.json"
-    path.write_text(json.dumps(plan_data(kit.plan(kit.phase("base", "one")), (CHANGE,))))
+    path.write_text(json.dumps(plan_document(kit.plan(kit.phase("base", "one")), (CHANGE,)).as_json()))
     saved = read_plan(path)
     assert saved.previewed
     saved.require_same((CHANGE,))
@@ -61,7 +61,7 @@ def test_other_changes_than_those_that_were_shown_are_refused(
 def test_plan_of_another_operation_or_other_arguments_is_refused(kit: Any, tmp_path: Path) -> None:
     plan = replace(kit.plan(kit.phase("base", "one")), operation="node drain", arguments={"nodes": ("one",)})
     path = tmp_path / "plan.json"
-    path.write_text(json.dumps(plan_data(plan)))
+    path.write_text(json.dumps(plan_document(plan).as_json()))
     read_plan(path).require_unmoved(plan)
     for other in (replace(plan, operation="apply"), replace(plan, arguments={"nodes": ("two",)})):
         with raises("plan-file-of-other-command", "nodes=") as caught:
@@ -71,7 +71,7 @@ def test_plan_of_another_operation_or_other_arguments_is_refused(kit: Any, tmp_p
 
 def test_plan_of_another_release_is_refused_with_its_form(kit: Any, tmp_path: Path) -> None:
     path = tmp_path / "plan.json"
-    path.write_text(json.dumps({**plan_data(kit.plan()), "schema_version": 99}))
+    path.write_text(json.dumps({**plan_document(kit.plan()).as_json(), "schema_version": 99}))
     with raises("plan-file-schema-version", "99", "2") as caught:
         read_plan(path)
     assert caught.value.exit_code is ExitCode.USAGE

@@ -1,10 +1,9 @@
-"""Everything that is known of one Xid or SXid, as text or in the published form."""
+"""Everything that is known of one Xid or SXid."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any
 
 from pai_install.checks.verdict import Action, Verdict
 from pai_install.errors import ExitCode, PaiError
@@ -29,49 +28,74 @@ def code_in(name: str) -> Code | None:
     return Code(int(match.group(2)), (match.group(1) or "").lower().startswith("s")) if match else None
 
 
-def code_text(code: Code) -> str:
-    """Returns the meaning of an Xid or SXid as text. Raises PaiError for unknown codes."""
-    told = sxid_data(code.number) if code.switch else xid_data(code.number)
-    more = "; FAIL where the line says Fatal" if code.switch else ""
-    lines = [f"{'SXid' if code.switch else 'Xid'} {told['number']}: {told['name']}"]
-    lines += [f"kind:       {told['kind']}"] if "kind" in told else []
-    lines += [f"verdict:    {told['verdict']}{more}"]
-    lines += [
-        f"{label:<11} {told[name]}" for name, label in (("remedy", "what to do:"), ("action", "action:")) if told[name]
-    ]
-    return "\n".join([*lines, f"check:      {told['check']} (`pai-install health explain {told['check']}`)"]) + "\n"
+@dataclass(frozen=True, slots=True)
+class SxidExplanation:
+    """The meaning of an SXid. verdict: for lines without a severity."""
+
+    number: int
+    name: str
+    verdict: Verdict
+    remedy: str
+    action: str
+    check: str
+
+    def __str__(self) -> str:
+        verdict = f"{self.verdict.value}; FAIL where the line says Fatal"
+        return _text(f"SXid {self.number}", self, ("verdict", verdict))
 
 
-def xid_data(number: int) -> dict[str, Any]:
-    """Returns the published form of an Xid's meaning. Raises PaiError for unknown Xids."""
+@dataclass(frozen=True, slots=True)
+class XidExplanation:
+    """The meaning of an Xid."""
+
+    number: int
+    name: str
+    kind: str
+    verdict: Verdict
+    remedy: str
+    action: str
+    check: str
+
+    def __str__(self) -> str:
+        return _text(f"Xid {self.number}", self, ("kind", self.kind), ("verdict", self.verdict.value))
+
+
+def _text(code: str, told: XidExplanation | SxidExplanation, *more: tuple[str, str]) -> str:
+    lines = [(f"{label}:", text) for label, text in more]
+    lines += [(label, text) for label, text in (("what to do:", told.remedy), ("action:", told.action)) if text]
+    lines.append(("check:", f"{told.check} (`pai-install health explain {told.check}`)"))
+    return "\n".join([f"{code}: {told.name}", *(f"{label:<11} {text}" for label, text in lines)]) + "\n"
+
+
+def explain_xid(number: int) -> XidExplanation:
+    """The meaning of an Xid. Raises PaiError for unknown Xids."""
     if (meaning := load_catalogue().get(number)) is None:
         raise _unknown(f"Xid {number}", "look it up in NVIDIA's Xid catalogue. `health` WARNs of it")
-    return {
-        **{name: getattr(meaning, name) for name in ("number", "name", "kind")},
-        "verdict": meaning.verdict.value,
-        "remedy": _remedy(meaning),
-        "action": _action(meaning.action),
-        "check": "gpu-xid",
-    }
+    return XidExplanation(
+        number=meaning.number,
+        name=meaning.name,
+        kind=meaning.kind,
+        verdict=meaning.verdict,
+        remedy=_remedy(meaning),
+        action=_action(meaning.action),
+        check="gpu-xid",
+    )
 
 
-def sxid_data(number: int) -> dict[str, Any]:
-    """Returns the published form of an SXid's meaning. Its verdict is for lines without a severity.
-
-    Raises PaiError for unknown SXids.
-    """
+def explain_sxid(number: int) -> SxidExplanation:
+    """The meaning of an SXid. Raises PaiError for unknown SXids."""
     if (known := load_sxids().get(number)) is None:
         remedy = "look it up in NVIDIA's fabric manager guide; `health` goes by the line's word, Fatal or not"
         raise _unknown(f"SXid {number}", remedy)
     check = CHECKS["nvswitch-sxid"]
-    return {
-        "number": number,
-        "name": known.name,
-        "verdict": known.verdict.value,
-        "remedy": check.remedy if known.verdict is not Verdict.PASS else "",
-        "action": _action(check.action) if known.verdict is Verdict.FAIL else "",
-        "check": check.id,
-    }
+    return SxidExplanation(
+        number=number,
+        name=known.name,
+        verdict=known.verdict,
+        remedy=check.remedy if known.verdict is not Verdict.PASS else "",
+        action=_action(check.action) if known.verdict is Verdict.FAIL else "",
+        check=check.id,
+    )
 
 
 def _unknown(what: str, remedy: str) -> PaiError:

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from pai_install.health.collect.collector import redact
+from pai_install.json_schema import Real
 
 _CARD = re.compile(r"(?:GPU|MIG)-redacted-[0-9a-f]{12}")
 
@@ -37,7 +38,7 @@ class Snapshot:
 
     time: float
     boot_id: str
-    counters: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    counters: Mapping[str, Mapping[str, Real]] = field(default_factory=dict)
     gpus: Mapping[str, str] = field(default_factory=dict)
     incidents: tuple[PastIncident, ...] = ()
     failed: tuple[str, ...] = ()

@@ -20,6 +20,7 @@ from pai_install.health.judge.facts import baseline_of, facts_of, snapshot_of
 from pai_install.health.judge.gpu_view import GpuView
 from pai_install.health.judge.view import MachineView
 from pai_install.health.memory.snapshot import GpuBaseline, Snapshot, card_of
+from pai_install.report.findings import FindingEntry
 from tests.unit.health.machines import BOOT, DRIVER, NOW, Box, bus_id, change, gpu_change, h100, healthy, uuid
 
 
@@ -251,8 +252,8 @@ def test_actions_are_ordered_by_what_they_cost() -> None:
 
 def test_finding_survives_json() -> None:
     finding = gpu_change("remapped_rows/remapped_row_failure", "Yes")(healthy()).finding("gpu-remap-failed")
-    assert parse_finding(finding.as_json()) == finding
-    assert "device" not in healthy().finding("host-swap").as_json()
+    assert parse_finding(FindingEntry.model_validate(finding).as_json()) == finding
+    assert "device" not in FindingEntry.model_validate(healthy().finding("host-swap")).as_json()
 
 
 def test_result_helpers() -> None:
