@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from pai_install.cli.kubectl import ready, server_words
+from pai_install.app.kubectl import ready, server_words
 from pai_install.lab import LabSpec, spec_of
 from pai_install.lab.keys import ssh_command
 from pai_install.run.environment import cached_program

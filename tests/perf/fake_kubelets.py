@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from pai_install.cli.kubectl import ready
+from pai_install.app.kubectl import ready
 from pai_install.components.build import go_arguments
 from pai_install.components.catalogue import GoBuild
 from tests.e2e.conftest import Cluster, kubectl_of

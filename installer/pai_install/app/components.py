@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -15,8 +13,10 @@ from pai_install.components.bundle import write_bundle
 from pai_install.components.catalogue import Catalogue, load_catalogue
 from pai_install.components.choose import choose
 from pai_install.components.fetch import cached, fetch, requirements
-from pai_install.components.model import ComponentSet, Selection, SourceName
+from pai_install.components.model import Selection, SourceName
+from pai_install.components.report import BundleReport, CachedComponent, CacheReport, ComponentsReport
 from pai_install.components.source import Source
+from pai_install.components.store import default_cache, sha256_of
 from pai_install.parts.registry import needed_components
 from pai_install.parts.selection import mirror_of
 from pai_install.system.packages import install
@@ -47,21 +47,6 @@ class WriteBundle(SelectComponents):
     target: Annotated[Path, Parameter(positional=True, metavar="TARGET")]
 
 
-@dataclass(frozen=True, slots=True)
-class CacheStatus:
-    """The state of the cache. cached: (component, version) -> whether it is complete."""
-
-    source: str
-    kubernetes_version: str
-    cached: dict[tuple[str, str], bool]
-    missing_packages: tuple[str, ...]
-
-    @property
-    def complete(self) -> bool:
-        """Whether no component is missing."""
-        return all(self.cached.values())
-
-
 def catalogue_of(app: App, *, needed: bool) -> Catalogue:
     """Returns the catalogue. needed: only the components of the site."""
     catalogue = load_catalogue()
@@ -72,7 +57,7 @@ def catalogue_of(app: App, *, needed: bool) -> Catalogue:
     return catalogue.model_copy(update={"components": components})
 
 
-def fetch_components(app: App, request: SelectComponents) -> ComponentSet:
+def fetch_components(app: App, request: SelectComponents) -> ComponentsReport:
     """Fetches or builds the components, verified. Asks before it installs Debian packages of builds.
 
     Raises PaiError for a component that is unavailable.
@@ -83,20 +68,31 @@ def fetch_components(app: App, request: SelectComponents) -> ComponentSet:
         app.say(f"needed on this host, as Debian packages: {' '.join(packages)}")
         if app.confirm("install them now"):
             install(packages)
-    return fetch(selection, source, progress=app.say)
+    return ComponentsReport.model_validate(fetch(selection, source, progress=app.say))
 
 
-def cache_status(app: App, request: SelectComponents) -> CacheStatus:
+def cache_status(app: App, request: SelectComponents) -> CacheReport:
     """The components in the cache of this host."""
     selection, source = _selection(app, request)
-    found = {(pick.component, pick.version): entry is not None for pick, entry in cached(selection, source).items()}
-    return CacheStatus(source.name, selection.kubernetes_version, found, requirements(selection, source))
+    found = tuple(
+        CachedComponent(component=pick.component, version=pick.version, cached=entry is not None)
+        for pick, entry in cached(selection, source).items()
+    )
+    return CacheReport(
+        ok=all(one.cached for one in found),
+        cache=default_cache(),
+        source=source.name,
+        kubernetes_version=selection.kubernetes_version,
+        components=found,
+        missing_packages=requirements(selection, source),
+    )
 
 
-def write_component_bundle(app: App, request: WriteBundle, progress: Callable[[str], None]) -> Path:
+def write_component_bundle(app: App, request: WriteBundle) -> BundleReport:
     """Writes the offline file, for `component_source: bundle` of another host."""
-    write_bundle(*_selection(app, request), request.target, progress=progress)
-    return request.target
+    write_bundle(*_selection(app, request), request.target, progress=app.say)
+    path = request.target
+    return BundleReport(path=path, sha256=sha256_of(path), size=path.stat().st_size)
 
 
 def _selection(app: App, request: SelectComponents) -> tuple[Selection, Source]:

@@ -17,13 +17,13 @@ import click
 
 from pai_install import __version__
 from pai_install.cli import failure
-from pai_install.cli.box import refused_by_box
 from pai_install.cli.options import group_site_option
 from pai_install.cli.output import echo
 from pai_install.cli.verbs import VERBS, Verbs
 from pai_install.errors import ExitCode, PaiError
 from pai_install.run.signals import ended
 from pai_install.system.output import forget, lost, output_may_be_lost
+from pai_install.system.refusals import refused_by_box
 
 # pydantic would look for plugins in the metadata of every installed package, at each start
 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")

@@ -11,6 +11,7 @@ import click
 
 from pai_install.app.explain import ExplainReport
 from pai_install.cli.output import echo
+from pai_install.components.report import BundleReport, CacheReport, CatalogueReport, ComponentsReport
 from pai_install.health.document import AcknowledgementsReport, HealthDocument, HistoryReport
 from pai_install.json_schema import Report, schema_of
 from pai_install.operations.listing import OperationsReport
@@ -36,9 +37,11 @@ from pai_install.report.virtual_clusters_simulation import SimulationReport
 from pai_install.report.virtual_clusters_usage import QuotaUsageReport
 from pai_install.site.schema import NAMES as SITE
 from pai_install.site.schema import schema as site_schema
+from pai_install.site.validation import ValidationReport
 
 # name -> its model
 REPORTS: dict[str, type[Report]] = {
+    "validate": ValidationReport,
     "report": RunReport,
     "runs": RunsReport,
     "plan": PlanDocument,
@@ -51,6 +54,10 @@ REPORTS: dict[str, type[Report]] = {
     "explain": ExplainReport,
     "alerts": AlertsReport,
     "certificates": CertificatesReport,
+    "components": CatalogueReport,
+    "components-fetch": ComponentsReport,
+    "components-status": CacheReport,
+    "components-bundle": BundleReport,
     "registries": RegistriesReport,
     "storages": StoragesReport,
     "storage": StorageReport,

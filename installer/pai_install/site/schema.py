@@ -1,4 +1,4 @@
-"""JSON Schemas of the site's files and of the output of `validate`, derived from the models."""
+"""JSON Schemas of the site's files, derived from the models."""
 
 from __future__ import annotations
 
@@ -12,17 +12,12 @@ from pai_install.site.layout_file import LayoutFile
 from pai_install.site.services import Services
 from pai_install.site.settings import CHANGES, NO_EFFECT, Settings
 
-NAMES = ("layout", "config", "services-configuration", "validate")
+NAMES = ("layout", "config", "services-configuration")
 
 
 def schema(name: str) -> dict[str, Any]:
     """The schema called `name`, one of NAMES. Raises KeyError."""
-    made = {
-        "layout": _layout,
-        "config": _config,
-        "services-configuration": _services,
-        "validate": _report,
-    }[name]()
+    made = {"layout": _layout, "config": _config, "services-configuration": _services}[name]()
     return {"$schema": DIALECT, **made}
 
 
@@ -61,34 +56,3 @@ def _described(whole: type[BaseModel]) -> dict[str, Any]:
 def _or_nothing(value: dict[str, Any]) -> dict[str, Any]:
     """A key without value counts as not given."""
     return value if {"type": "null"} in value.get("anyOf", ()) else {"anyOf": [value, {"type": "null"}]}
-
-
-def _report() -> dict[str, Any]:
-    text, number = {"type": "string"}, {"type": "integer", "minimum": 1}
-    problem = {
-        "file": text,
-        "line": number,
-        "column": number,
-        "path": text,
-        "severity": {"enum": ["error", "warning"]},
-        "code": {"type": "string", "pattern": "^site[.]"},
-        "message": text,
-        "remedy": text,
-    }
-    properties = {
-        "schema_version": {"const": 1},
-        "ok": {"type": "boolean"},
-        "problems": {"type": "array", "items": _closed(problem)},
-        "site": {"type": ["object", "null"]},
-        "pending": {"type": "array", "items": {"type": "string"}},
-    }
-    return {"title": "pai-install validate --format json", **_closed(properties)}
-
-
-def _closed(properties: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from pai_install.cli.box import refused_by_box
 from pai_install.errors import ExitCode
 from pai_install.run.state import open_state
 from pai_install.system.files import naming
+from pai_install.system.refusals import refused_by_box
 from tests.unit.cli.stub_environment import World, run, write_site
 from tests.unit.runs import done, event, phase
 

@@ -10,7 +10,7 @@ from typing import Any
 import click
 import pytest
 
-from pai_install.cli import kubectl
+from pai_install.app import kubectl
 from pai_install.cli.main import run
 from tests.unit.site.sites import write_site
 

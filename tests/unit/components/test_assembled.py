@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import tarfile
 from pathlib import Path
@@ -15,6 +14,7 @@ from pai_install.components.catalogue import Catalogue, PythonBuild, load_catalo
 from pai_install.components.image import LayerEntry, write_layer
 from pai_install.components.model import PinnedComponent
 from pai_install.components.modules import Modules
+from pai_install.components.report import catalogue_report
 from pai_install.components.upstream import Releases
 from tests.errors import raises
 
@@ -117,8 +117,6 @@ def test_a_program_may_be_given_the_low_ports(tmp_path: Path) -> None:
 
 
 def test_components_list_has_the_wheels(capsys: pytest.CaptureFixture[str]) -> None:
-    from pai_install.cli.components import _component_json  # noqa: PLC0415
-
-    found = json.loads(json.dumps(_component_json("console", CATALOGUE.components["console"])))
-    assert found["images"] == ["pai-console"]
-    assert found["wheels"] == dict(BUILD.licences)
+    (found,) = (one for one in catalogue_report(CATALOGUE).components if one.component == "console")
+    assert found.images == ("pai-console",)
+    assert found.wheels == dict(BUILD.licences)

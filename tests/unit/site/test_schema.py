@@ -12,9 +12,11 @@ import pytest
 from ruamel.yaml import YAML
 
 from pai_install.cli.main import run
+from pai_install.json_schema import schema_of
 from pai_install.site import load_site
 from pai_install.site.schema import NAMES, schema
 from pai_install.site.settings import NO_EFFECT, Settings
+from pai_install.site.validation import ValidationReport
 from pai_install.site_edit.starter import STARTER_LAYOUT, STARTER_SERVICES, starter_config
 from tests.unit.site.sites import LAYOUT
 from tests.unit.site.test_services import GENERATED
@@ -106,7 +108,7 @@ def test_every_setting_is_described() -> None:
 def test_the_report_of_validate_fits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for directory in (REPOSITORY / "layouts" / "ha", tmp_path):
         run(["validate", "--site", str(directory), "--format", "json"])
-        jsonschema.validate(json.loads(capsys.readouterr().out), schema("validate"))
+        jsonschema.validate(json.loads(capsys.readouterr().out), schema_of(ValidationReport))
 
 
 def test_the_verb_prints_json(capsys: pytest.CaptureFixture[str]) -> None:
