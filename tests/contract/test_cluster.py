@@ -13,6 +13,7 @@ import pytest
 
 from pai_install.health.cluster.conditions import node_finding, pod_findings
 from pai_install.kube.model import Node, Pod
+from pai_install.report.findings import FindingEntry
 from tests.ansible_path import module_util
 
 ROOT = Path(__file__).parents[2]
@@ -55,7 +56,7 @@ def test_both_sides_read_alike(name: str, model: type[Node | Pod]) -> None:
 
 def words(finding: Any) -> dict[str, str]:
     """A finding as plain text, empty fields left out."""
-    found = finding if isinstance(finding, dict) else finding.as_json()
+    found = finding if isinstance(finding, dict) else FindingEntry.model_validate(finding).as_json()
     return {key: text for key, text in found.items() if text}
 
 

@@ -13,7 +13,6 @@ PACKAGE = ROOT / "installer" / "pai_install"
 ALLOWED: Mapping[str, str] = {
     "agents/common/values.py": "the parser with limits",
     "app/runs.py": "reports of our own runs",
-    "cli/schema.py": "a schema of the package",
     "components/": "files of pinned components, with checksums",
     "engine/replay.py": "recordings of tests",
     "health/collect/collector.py": "output of programs, on the machine itself, with a limit of size",

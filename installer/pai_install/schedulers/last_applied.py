@@ -18,12 +18,16 @@ _MAX_SIZE = 8 * 1024 * 1024
 
 def kept_object(scheduling: Scheduling) -> dict[str, Any]:
     """A ConfigMap with the whole value; nothing in it is secret."""
-    content = {**asdict(scheduling), "supply": {k: asdict(v) for k, v in scheduling.supply.items()}}
-    if scheduling.block is None:  # so that the text of all other sites stays the same
-        del content["block"]
-    text = json.dumps(content)
+    supply = {sku: asdict(one) for sku, one in scheduling.supply.items()}
+    clusters = [_given(asdict(cluster)) for cluster in scheduling.clusters]
+    text = json.dumps(_given({**asdict(scheduling), "supply": supply, "clusters": clusters}))
     metadata = {"name": KEPT, "namespace": KEPT_IN}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {_KEY: text}}
+
+
+def _given(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Without keys that say nothing. So a new one changes no text of sites without it, and former releases read it."""
+    return {key: value for key, value in content.items() if value is not None}
 
 
 def kept_text(scheduling: Scheduling) -> str:

@@ -6,7 +6,7 @@ Guarantees include the pinned machines here.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -114,11 +114,11 @@ def _units(scheduling: Scheduling, cluster: VirtualCluster | None, sku: str) -> 
 
 
 def _rules(scheduling: Scheduling, cluster: VirtualCluster | None, sku: str) -> tuple[object, ...]:
-    """Returns the other rules for jobs on an SKU."""
+    """Returns the other rules for jobs on an SKU: its share, its own machines, and all rules of the cluster."""
     if cluster is None:
         return ()
     own = pinned_machines(scheduling, cluster, sku) if sku in scheduling.supply else ()
-    return cluster.share(sku), own, cluster.namespaces, cluster.highest, cluster.usual
+    return cluster.share(sku), own, replace(cluster, shares=(), pinned=(), groups=())
 
 
 def affected(found: Iterable[QuotaChange], usage: Iterable[Running]) -> tuple[Affected, ...]:

@@ -171,6 +171,17 @@ def templates(kind: JobKind) -> str:
     return f"[{'.'.join(('object', *kind.way))}]"
 
 
+def pods_of(kind: JobKind) -> str:
+    """An expression of CEL: how many pods a job has at once."""
+    mark = next((it for it in (ITEM, ENTRY) if it in kind.way), "")
+    if not mark:
+        return "object.spec.?parallelism.orValue(1)"
+    parts = ".".join(("object", *kind.way[: kind.way.index(mark)]))
+    part = "r" if mark == ITEM else f"{parts}[r]"
+    each = f"({part}.?replicas.orValue(1) * {part}.?template.?spec.?parallelism.orValue(1))"
+    return f"(has({parts}) ? {parts}.map(r, {each}).sum() : 0)"
+
+
 def _has(each: str, way: tuple[str, ...]) -> str:
     """Returns an expression for the end of the way in existing templates. A missing template is no pod."""
     steps = [".".join((each, *way[: length + 1])) for length in range(len(way))]

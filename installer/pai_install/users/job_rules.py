@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from pai_install.scheduling.admission import Rule, literal
-from pai_install.scheduling.job_kinds import ENTRY, ITEM, JOB, KINDS, POD, JobKind
+from pai_install.scheduling.job_kinds import JOB, KINDS, POD, JobKind, pods_of
 from pai_install.scheduling.job_queue import CLUSTER_LABEL, HIVED_SCHEDULER, QUEUE_LABEL, QUEUE_NOTE
 from pai_install.scheduling.pod_limits import (
     MAX_COMMAND,
@@ -269,16 +269,8 @@ def _frozen() -> Iterator[Rule]:
 
 def _number(kind: JobKind) -> Rule:
     """Controllers and schedulers make a list of all pods of a job, and a long one ends them for all."""
-    mark = next((it for it in (ITEM, ENTRY) if it in kind.way), "")
-    if mark:
-        parts = ".".join(("object", *kind.way[: kind.way.index(mark)]))
-        part = "r" if mark == ITEM else f"{parts}[r]"
-        each = f"({part}.?replicas.orValue(1) * {part}.?template.?spec.?parallelism.orValue(1))"
-        count = f"(has({parts}) ? {parts}.map(r, {each}).sum() : 0)"
-    else:
-        count = "object.spec.?parallelism.orValue(1)"
     return Rule(
-        f"object == null || !has(object.spec) || {count} <= {MAX_PODS}",
+        f"object == null || !has(object.spec) || {pods_of(kind)} <= {MAX_PODS}",
         f"'a job has at most {MAX_PODS} pods'",
     )
 
