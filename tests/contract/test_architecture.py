@@ -39,6 +39,7 @@ ALLOWED = {
         "storage",
         "scheduling",
         "profile",
+        "jobs",
         "schedulers",
         "users",
         "monitoring",

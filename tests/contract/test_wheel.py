@@ -64,7 +64,7 @@ def test_its_content_is_that_of_the_checkout(home: Path) -> None:
     if subprocess.run(["git", "rev-parse"], cwd=ROOT, capture_output=True, check=False).returncode != 0:
         pytest.skip("no checkout of git")
     listing = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
-    listed = run([*listing, "playbooks", "roles", "addons", "layouts"], ROOT).splitlines()
+    listed = run([*listing, "playbooks", "roles", "addons", "layouts", "examples"], ROOT).splitlines()
     present = [path for path in listed if (ROOT / path).exists()]
     wanted = {path for path in present if not re.match(r"roles/[^/]+/molecule/|addons/[^/]+/tests/", path)}
     content = home / "pai_install" / "content"

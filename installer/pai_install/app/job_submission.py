@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from secrets import choice
 from typing import Annotated, Any
 
@@ -25,7 +26,7 @@ from pai_install.jobs.kubernetes import Native, NativeJob
 from pai_install.jobs.model import Job
 from pai_install.jobs.place import JobOwner, JobPlace, place, seat
 from pai_install.jobs.pod_status import ENDED
-from pai_install.jobs.read import JobReading, read_job
+from pai_install.jobs.read import JobReading, read_job, read_job_text
 from pai_install.jobs.rejection import rejected_field
 from pai_install.jobs.state import JobState
 from pai_install.kube.model import Ref
@@ -85,9 +86,18 @@ class JobWish(BaseModel):
 
 
 class SubmitJob(JobWish):
-    """A job's file, its owner, and its queue."""
+    """A job's file or template, its owner, and its queue."""
 
-    file: Annotated[FilePath, Parameter(positional=True, metavar="FILE")]
+    file: Annotated[FilePath | None, Parameter(positional=True, metavar="[FILE]")] = None
+    template: Annotated[str, Parameter(metavar="NAME")] = Field(
+        default="", description="Template of the group, or a published one, in place of FILE."
+    )
+    settings: Annotated[tuple[str, ...], Parameter("--set", "KEY=VALUE")] = Field(
+        default=(), description="Value of a parameter of the file. Repeat the option for several."
+    )
+    name: Annotated[str, Parameter(metavar="NAME", default="the file's")] = Field(
+        default="", description="Name of the job."
+    )
     watch: bool = Field(default=False, description="Wait for the end of the job, and print its changes.")
 
 
@@ -104,12 +114,33 @@ def submit_job(app: ClusterContext, request: SubmitJob) -> SubmittedJobs:
 
     Raises PaiError for an invalid file, and ApiError where the API server rejects an object.
     """
-    submission = submit_reading(app, request, read_job(request.file))
+    submission = submit_reading(app, request, _requested(app, request))
     jobs = open_job_directory(app)
     if request.watch:
         return _watched(app, jobs, submission)
     states = [_state(jobs, one) for one in submission.jobs]
     return SubmittedJobs(tuple(one for one in states if one is not None))
+
+
+def _requested(app: ClusterContext, request: SubmitJob) -> JobReading:
+    """The file of a request, with the requested values. Raises PaiError."""
+    # of a file without values neither is needed
+    from pai_install.app.changed_file import changed_file, read_settings  # noqa: PLC0415
+    from pai_install.app.job_templates import find_template  # noqa: PLC0415
+
+    if request.file is not None and not request.template:
+        reading = read_job(request.file)
+    elif request.file is None and request.template:
+        found = find_template(app, request.template, (request.group,))
+        reading = read_job_text(found.content, Path(found.name))
+    else:
+        raise PaiError(
+            "cannot submit a job: name a FILE or --template",
+            code="argument-invalid",
+            remedy="give one of the two",
+            exit_code=ExitCode.USAGE,
+        )
+    return changed_file(reading, read_settings(request.settings), request.name)
 
 
 def submit_reading(app: ClusterContext, wish: JobWish, reading: JobReading) -> JobSubmission:
@@ -138,11 +169,6 @@ def _once_counted(request: Callable[[], None], say: Callable[[str], None]) -> No
             say("waiting for the cluster to count the group's quota")
         time.sleep(_COUNT_POLL_S)
     return None
-
-
-def compile_submission(profile: ClusterProfile, request: SubmitJob) -> tuple[JobSubmission, tuple[str, ...]]:
-    """The objects of a file, and its warnings. Raises PaiError for an invalid file."""
-    return compile_unchecked(profile, request, read_job(request.file))
 
 
 def compile_unchecked(

@@ -27,7 +27,11 @@ from pai_install.errors import ExitCode
 from pai_install.report.jobs import job_report, job_text, jobs_report, jobs_text
 
 
-@click.group("job", cls=LazyGroup, later={"submit": "job_submission", "validate": "job_submission"})
+@click.group(
+    "job",
+    cls=LazyGroup,
+    later={"submit": "job_submission", "validate": "job_submission", "template": "job_template"},
+)
 @group_site_option
 def command() -> None:
     """Submit, list, inspect, and stop jobs."""

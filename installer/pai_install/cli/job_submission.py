@@ -36,12 +36,15 @@ def validate(*, app: App, terminal: Terminal, request: ValidateJobs) -> int:
 @click.command
 @reading(SubmitJob)
 def submit(*, app: App, terminal: Terminal, request: SubmitJob) -> int:
-    """Submit a job: an OpenPAI file (v1 JSON, v2 YAML) or Kubernetes objects.
+    """Submit a job: an OpenPAI file (v1 JSON, v2 YAML), Kubernetes objects, or a template.
 
     An OpenPAI file becomes a gang of the site's scheduler. Kubernetes objects (Job, JobSet, Volcano's Job, TFJob,
     PyTorchJob, Pod, and ConfigMaps, Secrets, and Services beside them) keep their specification. They get the group's
     namespace, a virtual cluster, a priority, and an owner. Objects that contradict these are rejected, and so are
     objects that the group may not create.
+
+    --template takes the file of a template of the group, or of a published one. --set replaces values below
+    `parameters:` of an OpenPAI file. The rest of the file stays as it is written.
 
     A job starts as a whole when its quota is free. The scheduler `default` starts pods one by one. With --watch the
     exit code is 6 when the job fails. Ctrl-C leaves it running.

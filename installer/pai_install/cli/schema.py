@@ -24,6 +24,7 @@ from pai_install.report.error import ErrorReport
 from pai_install.report.gpu_hours import UsageReport
 from pai_install.report.job import ReadingsReport
 from pai_install.report.job_models import JobReport, JobsReport
+from pai_install.report.job_templates import ImportReport, TemplateReport, TemplatesReport
 from pai_install.report.plan import PlanDocument
 from pai_install.report.registries import RegistriesReport
 from pai_install.report.status import StatusReport
@@ -70,6 +71,9 @@ REPORTS: dict[str, type[Report]] = {
     "job-validate": ReadingsReport,
     "job": JobReport,
     "jobs": JobsReport,
+    "job-templates": TemplatesReport,
+    "job-template": TemplateReport,
+    "job-template-import": ImportReport,
     "users": UsersReport,
     "error": ErrorReport,
 }

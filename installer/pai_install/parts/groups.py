@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pai_install.parts.context import Context
+from pai_install.parts.example_templates import example_templates
 from pai_install.registry.pull_secrets import accounts, pull_secrets
 from pai_install.scheduling.admission import clusters_at
 from pai_install.scheduling.read import scheduling_of
@@ -21,6 +22,7 @@ from pai_install.users.job_secrets import job_secrets
 from pai_install.users.policies import policies
 from pai_install.users.quotas import object_quotas
 from pai_install.users.rights import roles, submitter_bindings
+from pai_install.users.template_rights import template_rights
 
 
 def has_groups(site: Site) -> bool:
@@ -31,13 +33,13 @@ def has_groups(site: Site) -> bool:
 def group_values(context: Context) -> dict[str, Any]:
     """Returns namespaces (of all groups without the default one) and credentials (of their registries).
 
-    rights: permissions of users in these namespaces, admission policies, and users of an identity provider. quotas: of
-    objects, one per namespace.
+    rights: permissions of users in these namespaces, admission policies, and users of an identity provider. templates:
+    the examples. quotas: of objects, one per namespace.
     """
     scheduler, groups = scheduler_of(context.site), groups_of(context.site.services)
     records = context.site.services.job_records.keep_per_group
     namespaces = {group.name: group.namespace for group in groups}
-    members = bindings(groups) if directory_of(context.site.services) else ()
+    directory_groups = [group for group in groups if directory_of(context.site.services)]
     submitters = submitter_bindings(dict.fromkeys(namespaces.values()))
     logins = context.registries.logins
     return {
@@ -50,8 +52,10 @@ def group_values(context: Context) -> dict[str, Any]:
             *administration_policies(namespaces),
             *job_secrets(scheduler, namespaces.values()),
             *submitters,
-            *members,
+            *bindings(directory_groups),
+            *template_rights(group.group.external_name for group in directory_groups),
         ],
+        "templates": list(example_templates()),
         "quotas": list(object_quotas(scheduler, namespaces.values(), records)),
     }
 

@@ -20,6 +20,8 @@ USER_LABEL = "pai-install/user"
 GROUP_LABEL = "pai-install/group"
 # label of a ConfigMap that says what became of a job; no user writes one
 RECORD_LABEL = "pai-install/record"
+# label of a ConfigMap that is a template of jobs, and the namespace of templates that all groups see
+TEMPLATE_LABEL, TEMPLATES_NAMESPACE = "pai-install/template", "pai-templates"
 # annotation of a job: who ended it, written before it is deleted
 STOPPED_BY = "pai-install/stopped-by"
 

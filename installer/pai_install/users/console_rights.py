@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from pai_install.site.groups import TEMPLATES_NAMESPACE as TEMPLATES
 from pai_install.site.services.virtual_clusters import SchedulerType
 from pai_install.users.kinds import LOOKED_AT, kinds_at
 from pai_install.users.model import NAMESPACE as USERS
@@ -56,7 +57,7 @@ def console_objects(
     if constrained(kubernetes_version):
         whom = rule_on(_AUTHENTICATION, ("serviceaccounts",), ("impersonate:serviceaccount",))
         yield from _granted("Role", f"{NAME}-users", [whom], (USERS,))
-        yield from _granted("ClusterRole", f"{NAME}-as-users", _in_groups(scheduler), (*spaces, USERS))
+        yield from _granted("ClusterRole", f"{NAME}-as-users", _in_groups(scheduler), (*spaces, USERS, TEMPLATES))
         yield from _granted("ClusterRole", f"{NAME}-as-users-everywhere", _everywhere(scheduler), ())
     else:
         whom = rule_on("", ("serviceaccounts",), ("impersonate",))

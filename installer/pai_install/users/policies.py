@@ -140,13 +140,13 @@ def _config_maps() -> Object:
     return policy(
         "pai-users-configmaps",
         kind,
-        (*_OWN, genuine, authority, no_finalizer(), *small_metadata(), _small("data", "binaryData")),
+        (*_OWN, genuine, authority, no_finalizer(), *small_metadata(), small_data("data", "binaryData")),
         user_variables(),
         OF_USERS,
     )
 
 
-def _small(*fields: str) -> Rule:
+def small_data(*fields: str) -> Rule:
     """The content of ConfigMaps and Secrets is in etcd, which all groups share."""
     sizes = (
         f"(has(object.{name}) ? object.{name}.map(key, size(key) + size(object.{name}[key])).sum() : 0)"
@@ -176,7 +176,7 @@ def _secrets() -> Object:
     return policy(
         "pai-users-secrets",
         kind,
-        (*rules, no_finalizer(), *small_metadata(), _small("data")),
+        (*rules, no_finalizer(), *small_metadata(), small_data("data")),
         user_variables(),
         OF_USERS,
     )

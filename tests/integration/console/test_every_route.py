@@ -13,10 +13,9 @@ from starlette.testclient import TestClient
 from pai_install.console.server import create_api
 from pai_install.console.services import ConsoleServices
 from tests.integration.console.conftest import PASSWORDS, Console, api, console, own, programs, users
-from tests.integration.console.test_jobs import FILE, JOBS, served, until
+from tests.integration.console.test_jobs import FILE, JOBS, Served, served, until
 
 __all__ = ["api", "console", "own", "programs", "served", "users"]
-Served = tuple[ConsoleServices, TestClient]
 # path -> what everybody is answered
 PUBLIC = {
     "/healthz": {200},

@@ -37,10 +37,11 @@ spec:
         - {name: main, image: example.com/train:1, resources: {requests: {cpu: 1}, limits: {cpu: 1, memory: 1Gi}}}
 """
 JOBS = "/rest-server/api/v2/jobs"
+Served = tuple[ConsoleServices, TestClient]
 
 
 @pytest.fixture(scope="module")
-def served(users: Users, own: HttpClient, console: Console) -> Iterator[tuple[ConsoleServices, TestClient]]:
+def served(users: Users, own: HttpClient, console: Console) -> Iterator[Served]:
     """A console with a model of the cluster, which has the profile of a site with batch Jobs."""
     profile = profile_of(site_of("default"))
     speech = ProfileGroup(name="speech", namespace="speech")
@@ -61,7 +62,7 @@ def until(holds: Callable[[], bool], seconds: float = 60) -> None:
         time.sleep(0.1)
 
 
-def test_a_job_from_submission_to_stop(served: tuple[ConsoleServices, TestClient], console: Console) -> None:
+def test_a_job_from_submission_to_stop(served: Served, console: Console) -> None:
     _, web = served
     alice = {"Authorization": f"Bearer {console.token('alice', PASSWORDS['alice'])}"}
     carol = {"Authorization": f"Bearer {console.token('carol', PASSWORDS['carol'])}"}
@@ -84,7 +85,7 @@ def test_a_job_from_submission_to_stop(served: tuple[ConsoleServices, TestClient
     until(lambda: web.get(one, headers=alice).json().get("jobStatus", {}).get("state") in {"STOPPING", None})
 
 
-def test_a_job_file_that_a_policy_forbids(served: tuple[ConsoleServices, TestClient], console: Console) -> None:
+def test_a_job_file_that_a_policy_forbids(served: Served, console: Console) -> None:
     _, web = served
     alice = {"Authorization": f"Bearer {console.token('alice', PASSWORDS['alice'])}"}
     pod = "{hostNetwork: true, restartPolicy: Never, containers: [{name: main, image: none}]}"
@@ -94,9 +95,7 @@ def test_a_job_file_that_a_policy_forbids(served: tuple[ConsoleServices, TestCli
     assert "hostNetwork" in answer.json()["message"]
 
 
-def test_lists_of_kubernetes_are_for_administrators(
-    served: tuple[ConsoleServices, TestClient], console: Console
-) -> None:
+def test_lists_of_kubernetes_are_for_administrators(served: Served, console: Console) -> None:
     _, web = served
     for name, allowed in (("alice", False), ("dora", True)):
         headers = {"Authorization": f"Bearer {console.token(name, PASSWORDS[name])}"}

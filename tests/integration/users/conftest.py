@@ -14,6 +14,7 @@ from pai_install.users.administration import administration_policies
 from pai_install.users.objects import account, administration, mark, membership
 from pai_install.users.policies import policies
 from pai_install.users.rights import roles, submitter_bindings
+from pai_install.users.template_rights import template_rights
 from tests.addons import ROOT, addon_action
 from tests.integration.control_plane import Api, Json, api, programs
 
@@ -62,7 +63,8 @@ def apply_rights(api: Api) -> None:
         "namespaces": [],
         "credentials": [],
         "accounts": [],
-        "rights": [*found.values(), *submitter_bindings(NAMESPACES)],
+        "rights": [*found.values(), *submitter_bindings(NAMESPACES), *template_rights(())],
+        "templates": [],
         "quotas": [],
     }
     for entry in addon_action().objects_of(ROOT / "addons/groups", values, ()):

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from pai_install.app.job_submission import SubmitJob, compile_submission
+from pai_install.app.job_submission import JobWish, compile_unchecked
 from pai_install.cluster.client import ApiError, ClusterClient, Impersonation
 from pai_install.jobs.dry_run import without_secrets
+from pai_install.jobs.read import read_job
 from pai_install.kube.objects import JsonObject
 from pai_install.profile.project import profile_of
 from pai_install.scheduling.job_kinds import kind_of
@@ -134,6 +135,6 @@ def test_all_examples_pass_the_policies_of_their_owner(client: ClusterClient, tm
             continue
         file = tmp_path / Path(name).name
         file.write_text(text_of(name, *SHORT_SEARCH * (name == SEARCH)))
-        request = SubmitJob(file=file, group=GROUP, user="alice")
-        submission, _ = compile_submission(profile_of(site_of(backend)), request)
+        request = JobWish(group=GROUP, user="alice")
+        submission, _ = compile_unchecked(profile_of(site_of(backend)), request, read_job(file))
         assert dry_run_of(client, [*(one.item for one in submission.jobs), *submission.companions])

@@ -13,8 +13,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pai_install.app.job_submission import SubmitJob, compile_submission
+from pai_install.app.job_submission import JobWish, compile_unchecked
 from pai_install.errors import ExitCode, PaiError
+from pai_install.jobs.read import read_job
 from pai_install.kube.objects import JsonObject
 from pai_install.profile.model import ClusterProfile
 from pai_install.profile.project import profile_of
@@ -63,8 +64,8 @@ def test_mutated_files_never_give_a_traceback(
 def submitted(path: Path, backend: Backend) -> tuple[PaiError | None, list[JsonObject]]:
     """What the API server would be given, or why it would not."""
     try:
-        request = SubmitJob(file=path, group=GROUP, user="alice")
-        work, _ = compile_submission(profile_at(backend), request)
+        request = JobWish(group=GROUP, user="alice")
+        work, _ = compile_unchecked(profile_at(backend), request, read_job(path))
     except PaiError as error:
         return error, []
     return None, [one.item for one in work.jobs]

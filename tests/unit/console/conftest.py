@@ -38,10 +38,10 @@ CALLERS = {
     "program": caller("alice", "Vision_1", kind=CallerKind.APPLICATION),
 }
 ROLES: dict[str, frozenset[str] | None] = {
-    "alice": frozenset({"vision-1"}),
-    "bob": frozenset({"nlp"}),
-    "carol": frozenset({"vision-1", "nlp"}),
-    "dan": frozenset(),
+    "alice": frozenset({"vision-1", "pai-templates"}),
+    "bob": frozenset({"nlp", "pai-templates"}),
+    "carol": frozenset({"vision-1", "nlp", "pai-templates"}),
+    "dan": frozenset({"pai-templates"}),
     "root": None,
 }
 

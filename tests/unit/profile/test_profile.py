@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pai_install.app.job_submission import SubmitJob, compile_submission
+from pai_install.app.job_submission import JobWish, compile_unchecked
+from pai_install.jobs.read import read_job
 from pai_install.profile.model import ClusterProfile
 from pai_install.profile.project import profile_of
 from pai_install.profile.publish import profile_object, published_profile
@@ -84,7 +85,8 @@ taskRoles:
 defaults: {virtualCluster: default}
 """
     )
-    request = SubmitJob(file=file, group="Vision_1", user="alice")
+    request = JobWish(group="Vision_1", user="alice")
+    reading = read_job(file)
     inside = published(profile_of(site))
     assert inside is not None
-    assert compile_submission(inside, request) == compile_submission(profile_of(site), request)
+    assert compile_unchecked(inside, request, reading) == compile_unchecked(profile_of(site), request, reading)

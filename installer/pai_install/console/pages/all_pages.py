@@ -8,12 +8,23 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 
-from pai_install.console.pages import account, health, home, jobs, new_job, nodes, storages, users, virtual_clusters
+from pai_install.console.pages import (
+    account,
+    health,
+    home,
+    jobs,
+    new_job,
+    nodes,
+    storages,
+    templates,
+    users,
+    virtual_clusters,
+)
 from pai_install.console.pages.rendering import FOLDER
 from pai_install.console.services import ConsoleServices
 
 # the first route that fits an address counts
-_SUBJECTS = (home, new_job, jobs, virtual_clusters, nodes, health, users, storages, account)
+_SUBJECTS = (home, new_job, templates, jobs, virtual_clusters, nodes, health, users, storages, account)
 
 
 def page_routes(services: ConsoleServices) -> Iterator[Route]:

@@ -46,11 +46,16 @@ def new_job(call: ApiCall) -> Response:
     """An empty form or file, or the file of an existing job."""
     source = call.query.get("from", "")
     if source:
-        content = kept_file(replace(call, path={"name": source})) or ""
+        content = file_of_job(call, source)
         return _shown(call, JobDraft(JobForm(), content))
     return _shown(
         call, JobDraft(JobForm(cluster=call.query.get("vc", "")), "" if call.query.get("as") == "file" else None)
     )
+
+
+def file_of_job(call: ApiCall, name: str) -> str:
+    """The file of an existing job, USER~NAME, with masked secrets. "" without one. Raises RestError."""
+    return kept_file(replace(call, path={"name": name})) or ""
 
 
 def change_job(call: ApiCall, form: Mapping[str, str]) -> Response:

@@ -33,6 +33,7 @@ SIGNS: Mapping[str, str] = {
 MENU = (
     ("home", "/", False),
     ("jobs", "/jobs", False),
+    ("templates", "/templates", False),
     ("virtual_clusters", "/virtual-clusters", False),
     ("nodes", "/nodes", False),
     ("health", "/health", True),
