@@ -43,7 +43,7 @@ def changed_file(reading: JobReading, settings: Mapping[str, str], name: str = "
     try:
         for key, value in settings.items():
             if key not in known:
-                remedy = did_you_mean(key, known) if known else "omit --set: the file has no parameters"
+                remedy = did_you_mean(key, known) if known else "leave out --set: the file has no parameters"
                 raise _wrong(f"cannot set {key!r}: it is no parameter of {reading.file}", remedy)
             content = with_value(content, ("parameters",), key, _usable(key, value))
         if name:

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from pai_install.app.cluster_context import ClusterContext
 from pai_install.app.job_manifest import JobManifest, JobSubmission
 from pai_install.app.job_quota import QuotaJob
-from pai_install.app.job_submission import JobWish, RejectedJob, compile_unchecked, require_permitted
+from pai_install.app.job_submission import RejectedJob, compile_unchecked, require_permitted
+from pai_install.app.requested_job import JobWish
 from pai_install.app.virtual_clusters import simulate_in
 from pai_install.documents.problem import Problem
 from pai_install.errors import PaiError

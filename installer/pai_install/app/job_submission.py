@@ -7,16 +7,14 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
 from secrets import choice
-from typing import Annotated, Any
-
-from pydantic import BaseModel, ConfigDict, Field, FilePath
+from typing import Any
 
 from pai_install.app.cluster_context import ClusterContext
 from pai_install.app.frontend import JobChanged
 from pai_install.app.job_manifest import JobManifest, JobSubmission
 from pai_install.app.jobs import open_job_directory
+from pai_install.app.requested_job import JobWish, SubmitJob, requested_reading
 from pai_install.cluster.client import ApiError, ClusterClient, Impersonation
 from pai_install.documents.problem import Problem, dotted, printable, text_lines
 from pai_install.errors import ExitCode, PaiError
@@ -26,7 +24,7 @@ from pai_install.jobs.kubernetes import Native, NativeJob
 from pai_install.jobs.model import Job
 from pai_install.jobs.place import JobOwner, JobPlace, place, seat
 from pai_install.jobs.pod_status import ENDED
-from pai_install.jobs.read import JobReading, read_job, read_job_text
+from pai_install.jobs.read import JobReading
 from pai_install.jobs.rejection import rejected_field
 from pai_install.jobs.state import JobState
 from pai_install.kube.model import Ref
@@ -38,8 +36,7 @@ from pai_install.schedulers.defaulting import contradictions, native_objects
 from pai_install.schedulers.job_check import check_job
 from pai_install.schedulers.jobs import objects_of
 from pai_install.scheduling.job_queue import queue_of
-from pai_install.scheduling.model import PRIORITIES, Priority
-from pai_install.system.parameters import Parameter
+from pai_install.scheduling.model import PRIORITIES
 from pai_install.system.words import plural
 from pai_install.users.directory import owner_of
 
@@ -69,38 +66,6 @@ class RejectedJob(PaiError):  # noqa: N818 - reads as what it is
         self.problem = problem
 
 
-class JobWish(BaseModel):
-    """The owner and the queue of a job."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-    group: Annotated[str, Parameter(metavar="GROUP")] = Field(
-        description="Group of the job. The job runs in the group's namespace."
-    )
-    user: Annotated[str, Parameter(metavar="USER", default="the user of this host")] = Field(
-        default="", description="Owner of the job."
-    )
-    cluster: Annotated[str | None, Parameter("--vc", "NAME")] = Field(
-        default=None, description="Virtual cluster, in place of the file's."
-    )
-    priority: Priority | None = Field(default=None, description="Priority, in place of the file's.")
-
-
-class SubmitJob(JobWish):
-    """A job's file or template, its owner, and its queue."""
-
-    file: Annotated[FilePath | None, Parameter(positional=True, metavar="[FILE]")] = None
-    template: Annotated[str, Parameter(metavar="NAME")] = Field(
-        default="", description="Template of the group, or a published one, in place of FILE."
-    )
-    settings: Annotated[tuple[str, ...], Parameter("--set", "KEY=VALUE")] = Field(
-        default=(), description="Value of a parameter of the file. Repeat the option for several."
-    )
-    name: Annotated[str, Parameter(metavar="NAME", default="the file's")] = Field(
-        default="", description="Name of the job."
-    )
-    watch: bool = Field(default=False, description="Wait for the end of the job, and print its changes.")
-
-
 @dataclass(frozen=True, slots=True)
 class SubmittedJobs:
     """The state of submitted jobs, without deleted ones."""
@@ -114,33 +79,12 @@ def submit_job(app: ClusterContext, request: SubmitJob) -> SubmittedJobs:
 
     Raises PaiError for an invalid file, and ApiError where the API server rejects an object.
     """
-    submission = submit_reading(app, request, _requested(app, request))
+    submission = submit_reading(app, request, requested_reading(app, request))
     jobs = open_job_directory(app)
     if request.watch:
         return _watched(app, jobs, submission)
     states = [_state(jobs, one) for one in submission.jobs]
     return SubmittedJobs(tuple(one for one in states if one is not None))
-
-
-def _requested(app: ClusterContext, request: SubmitJob) -> JobReading:
-    """The file of a request, with the requested values. Raises PaiError."""
-    # of a file without values neither is needed
-    from pai_install.app.changed_file import changed_file, read_settings  # noqa: PLC0415
-    from pai_install.app.job_templates import find_template  # noqa: PLC0415
-
-    if request.file is not None and not request.template:
-        reading = read_job(request.file)
-    elif request.file is None and request.template:
-        found = find_template(app, request.template, (request.group,))
-        reading = read_job_text(found.content, Path(found.name))
-    else:
-        raise PaiError(
-            "cannot submit a job: name a FILE or --template",
-            code="argument-invalid",
-            remedy="give one of the two",
-            exit_code=ExitCode.USAGE,
-        )
-    return changed_file(reading, read_settings(request.settings), request.name)
 
 
 def submit_reading(app: ClusterContext, wish: JobWish, reading: JobReading) -> JobSubmission:

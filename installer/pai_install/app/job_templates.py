@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -13,7 +13,7 @@ from pai_install.app.cluster_context import ClusterContext
 from pai_install.cluster.client import ApiError, Select
 from pai_install.documents.problem import text_lines
 from pai_install.errors import ExitCode, PaiError
-from pai_install.jobs.marketplace import Draft, read_drafts
+from pai_install.jobs.marketplace import ImportedTemplate, TemplateDraft, read_drafts
 from pai_install.jobs.read import read_job, read_job_text
 from pai_install.jobs.template import (
     MAX_DESCRIPTION,
@@ -93,15 +93,6 @@ class ImportTemplates(_NewTemplate):
     files: Annotated[tuple[FilePath, ...], Parameter(positional=True, metavar="FILE...")]
 
 
-@dataclass(frozen=True, slots=True)
-class ImportedTemplate:
-    """What became of an item of a file. problem: why it is no template, "" for a template."""
-
-    name: str
-    title: str
-    problem: str = ""
-
-
 def list_templates(app: ClusterContext, request: ListTemplates) -> tuple[JobTemplate, ...]:
     """The selected templates: those of groups in the order of groups, then published ones.
 
@@ -123,7 +114,7 @@ def find_template(app: ClusterContext, name: str, groups: Sequence[str]) -> JobT
     raise PaiError(
         f"cannot find the template {name}",
         code="unknown-template",
-        remedy=f"choose one of: {', '.join(list(known)[:_MOST_SHOWN])}" if known else "save one first",
+        remedy=f"choose one of: {', '.join(list(known)[:_MOST_SHOWN])}" if known else "add one with job template save",
         exit_code=ExitCode.USAGE,
     )
 
@@ -136,7 +127,7 @@ def show_template(app: ClusterContext, request: TemplateName) -> JobTemplate:
 def save_template(app: ClusterContext, request: SaveTemplate) -> JobTemplate:
     """Makes or replaces a template of the user. Raises PaiError for an invalid file, and for one of another user."""
     if (request.file is None) == (not request.job):
-        raise _wrong(f"cannot save the template {request.name}: name a FILE or --job", "give one of the two")
+        raise _wrong(f"cannot save the template {request.name}: name a FILE or --job", "name one of the two")
     if request.file is not None:
         content = read_job(request.file).text
     else:
@@ -144,11 +135,11 @@ def save_template(app: ClusterContext, request: SaveTemplate) -> JobTemplate:
         from pai_install.app.jobs import JobName, read_job_file  # noqa: PLC0415
 
         content = read_job_file(app, JobName(name=request.job, group=request.group))
-    draft = Draft(request.name, content, request.description, tuple(tags_of(request.tags)))
+    draft = TemplateDraft(request.name, content, request.description, tuple(tags_of(request.tags)))
     return keep_template(app, draft, request.group, request.user)
 
 
-def keep_template(app: ClusterContext, draft: Draft, group: str, user: str = "") -> JobTemplate:
+def keep_template(app: ClusterContext, draft: TemplateDraft, group: str, user: str = "") -> JobTemplate:
     """Makes or replaces a template. Raises PaiError as `save_template`."""
     namespace, owner = app.profile.require_group(group).namespace, owner_of(user or app.user)
     description = draft.description or summary_of(draft.content)
@@ -173,10 +164,12 @@ def keep_template(app: ClusterContext, draft: Draft, group: str, user: str = "")
 def publish_template(app: ClusterContext, request: TemplateName) -> JobTemplate:
     """Copies a template of a group to where all groups see it. The API server permits it to administrators."""
     if not request.group:
-        raise _wrong(f"cannot publish {request.name}: its group is missing", "give --group GROUP")
+        raise _wrong(f"cannot publish {request.name}: its group is missing", "add --group GROUP")
     found = find_template(app, request.name, (request.group,))
     if found.published:
-        raise _wrong(f"cannot publish {request.name}: {request.group} has no such template", "save it first")
+        raise _wrong(
+            f"cannot publish {request.name}: {request.group} has no such template", "add it with job template save"
+        )
     copy = replace(found, namespace=TEMPLATES_NAMESPACE)
     (known,) = app.cluster.get([Ref("configmap", copy.label, copy.namespace)])
     before = template_of(known) if known is not None else None
@@ -192,7 +185,7 @@ def remove_template(app: ClusterContext, request: TemplateName) -> JobTemplate:
     if found.published and request.group:
         raise _wrong(
             f"cannot remove {request.name}: {request.group} has no such template",
-            "omit --group to remove the published one",
+            "leave out --group for the published one",
         )
     if found.example:
         raise _wrong(f"cannot remove {request.name}: it is an example of pai-install", "choose another template")
@@ -210,7 +203,7 @@ def import_templates(app: ClusterContext, request: ImportTemplates) -> tuple[Imp
     return tuple(found)
 
 
-def _imported(app: ClusterContext, draft: Draft, request: ImportTemplates) -> ImportedTemplate:
+def _imported(app: ClusterContext, draft: TemplateDraft, request: ImportTemplates) -> ImportedTemplate:
     name = near_template_name(draft.title)
     if draft.problem or not name:
         return ImportedTemplate(name, draft.title, draft.problem or "it has no usable name")

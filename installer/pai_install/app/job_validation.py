@@ -8,7 +8,8 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from pai_install.app.context import App
-from pai_install.app.job_submission import JobWish, RejectedJob, compile_reading, require_permitted
+from pai_install.app.job_submission import RejectedJob, compile_reading, require_permitted
+from pai_install.app.requested_job import JobWish
 from pai_install.cluster.client import ApiError, NoClusterError
 from pai_install.documents.document import Document
 from pai_install.errors import ExitCode, PaiError

@@ -8,8 +8,9 @@ from functools import partial
 import click
 
 from pai_install.app.context import App
-from pai_install.app.job_submission import SubmitJob, submit_job
+from pai_install.app.job_submission import submit_job
 from pai_install.app.job_validation import ValidateJobs, validate_jobs
+from pai_install.app.requested_job import SubmitJob
 from pai_install.cli.command import reading
 from pai_install.cli.terminal import Terminal
 from pai_install.errors import ExitCode

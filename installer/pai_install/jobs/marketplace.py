@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from pai_install.agents.common.values import InvalidJsonError, parse
 from pai_install.jobs.template import MAX_DESCRIPTION, tags_of
 
 _MOST_ITEMS = 1_000
@@ -14,7 +14,7 @@ _TEXTS = ("summary", "introduction", "description")
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class TemplateDraft:
     """A template before it is checked. problem: why it cannot be one, or ""."""
 
     title: str
@@ -24,23 +24,32 @@ class Draft:
     problem: str = ""
 
 
-def read_drafts(raw: bytes, name: str, most: int) -> Iterator[Draft]:
+@dataclass(frozen=True, slots=True)
+class ImportedTemplate:
+    """What became of an item of a file. problem: why it is no template, "" for a template."""
+
+    name: str
+    title: str
+    problem: str = ""
+
+
+def read_drafts(raw: bytes, name: str, most: int) -> Iterator[TemplateDraft]:
     """The drafts of a file. name: of the file, for a job file. most: bytes."""
     if len(raw) > most:
-        yield Draft(name, problem=f"the file has more than {most // 1024**2} MiB")
+        yield TemplateDraft(name, problem=f"the file has more than {most // 1024**2} MiB")
         return
     try:
         content = raw.decode()
     except UnicodeDecodeError:
-        yield Draft(name, problem="the file is not UTF-8")
+        yield TemplateDraft(name, problem="the file is not UTF-8")
         return
     items = _items(content)
     if items is None:
-        yield Draft(name, content)
+        yield TemplateDraft(name, content)
         return
     for number, item in enumerate(items):
         if number == _MOST_ITEMS:
-            yield Draft(name, problem=f"the file has more than {_MOST_ITEMS} items")
+            yield TemplateDraft(name, problem=f"the file has more than {_MOST_ITEMS} items")
             return
         yield _draft(item, f"{name} {number + 1}")
 
@@ -48,28 +57,28 @@ def read_drafts(raw: bytes, name: str, most: int) -> Iterator[Draft]:
 def _items(content: str) -> list[object] | None:
     """The items of a marketplace, or None for a job file."""
     try:
-        found = json.loads(content)
-    except (ValueError, RecursionError):
+        found = parse(content, max_size=len(content))
+    except InvalidJsonError:
         return None
     if isinstance(found, Mapping):
         found = found.get("items", [found] if "protocol" in found else None)
     return found if isinstance(found, list) else None
 
 
-def _draft(item: object, usual: str) -> Draft:
+def _draft(item: object, usual: str) -> TemplateDraft:
     if not isinstance(item, Mapping):
-        return Draft(usual, problem="it is no item of a marketplace")
+        return TemplateDraft(usual, problem="it is no item of a marketplace")
     title = item.get("name")
     title = title if isinstance(title, str) and title.strip() else usual
     content = item.get("protocol") or item.get("jobConfig")
     if item.get("type") == "data":
-        return Draft(title, problem="it is data, not a job")
+        return TemplateDraft(title, problem="it is data, not a job")
     if not isinstance(content, str):
-        return Draft(title, problem="it has no job file in protocol")
+        return TemplateDraft(title, problem="it has no job file in protocol")
     categories = item.get("categories")
     tags = [*(categories if isinstance(categories, list) else [categories]), *_list(item.get("tags"))]
     said = next((text for key in _TEXTS if isinstance(text := item.get(key), str) and text.strip()), "")
-    return Draft(title, content, said.strip()[:MAX_DESCRIPTION], tuple(tags_of(tags)))
+    return TemplateDraft(title, content, said.strip()[:MAX_DESCRIPTION], tuple(tags_of(tags)))
 
 
 def _list(value: object) -> list[object]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from pai_install.jobs.code import CodeArchive
 from pai_install.json_schema import Count
 from pai_install.scheduling.model import Priority
 
@@ -82,7 +83,7 @@ class Job:
     name: as the user wrote it. virtual_cluster: None where the file names none. retries: of the whole job; None:
     without end. priority: None for the virtual cluster's usual one. lazy_preemption: HiveD makes it opportunistic
     before it evicts it. gang_release: HiveD takes devices back when the last instance of a group has ended. group: a
-    wish for the console. The command line has an option.
+    wish for the console. The command line has an option. code: files for the work folder of each instance.
     """
 
     name: str
@@ -95,6 +96,7 @@ class Job:
     lazy_preemption: bool = False
     gang_release: bool = False
     group: str | None = None
+    code: CodeArchive | None = None
 
     @property
     def instances(self) -> int:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from pydantic import Field
 
+from pai_install.jobs.marketplace import ImportedTemplate
 from pai_install.jobs.template import JobTemplate, parameters_of
 from pai_install.json_schema import Report, ReportObject
 from pai_install.report.table import table
 from pai_install.system.plain import plain_text
-
-if TYPE_CHECKING:
-    from pai_install.app.job_templates import ImportedTemplate
 
 _HEAD = ("NAME", "NAMESPACE", "OWNER", "TAGS", "DESCRIPTION")
 _LONGEST = 80

@@ -1,7 +1,7 @@
 """Templates that all groups see: their namespace, who reads it, and the policy that administrators alone write. Pure.
 
 A role knows no administrators: these are bound in the whole cluster. So the role permits writing, and the policy, which
-counts in this namespace alone, refuses everybody else.
+counts in this namespace alone, refuses all others.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def template_rights(directory_groups: Iterable[str | None]) -> Iterator[Object]:
         "kind": "Namespace",
         "metadata": {"name": SPACE, "annotations": {"pai-install/removal": "release"}},
     }
-    # before the role, so that nobody writes without it
+    # before the role, because it limits who writes
     yield from in_force(_policy(), (SPACE,))
     yield {
         "apiVersion": f"{RBAC}/v1",

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from pai_install.app.job_submission import JobWish, compile_unchecked
+from pai_install.app.job_submission import compile_unchecked
+from pai_install.app.requested_job import JobWish
 from pai_install.cluster.client import ApiError, ClusterClient, Impersonation
 from pai_install.jobs.dry_run import without_secrets
 from pai_install.jobs.read import read_job

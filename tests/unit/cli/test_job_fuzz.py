@@ -13,7 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pai_install.app.job_submission import JobWish, compile_unchecked
+from pai_install.app.job_submission import compile_unchecked
+from pai_install.app.requested_job import JobWish
 from pai_install.errors import ExitCode, PaiError
 from pai_install.jobs.read import read_job
 from pai_install.kube.objects import JsonObject

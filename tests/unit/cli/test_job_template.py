@@ -226,3 +226,21 @@ def test_strange_templates_of_others_stop_nothing(saved: str, world: World, caps
     assert template(saved, "show", "evil", "--group", "nlp") == ExitCode.OK
     assert "\x1b" not in capsys.readouterr().out
     assert run(["job", "submit", "--template", "evil", "--set", "a=b", "--site", saved, *GROUP]) != ExitCode.OK
+
+
+def test_code_goes_with_the_job(folder: str, world: World, file: str, tmp_path: Path, capsys: Any) -> None:
+    code = tmp_path / "code"
+    code.mkdir()
+    (code / "train.py").write_text("print('trained')")
+    assert run(["job", "submit", file, "--code", str(code), "--site", folder, *GROUP]) == ExitCode.OK
+    made = world.api.objects[Ref("jobset", "mnist", "nlp")]
+    assert made["metadata"]["annotations"]["pai-install/code"].startswith("sha256:")
+    text = json.dumps(made)
+    assert "tar -xzf" in text
+    assert '"configMap": {"name": "mnist-code-part-00"}' in text
+    kept = world.api.objects[Ref("configmap", "mnist-code-part-00", "nlp")]
+    assert kept["metadata"]["ownerReferences"][0]["name"] == "mnist"
+    native = tmp_path / "native.yaml"
+    native.write_text((Path(__file__).parents[3] / "examples/cpu-only/job.yaml").read_text())
+    assert run(["job", "submit", str(native), "--code", str(code), "--site", folder, *GROUP]) == ExitCode.USAGE
+    assert run(["job", "submit", file, "--code", str(code / "train.py"), "--site", folder, *GROUP]) == ExitCode.USAGE

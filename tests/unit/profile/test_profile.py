@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pai_install.app.job_submission import JobWish, compile_unchecked
+from pai_install.app.job_submission import compile_unchecked
+from pai_install.app.requested_job import JobWish
 from pai_install.jobs.read import read_job
 from pai_install.profile.model import ClusterProfile
 from pai_install.profile.project import profile_of

@@ -12,7 +12,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from pai_install.app.job_preview import JobPreview, preview_job
-from pai_install.app.job_submission import JobWish, submit_reading
+from pai_install.app.job_submission import submit_reading
+from pai_install.app.requested_job import JobWish
 from pai_install.console.endpoint import ApiCall
 from pai_install.console.errors import RestError, invalid, rest_error
 from pai_install.console.openpai.storage import storages_of

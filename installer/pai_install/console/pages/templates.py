@@ -27,7 +27,7 @@ from pai_install.console.routes.job_changes import CallerContext
 from pai_install.console.services import ConsoleServices
 from pai_install.console.sign_in.forms import sent_to
 from pai_install.errors import PaiError
-from pai_install.jobs.marketplace import Draft
+from pai_install.jobs.marketplace import TemplateDraft
 from pai_install.jobs.masking import has_mask
 from pai_install.jobs.read import read_job_text
 from pai_install.jobs.template import MAX_FILE, JobTemplate, parameters_of, tags_of
@@ -89,7 +89,7 @@ def save_template(call: ApiCall, form: Mapping[str, str]) -> Response:
         raise forbidden(f"{call.caller.label} is not in the group {group}")
     tags = tuple(tags_of(form.get("tags", "").split(",")))
     content = form.get("content", "").replace("\r\n", "\n")
-    draft = Draft(form.get("title", "").strip(), content, form.get("description", "").strip(), tags)
+    draft = TemplateDraft(form.get("title", "").strip(), content, form.get("description", "").strip(), tags)
     if not draft.title or not content:
         return _form(call, form, invalid("a template has a name and a job file"))
     try:

@@ -12,8 +12,9 @@ from starlette.routing import Route
 
 from pai_install.app.cluster_context import ClusterContext
 from pai_install.app.frontend import Event, Message, Question
-from pai_install.app.job_submission import JobWish, submit_reading
+from pai_install.app.job_submission import submit_reading
 from pai_install.app.jobs import end_job
+from pai_install.app.requested_job import JobWish
 from pai_install.cluster.client import ApiError, ClusterClient, Impersonation, Patch
 from pai_install.console.endpoint import SUBMISSIONS, ApiCall, endpoint
 from pai_install.console.errors import RestError, forbidden, invalid

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from pai_install.jobs.code import NOTE as CODE_NOTE
+from pai_install.jobs.code import UNPACK
 from pai_install.jobs.compile import names as labels
 from pai_install.jobs.compile.names import JobNames
 from pai_install.jobs.compile.variables import VISIBLE, variables
@@ -57,6 +59,8 @@ class Outline:
             labels.PRIORITY: self.place.priority,
         }
         spot = {"name": self.names.job, "namespace": self.place.owner.namespace}
+        if self.job.code is not None:
+            notes[CODE_NOTE] = f"sha256:{self.job.code.digest}"
         return {**spot, "labels": {**self.marks, **more}, "annotations": notes}
 
 
@@ -108,7 +112,7 @@ def _container(gang: Outline, role: Role, extras: PodExtras, mounts: list[Object
         env = [{"name": VISIBLE[0], "value": "void"}, *env]
     file = f"{_COMMANDS}/command.sh"
     # Kubernetes would take $(NAME) for a variable, and $$ for $
-    words = [_RUN_FILE, "sh", file] if role.confidential else [_RUN, "sh", role.command.replace("$", "$$")]
+    words = [_RUN_FILE, "sh", file] if role.confidential else [_RUN, "sh", _script(gang, role).replace("$", "$$")]
     return {
         "name": "main",
         "image": role.image,
@@ -118,6 +122,11 @@ def _container(gang: Outline, role: Role, extras: PodExtras, mounts: list[Object
         "volumeMounts": mounts,
         "terminationMessagePolicy": "FallbackToLogsOnError",
     }
+
+
+def _script(gang: Outline, role: Role) -> str:
+    """The command, after the code is in the work folder."""
+    return role.command if gang.job.code is None else f"{UNPACK}{role.command}"
 
 
 def _resources(gang: Outline, role: Role, extras: PodExtras) -> Object:
@@ -138,21 +147,25 @@ def _volumes(gang: Outline, role: Role) -> Iterator[tuple[Object, Object]]:
         folder = {"subPath": claim.folder} if claim.folder else {}
         at = {"name": name, "mountPath": mount.path, **folder}
         yield {"name": name, "persistentVolumeClaim": {"claimName": claim.name}}, at
+    if gang.job.code is not None:
+        yield gang.job.code.volume(gang.names.job)
     if role.confidential:
         name = f"{gang.names.job}-{gang.names.roles[role.name]}-command"
         volume: Object = {"name": "command", "secret": {"secretName": name}}
         yield volume, {"name": "command", "mountPath": _COMMANDS, "readOnly": True}
 
 
-def secrets(gang: Outline) -> Iterator[Object]:
-    """Logins at registries, and commands that no one else may read."""
+def companions(gang: Outline) -> Iterator[Object]:
+    """Logins at registries, commands that no one else may read, and the code."""
+    if gang.job.code is not None:
+        yield from gang.job.code.config_maps(gang.names.job, gang.place.owner.namespace, gang.marks)
     for role in gang.job.roles:
         name = f"{gang.names.job}-{gang.names.roles[role.name]}"
         if role.login is not None:
             docker = {".dockerconfigjson": _docker_config(role.login)}
             yield _secret(gang, f"{name}-login", "kubernetes.io/dockerconfigjson", docker)
         if role.confidential:
-            yield _secret(gang, f"{name}-command", "Opaque", {"command.sh": role.command})
+            yield _secret(gang, f"{name}-command", "Opaque", {"command.sh": _script(gang, role)})
 
 
 def _docker_config(login: PullLogin) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pai_install.jobs.compile.jobset import job_set, outline_of
-from pai_install.jobs.compile.pod import Outline, PodExtras, secrets
+from pai_install.jobs.compile.pod import Outline, PodExtras, companions
 from pai_install.jobs.kubernetes import NativeJob
 from pai_install.jobs.model import Job, Role
 from pai_install.jobs.place import JobPlace
@@ -35,7 +35,7 @@ def hived_objects(job: Job, place: JobPlace) -> Iterator[Object]:
     """The JobSet first."""
     gang = outline_of(job, place)
     yield job_set(gang, {role.name: _extras(gang, role) for role in job.roles})
-    yield from secrets(gang)
+    yield from companions(gang)
 
 
 def _extras(gang: Outline, role: Role) -> PodExtras:

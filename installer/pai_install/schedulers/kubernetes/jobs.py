@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pai_install.jobs.compile.jobset import job_set, outline_of
-from pai_install.jobs.compile.pod import PodExtras, secrets
+from pai_install.jobs.compile.pod import PodExtras, companions
 from pai_install.jobs.kubernetes import NativeJob
 from pai_install.jobs.model import Job
 from pai_install.jobs.place import JobPlace
@@ -20,7 +20,7 @@ def kubernetes_objects(job: Job, place: JobPlace) -> Iterator[Object]:
     gang = outline_of(job, place)
     extras = {role.name: PodExtras({"priorityClassName": place.priority}) for role in job.roles}
     yield job_set(gang, extras)
-    yield from secrets(gang)
+    yield from companions(gang)
 
 
 def kubernetes_fields(job: NativeJob, place: JobPlace) -> Iterator[JobField]:

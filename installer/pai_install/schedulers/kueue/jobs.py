@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pai_install.jobs.compile.jobset import job_set, outline_of
-from pai_install.jobs.compile.pod import PodExtras, secrets
+from pai_install.jobs.compile.pod import PodExtras, companions
 from pai_install.jobs.model import Job
 from pai_install.jobs.place import JobPlace
 from pai_install.schedulers.job_fields import FieldProblem, JobField, SubmittedPod, priority_reason, queue_field
@@ -23,7 +23,7 @@ def kueue_objects(job: Job, place: JobPlace) -> Iterator[Object]:
     gang = outline_of(job, place)
     extras = {role.name: PodExtras(annotations=_ANYWHERE) for role in job.roles}
     yield job_set(gang, extras, **{QUEUE_LABEL: place.cluster.name, PRIORITY_LABEL: place.priority})
-    yield from secrets(gang)
+    yield from companions(gang)
 
 
 def kueue_fields(place: JobPlace) -> Iterator[JobField]:

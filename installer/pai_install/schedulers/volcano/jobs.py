@@ -9,7 +9,7 @@ from pai_install.agents.common.retries import RETRIES
 from pai_install.errors import ExitCode, PaiError
 from pai_install.jobs.compile.jobset import ENDLESS
 from pai_install.jobs.compile.names import names_of
-from pai_install.jobs.compile.pod import Outline, PodExtras, pod_template, secrets
+from pai_install.jobs.compile.pod import Outline, PodExtras, companions, pod_template
 from pai_install.jobs.kubernetes import NativeJob
 from pai_install.jobs.model import Job, Role
 from pai_install.jobs.place import JobPlace
@@ -47,7 +47,7 @@ def volcano_objects(job: Job, place: JobPlace) -> Iterator[Object]:
         "tasks": [_task(gang, role) for role in job.roles],
     }
     yield {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": _metadata(gang), "spec": spec}
-    yield from secrets(gang)
+    yield from companions(gang)
 
 
 def _metadata(gang: Outline) -> Object:
