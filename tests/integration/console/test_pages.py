@@ -181,7 +181,7 @@ def test_pages_have_headers_against_other_sites(console: Console) -> None:
     assert "frame-ancestors 'none'" in policy
     assert page.headers["x-frame-options"] == "DENY"
     assert page.headers["x-content-type-options"] == "nosniff"
-    assert page.headers["referrer-policy"] == "no-referrer"
+    assert page.headers["referrer-policy"] == "same-origin"
     assert page.headers["cache-control"] == "no-store"
     assert "<script" not in page.text
     assert "access-control-allow-origin" not in page.headers

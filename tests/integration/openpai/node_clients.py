@@ -49,21 +49,21 @@ class NodeClients:
         return done.stdout + done.stderr
 
 
-def modules() -> Path:
-    """node_modules of the lock. Skips without Node.js, or without a registry of npm."""
+def modules(project: Path = HERE) -> Path:
+    """node_modules of a project's lock. Skips without Node.js, or without a registry of npm."""
     if not shutil.which("node") or not shutil.which("npm"):
         pytest.skip("Node.js with npm is not installed: apt-get install nodejs npm")
-    lock = (HERE / "package-lock.json").read_bytes()
+    lock = (project / "package-lock.json").read_bytes()
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pai-install-tests"
     folder = base / f"node-{hashlib.sha256(lock).hexdigest()[:16]}"
     base.mkdir(parents=True, exist_ok=True)
     with filelock.FileLock(f"{folder}.lock"):
         if not (folder / "done").exists():
             shutil.rmtree(folder, ignore_errors=True)
-            shutil.copytree(HERE, folder)
+            shutil.copytree(project, folder)
             words = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
             done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=600, check=False)
             if done.returncode:
-                pytest.skip(f"npm cannot fetch the clients of OpenPAI: {done.stderr[-500:]}")
+                pytest.skip(f"npm cannot fetch the packages of the test: {done.stderr[-500:]}")
             (folder / "done").touch()
     return folder / "node_modules"

@@ -1,0 +1,89 @@
+"""The console in Chromium: a job by the keyboard alone, and pages that axe-core finds nothing wrong with."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.integration.openpai.conftest import Console, api, console, programs
+from tests.integration.openpai.node_clients import modules
+
+__all__ = ["api", "console", "programs"]
+HERE = Path(__file__).parent / "node"
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+JOB = "by-keyboard"
+FIELDS = {
+    "name": JOB,
+    "cluster": "default",
+    "r0.image": "example.com/train:1",
+    "r0.instances": "2",
+    "r0.gpus": "1",
+    "r0.cpu": "1",
+    "r0.memory": "1",
+    "r0.command": "python train.py",
+}
+PAGES = (
+    *("/", "/jobs", "/jobs/new", "/jobs/new?as=file", f"/jobs/alice~{JOB}", "/templates", "/templates/new"),
+    *("/templates/openpai-single", "/virtual-clusters", "/virtual-clusters/default", "/nodes", "/nodes/gpu-1"),
+    *("/health", "/services", "/users", "/users/alice", "/storages", "/account", "/jobs/alice~missing"),
+)
+# bytes of a page
+MOST = 300 * 1024
+
+
+def chromium() -> str:
+    found = next((path for name in NAMES if (path := shutil.which(name))), None)
+    if found is None:
+        pytest.skip("Chromium is not installed: apt-get install chromium")
+    return found
+
+
+@pytest.fixture(scope="module")
+def seen(console: Console, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """What the browser found."""
+    given = {
+        "url": console.url,
+        "chromium": chromium(),
+        "member": {"name": "alice", "password": console.password("alice")},
+        "administrator": {"name": "root", "password": console.password("root")},
+        "job": {"fields": FIELDS},
+        "pages": PAGES,
+    }
+    environment = {
+        "GIVEN": json.dumps(given),
+        "HOME": str(tmp_path_factory.mktemp("home")),
+        "NODE_PATH": str(modules(HERE)),
+        "PATH": os.environ["PATH"],
+    }
+    words = ["node", str(HERE / "browser.js")]
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_a_job_needs_no_mouse(seen: Any) -> None:
+    job = f"/jobs/alice~{JOB}"
+    assert seen["walked"] == ["/", "/jobs", "/jobs/new", "/jobs/new", job, job, "/"]
+    assert "policies of the cluster permit the job" in seen["texts"]["checked"]
+    assert "WAITING" in seen["texts"]["submitted"]
+    assert "STOP" in seen["texts"]["stopped"]
+
+
+def test_pages_are_accessible(seen: Any) -> None:
+    assert seen["violations"] == []
+    assert seen["addresses"] == ["/login", *PAGES]
+
+
+def test_pages_fit_into_a_small_window(seen: Any) -> None:
+    assert seen["wide"] == []
+
+
+def test_pages_are_small_and_ask_no_other_host(seen: Any) -> None:
+    assert seen["foreign"] == []
+    assert {address: size for address, size in seen["sizes"].items() if size > MOST} == {}
