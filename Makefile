@@ -56,9 +56,10 @@ lint-style:
 unit: venv ## the fast tests alone
 	pytest -q $(SHARED) tests/unit tests/golden tests/contract -m "not soak"
 
-tools: ## programs of the box that tests run (root); without user-mode-linux the tests of quotas are skipped
-	@which rsync mkfs.xfs linux.uml >/dev/null || { apt-get update -qq && \
-		$(INSTALL) rsync xfsprogs && { $(INSTALL) user-mode-linux || true; }; }
+tools: ## programs of the box that tests run (root); without the last three, their tests are skipped
+	@which rsync mkfs.xfs linux.uml chromium npm >/dev/null || { apt-get update -qq && $(INSTALL) rsync xfsprogs && \
+		for it in linux.uml=user-mode-linux chromium=chromium npm=npm; do \
+			which $${it%=*} >/dev/null || $(INSTALL) $${it#*=} || true; done; }
 
 test: lint tools ## everything: linters, then all tests with the lab's end-to-end runs (root)
 	pytest -v $(SHARED) tests -m "not soak"

@@ -38,15 +38,20 @@ MOST = 300 * 1024
 
 
 def chromium() -> str:
+    """The browser. Skips without it, or with a Node.js that cannot drive it."""
     found = next((path for name in NAMES if (path := shutil.which(name))), None)
     if found is None:
         pytest.skip("Chromium is not installed: apt-get install chromium")
+    node = subprocess.run(["node", "--version"], capture_output=True, text=True, check=False).stdout
+    if int(node.lstrip("v").partition(".")[0] or 0) < 20:
+        pytest.skip("Node.js 20 or newer is not installed")
     return found
 
 
 @pytest.fixture(scope="module")
 def seen(console: Console, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """What the browser found."""
+    folder = modules(HERE)
     given = {
         "url": console.url,
         "chromium": chromium(),
@@ -58,7 +63,7 @@ def seen(console: Console, tmp_path_factory: pytest.TempPathFactory) -> Any:
     environment = {
         "GIVEN": json.dumps(given),
         "HOME": str(tmp_path_factory.mktemp("home")),
-        "NODE_PATH": str(modules(HERE)),
+        "NODE_PATH": str(folder),
         "PATH": os.environ["PATH"],
     }
     words = ["node", str(HERE / "browser.js")]
