@@ -12,7 +12,9 @@ from pai_install.app.cluster_context import ClusterContext
 from pai_install.errors import ExitCode, PaiError
 from pai_install.jobs.code import CodeArchive
 from pai_install.jobs.kubernetes import Native
+from pai_install.jobs.masking import has_mask
 from pai_install.jobs.read import JobReading, read_job, read_job_text
+from pai_install.jobs.template import JobTemplate
 from pai_install.scheduling.model import Priority
 from pai_install.system.parameters import Parameter
 
@@ -62,6 +64,7 @@ def requested_reading(app: ClusterContext, request: SubmitJob) -> JobReading:
         reading = read_job(request.file)
     elif request.file is None and request.template:
         found = find_template(app, request.template, (request.group,))
+        require_secrets(found)
         reading = read_job_text(found.content, Path(found.name))
     else:
         raise PaiError(
@@ -76,6 +79,17 @@ def requested_reading(app: ClusterContext, request: SubmitJob) -> JobReading:
     from pai_install.app.code_folder import pack_folder  # noqa: PLC0415 - for code alone
 
     return with_code(reading, pack_folder(request.code))
+
+
+def require_secrets(template: JobTemplate) -> None:
+    """Raises PaiError for a template with secrets: the cluster keeps none, and ****** would be the secret."""
+    if has_mask(template.content):
+        raise PaiError(
+            f"cannot submit a job of {template.name}: the template has no secrets",
+            code="template-without-secrets",
+            remedy="write its file with job template show, and write the secrets in place of ******",
+            exit_code=ExitCode.USAGE,
+        )
 
 
 def with_code(reading: JobReading, code: CodeArchive) -> JobReading:

@@ -122,6 +122,7 @@ def test_a_file_takes_values_as_well(folder: str, world: World, file: str) -> No
         (["--template", "train", "--set", "epochs"], "is not KEY=VALUE"),
         (["--template", "train", "--set", "epochs=\x1b[2J"], "control characters"),
         (["--template", "trian"], "code: unknown-template"),
+        (["--template", "notebook-notebook"], "code: template-without-secrets"),
         (["--template", "cpu-only-job", "--set", "a=1"], "the file has no parameters"),
         (["--template", "cpu-only-job", "--name", "a"], "write generateName"),
         ([], "name a FILE or --template"),

@@ -96,4 +96,10 @@ def test_groups_that_name_one_of_the_directory(make_site: MakeSite, components: 
         ("ClusterRoleBinding", None, "oidc:pai-admins"): "pai-admin",
         ("RoleBinding", "vision-a", "oidc:Vision Team"): "pai-member",
     }
+    shared = next(one for one in made if one["kind"] == "RoleBinding" and one["metadata"]["name"] == "pai-templates")
+    readers = {one["name"] for one in shared["subjects"]} - {SUBMITTERS}
+    everyone = ("RoleBinding", "pai-templates", "system:serviceaccounts:pai-users")
+    assert found.pop(everyone) == "pai-templates"
     assert found == ({} if case == "nobody" else bound)
+    theirs = {name for _, _, name in bound} if case != "nobody" else set()
+    assert readers == {"system:serviceaccounts:pai-users", *theirs}

@@ -67,7 +67,10 @@ def test_a_group_has_its_namespace_and_its_logins(site: Site, components: Compon
     found = objects(site, components, "groups")
     rights = {name for name in found if "/pai-users" in name} | {"ClusterRole/pai-member", "ClusterRole/pai-admin"}
     each = {"Namespace/vision", "Secret/pai-registries", "ServiceAccount/default", "ResourceQuota/pai-objects"}
-    assert set(found) - rights == {*each, "RoleBinding/pai-submitters"}
+    templates = {name for name in found if name.startswith("ConfigMap/template.")}
+    shared = {"Namespace/pai-templates", "Role/pai-templates", "RoleBinding/pai-templates"}
+    assert set(found) - rights - templates == {*each, *shared, "RoleBinding/pai-submitters"}
+    assert "ConfigMap/template.openpai-single" in templates
     text = base64.b64decode(found["Secret/pai-registries"]["data"][".dockerconfigjson"])
     assert json.loads(text)["auths"]["harbor.example.com"] == {"auth": base64.b64encode(b"robot:planted-pull").decode()}
 
@@ -116,7 +119,10 @@ def test_rights_count_in_the_namespaces_of_all_groups_and_for_the_sites_jobs(
     users = "ValidatingAdmissionPolicyBinding/pai-users-"
     everywhere = {f"{users}{name}" for name in ("accounts", "members", "administrators")}
     assert not any("matchResources" in found[name]["spec"] for name in everywhere)
-    bindings = [it for name, it in found.items() if name.startswith(users) and name not in everywhere]
+    (within,) = found[f"{users}templates"]["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"]
+    assert within["values"] == ["pai-templates"]
+    known = {*everywhere, f"{users}templates"}
+    bindings = [it for name, it in found.items() if name.startswith(users) and name not in known]
     kinds = (*kinds_at(None), "pods", "configmaps", "secrets")
     assert len(bindings) == len(kinds), "of a site without another scheduler"
     for binding in bindings:

@@ -19,6 +19,7 @@ from pai_install.app.job_templates import (
     publish_template,
     remove_template,
 )
+from pai_install.app.requested_job import require_secrets
 from pai_install.console.endpoint import ApiCall
 from pai_install.console.errors import RestError, forbidden, invalid, rest_error
 from pai_install.console.pages.endpoint import action, page, shown
@@ -67,6 +68,8 @@ def change_template(call: ApiCall, form: Mapping[str, str]) -> Response:
     usual = {one.name: one.value for one in parameters_of(template.content)}
     changed = {key: value for key, value in settings.items() if usual.get(key) != value}
     try:
+        if wanted == "submit":
+            require_secrets(template)
         reading = read_job_text(template.content, Path(template.name))
         reading = changed_file(reading, changed, form.get("name", "").strip(), form.get("cluster", ""))
     except PaiError as error:

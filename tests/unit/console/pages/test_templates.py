@@ -86,6 +86,14 @@ def test_wrong_values(saved: TestClient, kubernetes: LiveCluster) -> None:
     assert jobs(kubernetes) == []
 
 
+def test_no_secret_is_a_mask(saved: TestClient, kubernetes: LiveCluster) -> None:
+    path = "/templates/notebook-notebook"
+    assert 'value="submit"' not in shown(saved, path, "alice")
+    assert send(saved, "alice", path, do="submit").status_code == HTTPStatus.BAD_REQUEST
+    assert "******" in send(saved, "alice", path, do="to-file").text
+    assert jobs(kubernetes) == []
+
+
 @pytest.mark.parametrize("who", ["bob", "dan"])
 def test_templates_of_another_group_are_none(saved: TestClient, kubernetes: LiveCluster, who: str) -> None:
     for path in (OF_ALICE, "/templates/digits", "/templates/digits?group=nlp", "/templates/..%2fx?group=nlp"):
