@@ -80,6 +80,7 @@ KEPT: Mapping[str, Sequence[str]] = {
     "prometheus": (
         "prometheus_tsdb_(head_series|storage_blocks_bytes|wal_storage_size_bytes|compactions_failed_total)",
         "prometheus_rule_(evaluation_failures_total|group_last_duration_seconds)|process_resident_memory_bytes",
+        "prometheus_config_last_reload_successful",
         "prometheus_notifications_(errors|dropped|sent)_total|prometheus_target_scrapes_exceeded_.+",
         "prometheus_remote_storage_(samples_failed_total|samples_dropped_total|highest_timestamp_in_seconds)",
         "prometheus_remote_storage_queue_highest_sent_timestamp_seconds",

@@ -85,6 +85,7 @@ COMPILED: Mapping[str, Compiled] = {
         frozenset(
             {
                 "replicas",
+                "leader",
                 "folder",
                 "retention",
                 "disk",

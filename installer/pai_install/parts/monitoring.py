@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -27,6 +28,8 @@ FOLDER = "/var/lib/pai-install/monitoring"
 _SCRAPE_S = 30
 # memory of Prometheus in MiB: of itself, and of each node with its pods (measured: docs/monitoring.md)
 _OWN_MIB, _NODE_MIB = 512, 4
+# a new limit restarts Prometheus: not for each new node
+_STEP_MIB = 256
 _GO_SHARE = 0.9
 
 
@@ -39,12 +42,14 @@ def monitoring_values(context: Context) -> dict[str, Any]:
     """Returns the values of the pod. configuration, routes: files as texts. identity, receivers: secrets."""
     site = context.site
     wanted = site.services.monitoring or Monitoring()
-    routing, memory = routing_of(site), _OWN_MIB + _NODE_MIB * len(site.present_machines)
+    routing = routing_of(site)
+    memory = _OWN_MIB + math.ceil(_NODE_MIB * len(site.present_machines) / _STEP_MIB) * _STEP_MIB
     own = own_rules(site)
     login = cache_login(context.registries.cache, context.identity)
     scraping = Scraping(scrape_seconds(site), exporter_port(site))
     return {
         "replicas": min(wanted.replicas, len(site.control_planes)),
+        "leader": context.leader.hostname,
         "folder": FOLDER,
         "retention": f"{wanted.retention}d",
         "disk": f"{wanted.disk}B",

@@ -41,7 +41,7 @@ NODES = ("n1", "n2")
 
 @dataclass
 class Machinery:
-    """What runs. stop: ends the exporter of a node; start: starts it."""
+    """What runs. stop: kills the exporter of a node, or a program of the add-on; start: starts it."""
 
     hook: Hook
     identity: Identity
@@ -50,6 +50,11 @@ class Machinery:
     server: str
     start: Callable[[str], None]
     stop: Callable[[str], None]
+    folder: Path
+
+    def heat(self, celsius: int) -> None:
+        """Writes the temperature of the GPU of all nodes."""
+        (self.folder / "text/gpu.prom").write_text(f'DCGM_FI_DEV_GPU_TEMP{{gpu="0",UUID="GPU-1"}} {celsius}\n')
 
     def ask(self, program: Sequence[str]) -> str:
         """Runs a program that the verbs run on the machine."""
@@ -107,6 +112,30 @@ def manager_files(folder: Path, site: Site) -> None:
         (folder / name).write_text(content)
 
 
+def arguments(program: str, folder: Path, port: int) -> list[str]:
+    """The arguments of a program in the add-on, for this folder and port."""
+    made = yaml.safe_load_all((ROOT / "addons/monitoring/tests/plain.expected.yml").read_text())
+    specs = [it["spec"]["template"]["spec"] for it in made if it["kind"] in ("Deployment", "DaemonSet")]
+    (found,) = (it["args"] for spec in specs for it in spec["containers"] if it["name"] == program)
+    own = {
+        "--config.file": f"{folder}/{program}.yml",
+        "--web.listen-address": f"127.0.0.1:{port}",
+        "--storage.tsdb.path": f"{folder}/tsdb",
+        "--storage.path": f"{folder}/am",
+        # a minute otherwise
+        "--data.maintenance-interval": "1s",
+    }
+    pairs = [word.partition("=") for word in found]
+    return [f"{name}={own.get(name, value)}" if equals else name for name, equals, value in pairs]
+
+
+# program of the add-on -> what takes a minute otherwise
+FASTER = {
+    "alertmanager": [],
+    "prometheus": ["--rules.alert.resend-delay=1s", "--config.auto-reload-interval=1s"],
+}
+
+
 @pytest.fixture
 def machinery(prometheus: Path, alertmanager: Path, node_exporter: Path, tmp_path: Path) -> Iterator[Machinery]:
     with ExitStack() as stack, web_hook() as receiver:
@@ -118,29 +147,30 @@ def machinery(prometheus: Path, alertmanager: Path, node_exporter: Path, tmp_pat
         identity = make_identity(served_names(site), datetime.now(UTC))
         ports, web = dict(zip(NODES, free_ports(len(NODES)), strict=True)), web_config(tmp_path, identity)
         started: dict[str, ExitStack] = {}
-        (tmp_path / "text").mkdir()
-        (tmp_path / "text/gpu.prom").write_text('DCGM_FI_DEV_GPU_TEMP{gpu="0",UUID="GPU-1"} 96\n')
-
-        def start(node: str) -> None:
-            words: list[str | Path] = [node_exporter, f"--web.listen-address=127.0.0.1:{ports[node]}"]
-            words += [f"--web.config.file={web}", "--collector.disable-defaults"]
-            words += ["--collector.textfile", f"--collector.textfile.directory={tmp_path}/text"]
-            started[node] = ExitStack()
-            started[node].enter_context(running(words, tmp_path / f"{node}.log"))
-            stack.callback(started[node].close)
-
-        for node in NODES:
-            start(node)
         manager, server = free_ports(2)
         store_files(tmp_path, site, identity, ports, manager)
         manager_files(tmp_path, site)
-        words: list[str | Path] = [alertmanager, f"--config.file={tmp_path}/alertmanager.yml"]
-        words += [f"--storage.path={tmp_path}/am", f"--web.listen-address=127.0.0.1:{manager}"]
-        stack.enter_context(running([*words, "--cluster.listen-address="], tmp_path / "am.log"))
-        words = [prometheus, f"--config.file={tmp_path}/prometheus.yml", f"--storage.tsdb.path={tmp_path}/tsdb"]
-        stack.enter_context(running([*words, f"--web.listen-address=127.0.0.1:{server}"], tmp_path / "p.log"))
+
+        def words(name: str) -> list[str | Path]:
+            if name in FASTER:
+                program, port = {"alertmanager": (alertmanager, manager), "prometheus": (prometheus, server)}[name]
+                return [program, *arguments(name, tmp_path, port), *FASTER[name]]
+            found: list[str | Path] = [node_exporter, f"--web.listen-address=127.0.0.1:{ports[name]}"]
+            found += [f"--web.config.file={web}", "--collector.disable-defaults"]
+            return [*found, "--collector.textfile", f"--collector.textfile.directory={tmp_path}/text"]
+
+        def start(name: str) -> None:
+            started[name] = ExitStack()
+            started[name].enter_context(running(words(name), tmp_path / f"{name}.log"))
+            stack.callback(started[name].close)
+
         urls = f"http://127.0.0.1:{manager}", f"http://127.0.0.1:{server}"
-        yield Machinery(receiver, identity, ports, *urls, start, lambda node: started[node].close())
+        made = Machinery(receiver, identity, ports, *urls, start, lambda name: started[name].close(), tmp_path)
+        (tmp_path / "text").mkdir()
+        made.heat(96)
+        for name in (*NODES, *FASTER):
+            start(name)
+        yield made
 
 
 def until(holds: Callable[[], object], seconds: float = 90) -> None:
@@ -176,6 +206,57 @@ def test_a_dead_node_is_one_alert_and_resolves(machinery: Machinery) -> None:
     until(lambda: ("MachineDown", "n2") in machinery.hook.alerts("resolved"))
     named = {name for name, _ in machinery.hook.alerts("firing")}
     assert named <= {"MachineDown", "GpuTooHot"}, "Watchdog and others are no message"
+
+
+@pytest.mark.parametrize("program", FASTER)
+def test_what_ends_while_a_program_is_away_resolves(machinery: Machinery, program: str) -> None:
+    until(lambda: {node for _, node in hot(machinery)} == set(NODES))
+    time.sleep(2)  # Alertmanager writes whom it told
+    machinery.stop(program)
+    machinery.heat(40)
+    time.sleep(2)
+    machinery.start(program)
+    until(lambda: {it for it in machinery.hook.alerts("resolved") if it[0] == "GpuTooHot"} == both("GpuTooHot"))
+
+
+@pytest.mark.parametrize("program", FASTER)
+def test_what_begins_while_a_program_is_away_is_told_and_nothing_twice(machinery: Machinery, program: str) -> None:
+    until(lambda: {node for _, node in hot(machinery)} == set(NODES))
+    time.sleep(2)
+    machinery.hook.clear()
+    machinery.stop(program)
+    machinery.stop("n2")
+    time.sleep(2)
+    machinery.start(program)
+    until(lambda: ("MachineDown", "n2") in machinery.hook.alerts("firing"))
+    assert ("GpuTooHot", "n1") not in machinery.hook.alerts("resolved")
+
+
+def test_another_configuration_of_prometheus_needs_no_restart(machinery: Machinery) -> None:
+    until(lambda: {node for _, node in hot(machinery)} == set(NODES))
+    machinery.hook.clear()
+    path = machinery.folder / "rules.yml"
+    rules = json.loads(path.read_text())
+    labels = {"severity": "error", "node": "n1"}
+    rules["groups"].append({"name": "own", "rules": [{"alert": "Own", "expr": "vector(1)", "labels": labels}]})
+    path.write_text(json.dumps(rules))
+    machinery.heat(40)
+    until(lambda: ("Own", "n1") in machinery.hook.alerts("firing"))
+    until(lambda: set(machinery.hook.alerts("resolved")) == both("GpuTooHot"))
+    path.write_text("groups: [{}]")
+    until(lambda: "\nprometheus_config_last_reload_successful 0\n" in metrics(machinery.server))
+
+
+def metrics(url: str) -> str:
+    """The metrics of a program."""
+    with urllib.request.urlopen(f"{url}/metrics", timeout=10) as answer:  # noqa: S310 - on loopback
+        text: str = answer.read().decode()
+    return text
+
+
+def both(name: str) -> set[tuple[str, str]]:
+    """An alert of both nodes."""
+    return {(name, node) for node in NODES}
 
 
 def test_a_silence_keeps_a_node_quiet(machinery: Machinery) -> None:
