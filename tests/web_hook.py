@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 import threading
 import time
 from collections.abc import Iterator
@@ -32,8 +33,8 @@ class Hook:
 
 
 @contextmanager
-def web_hook(address: str = "127.0.0.1") -> Iterator[Hook]:
-    """Receives until the end of the block, on a free port."""
+def web_hook(address: str = "127.0.0.1", context: ssl.SSLContext | None = None) -> Iterator[Hook]:
+    """Receives until the end of the block, on a free port. context: of a server with HTTPS."""
     made = Hook()
 
     class Handler(BaseHTTPRequestHandler):
@@ -49,6 +50,8 @@ def web_hook(address: str = "127.0.0.1") -> Iterator[Hook]:
 
     server = ThreadingHTTPServer((address, 0), Handler)
     made.port = server.server_address[1]
+    if context is not None:
+        server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
     threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
     yield made
     server.shutdown()

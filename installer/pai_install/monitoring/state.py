@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-_RESOURCES = ("daemonsets", "deployments", "nodes", "persistentvolumeclaims", "pods", "statefulsets")
+import json
+
+_RESOURCES = ("daemonsets", "deployments", "leases", "nodes", "persistentvolumeclaims", "pods", "statefulsets")
+# a Lease of each node changes every ten seconds
+_UNWATCHED = "kube-node-lease"
 _METRICS = (
     "kube_node_info",
     "kube_node_labels",
@@ -24,6 +28,7 @@ _METRICS = (
     "kube_deployment_status_replicas_ready",
     "kube_daemonset_status_desired_number_scheduled",
     "kube_daemonset_status_number_ready",
+    "kube_lease_renew_time",
     "kube_statefulset_replicas",
     "kube_statefulset_status_replicas_ready",
     "kube_persistentvolumeclaim_info",
@@ -33,11 +38,41 @@ _POD_LABELS = ("pai-install/user", "pai-install/group", "pai-install/virtual-clu
 _NODE_ANNOTATIONS = ("pai-install/maintenance",)
 
 
-def state_arguments() -> tuple[str, ...]:
-    """Returns the arguments of kube-state-metrics that bound what it tells."""
+_GANG_METRIC = "volcano_pod_group_created_seconds"
+# what kube-state-metrics makes of Volcano's gangs: Volcano's own metrics are open to every pod of the cluster
+_OF_VOLCANO = {
+    "kind": "CustomResourceStateMetrics",
+    "spec": {
+        "resources": [
+            {
+                "groupVersionKind": {"group": "scheduling.volcano.sh", "version": "v1beta1", "kind": "PodGroup"},
+                "metricNamePrefix": "volcano",
+                "labelsFromPath": {"namespace": ["metadata", "namespace"], "pod_group": ["metadata", "name"]},
+                "metrics": [
+                    {
+                        "name": "pod_group_created_seconds",
+                        "help": "Time when a gang was created, with its queue and phase.",
+                        "each": {
+                            "type": "Gauge",
+                            "gauge": {"path": ["metadata", "creationTimestamp"]},
+                        },
+                        "labelsFromPath": {"queue": ["spec", "queue"], "phase": ["status", "phase"]},
+                    }
+                ],
+            },
+        ]
+    },
+}
+
+
+def state_arguments(*, volcano: bool = False) -> tuple[str, ...]:
+    """Returns the arguments of kube-state-metrics that bound what it tells. volcano: of gangs, too."""
+    gangs = (f"--custom-resource-state-config={json.dumps(_OF_VOLCANO)}",) if volcano else ()
     return (
         f"--resources={','.join(_RESOURCES)}",
-        f"--metric-allowlist={','.join(_METRICS)}",
+        f"--namespaces-denylist={_UNWATCHED}",
+        f"--metric-allowlist={','.join((*_METRICS, *((_GANG_METRIC,) if volcano else ())))}",
         f"--metric-labels-allowlist=pods=[{','.join(_POD_LABELS)}]",
         f"--metric-annotations-allowlist=nodes=[{','.join(_NODE_ANNOTATIONS)}]",
+        *gangs,
     )

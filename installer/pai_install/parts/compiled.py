@@ -94,6 +94,7 @@ COMPILED: Mapping[str, Compiled] = {
                 "prometheus_port",
                 "alertmanager_port",
                 "state_port",
+                "volcano",
                 "state_arguments",
                 "configuration",
                 "routes",

@@ -13,6 +13,7 @@ from pai_install.monitoring.scrape import Scraping, configuration, remote_token
 from pai_install.monitoring.state import state_arguments
 from pai_install.parts.context import Context
 from pai_install.parts.node_exporter import exporter_port
+from pai_install.parts.scheduling import has_volcano
 from pai_install.ports import (
     ALERTMANAGER_PORT,
     KUBE_STATE_METRICS_OWN_PORT,
@@ -42,7 +43,7 @@ def monitoring_values(context: Context) -> dict[str, Any]:
     """Returns the values of the pod. configuration, routes: files as texts. identity, receivers: secrets."""
     site = context.site
     wanted = site.services.monitoring or Monitoring()
-    routing = routing_of(site)
+    routing, volcano = routing_of(site), has_volcano(site)
     memory = _OWN_MIB + math.ceil(_NODE_MIB * len(site.present_machines) / _STEP_MIB) * _STEP_MIB
     own = own_rules(site)
     login = cache_login(context.registries.cache, context.identity)
@@ -58,7 +59,8 @@ def monitoring_values(context: Context) -> dict[str, Any]:
         "prometheus_port": PROMETHEUS_PORT,
         "alertmanager_port": ALERTMANAGER_PORT,
         "state_port": KUBE_STATE_METRICS_PORT,
-        "state_arguments": [*state_arguments(), f"--telemetry-port={KUBE_STATE_METRICS_OWN_PORT}"],
+        "volcano": volcano,
+        "state_arguments": [*state_arguments(volcano=volcano), f"--telemetry-port={KUBE_STATE_METRICS_OWN_PORT}"],
         "configuration": {
             "prometheus.yml": json.dumps(configuration(site, scraping, login.get("username", "")), indent=1),
             "rules.yml": json.dumps(rule_groups(wanted), indent=1),

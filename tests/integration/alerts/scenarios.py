@@ -78,7 +78,8 @@ def _firing(minute: int, names: tuple[str, ...]) -> dict[str, Any]:
 def scenarios(alerts: dict[str, Alert]) -> list[Scenario]:
     """The scenario of each alert in the table."""
     table = yaml.safe_load(TABLE.read_text())
-    return [_scenario(name, entry, alerts[name]) for name, entry in table.items()]
+    named = ((place.partition("/")[0], entry) for place, entry in table.items())
+    return [_scenario(name, entry, alerts[name]) for name, entry in named]
 
 
 def _scenario(name: str, entry: dict[str, Any], alert: Alert) -> Scenario:

@@ -135,11 +135,11 @@ def test_a_dashboard_has_variables_and_no_overlap(name: str, dashboard: Dashboar
 )
 def test_a_query_asks_for_metrics_that_are_kept(query: str) -> None:
     kept = "|".join(name for names in KEPT.values() for name in names)
-    of_state = next(word for word in state_arguments() if word.startswith("--metric-allowlist="))
+    of_state = next(word for word in state_arguments(volcano=True) if word.startswith("--metric-allowlist="))
     known = {*of_state.partition("=")[2].split(","), "ALERTS", "up"}
     bare = re.sub(r'"[^"]*"|by \([^)]*\)|\[[^\]]*\]', "", query)
     metrics = {
-        word for word in WORD.findall(bare) if re.match(r"(node|kube|DCGM|pai|api|etcd|sched|cont|ALERTS)\w*_|A", word)
+        word for word in WORD.findall(bare) if re.match(r"(node|kube|DCGM|pai|api|etcd|sched|cont|volcano|ALERTS)\w*_|A", word)
     }
     optional = {word for word in WORD.findall(bare) if word.startswith("kueue_")}
     assert metrics | optional

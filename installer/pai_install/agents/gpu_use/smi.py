@@ -99,7 +99,7 @@ class Smi:
     """Runs nvidia-smi, at most once at a time.
 
     full: with the values of metrics, unless the driver does not know them. hangs: a process that has not ended. While
-    the driver hangs, it cannot be killed, and waiting would hang, too.
+    the driver hangs, it often cannot be killed, and waiting would hang, too.
     """
 
     def __init__(
@@ -108,13 +108,13 @@ class Smi:
         self._program = tuple(program)
         self._timeout_s = timeout_s
         self._full = full
-        self._began = 0.0
+        self._silent_since: float | None = None
         self.hangs: subprocess.Popen[str] | None = None
 
     @property
     def hanging_s(self) -> float:
-        """Seconds since the start of a process that has not ended, else 0."""
-        return time.monotonic() - self._began if self.hangs is not None and self.hangs.poll() is None else 0.0
+        """Seconds since the first request without an end, whether or not it could be killed, else 0."""
+        return 0.0 if self._silent_since is None else time.monotonic() - self._silent_since
 
     def query(self) -> Mapping[str, Gpu]:
         """Returns the GPU of each UUID, none if nvidia-smi fails."""
@@ -132,7 +132,7 @@ class Smi:
     def _ask(self, words: Sequence[str]) -> str | None:
         if self.hangs is not None and self.hangs.poll() is None:
             return None
-        self.hangs, self._began = None, time.monotonic()
+        self.hangs, began = None, time.monotonic()
         try:
             process = subprocess.Popen(
                 (*self._program, *words),
@@ -148,5 +148,7 @@ class Smi:
         except subprocess.TimeoutExpired:
             process.kill()
             self.hangs = process
+            self._silent_since = began if self._silent_since is None else self._silent_since
             return None
+        self._silent_since = None
         return text if process.returncode == 0 else None

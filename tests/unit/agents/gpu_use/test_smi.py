@@ -65,6 +65,21 @@ def test_a_driver_that_hangs_is_asked_again_when_it_has_let_go(tmp_path: Path) -
     assert asked.read_text() == "x\nx\n"
 
 
+def test_a_driver_hangs_until_it_answers_also_where_its_callers_can_be_killed(tmp_path: Path) -> None:
+    hangs = tmp_path / "hangs"
+    hangs.touch()
+    smi = Smi(program(tmp_path, f"[ ! -e {hangs} ] || exec sleep 60; echo 0, GPU-1, 5"), timeout_s=0.3)
+    assert smi.hanging_s == 0
+    for seconds in (0.3, 0.6):
+        assert smi.query() == {}
+        assert smi.hangs is not None
+        smi.hangs.wait(5)
+        assert seconds <= smi.hanging_s < 60
+    hangs.unlink()
+    assert smi.query() == {"GPU-1": Gpu("0", 5.0)}
+    assert smi.hanging_s == 0
+
+
 def test_while_it_hangs_it_is_not_asked(tmp_path: Path) -> None:
     smi = Smi(program(tmp_path, "echo 0, GPU-1, 5"))
     with subprocess.Popen(["sleep", "60"], text=True) as hanging:
