@@ -139,7 +139,9 @@ def test_a_query_asks_for_metrics_that_are_kept(query: str) -> None:
     known = {*of_state.partition("=")[2].split(","), "ALERTS", "up"}
     bare = re.sub(r'"[^"]*"|by \([^)]*\)|\[[^\]]*\]', "", query)
     metrics = {
-        word for word in WORD.findall(bare) if re.match(r"(node|kube|DCGM|pai|api|etcd|sched|cont|volcano|ALERTS)\w*_|A", word)
+        word
+        for word in WORD.findall(bare)
+        if re.match(r"(node|kube|DCGM|pai|api|etcd|sched|cont|volcano|ALERTS)\w*_|A", word)
     }
     optional = {word for word in WORD.findall(bare) if word.startswith("kueue_")}
     assert metrics | optional
