@@ -29,6 +29,9 @@ CODE = re.compile(r"^ *(```+).*?^ *\1$", re.DOTALL | re.MULTILINE)
 NOT_PROSE = re.compile(r"^(?:\s*\||#|    |\s*<).*$", re.MULTILINE)
 BLOCK = re.compile(r"\n\s*\n|\n\s*(?:[-*]|\d+\.)\s+")
 SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z`\"])")
+# of pai_install.checks.result
+VERDICTS = frozenset(("failed", "passed", "skipped", "unknown", "warned"))
+TEXT_NAME = re.compile(r"_?(message|remedy|advice|hint)", re.IGNORECASE)
 SOURCES = ("installer/pai_install", "playbooks", "roles", "addons", "agents")
 
 
@@ -127,6 +130,31 @@ def errors() -> Iterator[str]:
                 yield from literals(node.value)
 
 
+def findings() -> Iterator[str]:
+    """Yields titles, rules, messages, and remedies of checks."""
+    for tree in trees():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.keyword) and node.arg in {"title", "reads", "rule"}:
+                yield from literals(node.value)
+    yield from messages()
+
+
+def messages() -> Iterator[str]:
+    """Yields messages and remedies of errors and findings. Their names or calls show that a text is one."""
+    for tree in trees():
+        for node in ast.walk(tree):
+            match node:
+                case ast.keyword(arg="message" | "remedy" | "advice", value=value):
+                    yield from literals(value)
+                case ast.Call(func=ast.Name(id=name), args=[text, *_]) if name in VERDICTS or name.endswith("Error"):
+                    yield from literals(text)
+                # problems of files: path, code, message, remedy
+                case ast.Call(func=ast.Name(id="Wrong") | ast.Attribute(attr="add"), args=[_, _, text, remedy, *_]):
+                    yield from (*literals(text), *literals(remedy))
+                case ast.Assign(targets=[ast.Name(id=name)], value=value) if TEXT_NAME.fullmatch(name):
+                    yield from literals(value)
+
+
 def literals(node: ast.expr) -> Iterator[str]:
     """Yields the texts of an expression, with an X for each value."""
     match node:
@@ -164,6 +192,7 @@ GROUPS: dict[str, Callable[[], Iterable[str]]] = {
     "roles": lambda: pages("roles/*/README.md"),
     "help": help_texts,
     "errors": errors,
+    "findings": findings,
     "docstrings": docstrings,
     "tables": cells,
     "tasks": task_names,

@@ -306,9 +306,7 @@ class ClusterCheck:
             if status == 0 and word in said:
                 return finding(check, "PASS", node, f"{subject} answers")
             time.sleep(1)
-        remedy = (
-            "kubectl --namespace kube-flannel logs daemonset/kube-flannel; UDP port 8472 must be open between machines"
-        )
+        remedy = "run kubectl -n kube-flannel logs daemonset/kube-flannel. UDP port 8472 must be open between machines"
         return finding(check, "FAIL", node, f"{subject} does not answer", value=said[-300:], remedy=remedy)
 
     def remove(self) -> None:

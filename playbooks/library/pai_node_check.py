@@ -131,7 +131,7 @@ class Checks:
         if status == PROOF:
             return own_finding(check, "PASS", f"a container runs through {what}")
         message = f"no container runs through {what}"
-        remedy = "journalctl --unit containerd --unit docker on this machine; then apply --phase runtime"
+        remedy = "check journalctl -u containerd -u docker on this machine, and run apply --phase runtime"
         return own_finding(
             check,
             "FAIL",

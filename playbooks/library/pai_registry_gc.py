@@ -37,7 +37,7 @@ def collected(*, only_count: bool) -> Dict[str, str]:
         return own_finding("registry-content", "FAIL", message, value=str(error), remedy=REMEDY)
     words = {"value": room(report), "evidence": json.dumps(report)}
     if report["short"]:
-        message = f"the cache: {dropped(report)}; {size(report['short'])} more should go and cannot"
+        message = f"the cache: {dropped(report)}, and {size(report['short'])} over the limit cannot be deleted"
         return own_finding("registry-content", "WARN", message, remedy=REMEDY_OF_ROOM, **words)
     return own_finding("registry-content", "PASS", f"the cache: {dropped(report)}", **words)
 

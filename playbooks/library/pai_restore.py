@@ -277,7 +277,7 @@ def restore(module: AnsibleModule) -> tuple[str, list[str]]:
         kept = next(iter(copies(UNPROVEN)), "")
         raise RestoreError(
             f"the API server does not answer with the restored data: {last_error(module)}"
-            + (f"; the data before it are in {kept}" if kept else "")
+            + (f" (the previous data are in {kept})" if kept else "")
         )
     return settle(), []
 

@@ -115,7 +115,7 @@ def has_no_image(pod: Facts) -> bool:
 def judge_node(name: str, node: Facts | None, version: str) -> dict[str, str]:
     """The verdict on the node that must be there, at that version."""
     if node is None:
-        remedy = "pai-install apply; journalctl --unit kubelet on the machine"
+        remedy = "run pai-install apply, and check journalctl --unit kubelet on the machine"
         return finding("node-ready", "FAIL", name, "not a node of the cluster", expected="a node", remedy=remedy)
     if node["ready"] is not True:
         value = node["why"] or "NotReady"
@@ -130,7 +130,7 @@ def judge_node(name: str, node: Facts | None, version: str) -> dict[str, str]:
         return finding("node-ready", "WARN", name, "node is cordoned: no new jobs start there", remedy=remedy)
     if node["pressure"]:
         said = ", ".join(node["pressure"])
-        remedy = f"kubectl describe node {name}; the node rejects or evicts pods until the pressure ends"
+        remedy = f"run kubectl describe node {name}. The node rejects or evicts pods while it is under pressure"
         message = f"node is Ready, but reports {said}"
         return finding("node-ready", "WARN", name, message, value=said, expected="none", remedy=remedy)
     return finding("node-ready", "PASS", name, f"node is Ready at {version}", value=version, expected=version)

@@ -10,8 +10,8 @@ from typing import Any, Dict
 
 PROGRAM = "/usr/local/lib/pai-install/docker-cache-gc.py"
 STATE = "/var/lib/pai-install/docker-cache-gc.json"
-REMEDY = "apply installs what it lacks; journalctl --unit pai-docker-cache-gc has more"
-REMEDY_OF_ROOM = "make room on that disk, or raise size-limit; content of the last ten minutes goes by itself later"
+REMEDY = "run apply to install missing parts, and check journalctl --unit pai-docker-cache-gc"
+REMEDY_OF_ROOM = "free space on that disk, or raise size-limit. Content of the last ten minutes is deleted later"
 _DAY_S = 86400
 
 

@@ -30,7 +30,7 @@ MEANINGS = (
     (
         r"access denied by server|NT_STATUS_ACCESS_DENIED",
         "the server refuses this worker",
-        "let the server export it to this worker's address",
+        "export it to this worker's address on the server",
     ),
     (
         r"LOGON_FAILURE|mount error\(13\)|AuthenticationFailed|AuthorizationFailure",
@@ -80,7 +80,7 @@ MEANINGS = (
     (
         r"Read-only file system",
         "it is mounted read-only",
-        "let the server export it for writing, or write read-only: true",
+        "export it for writing on the server, or set read-only: true",
     ),
     (
         r"No space left on device|Disk quota exceeded|File too large",
@@ -180,9 +180,9 @@ def pod_problem(trial: Trial, pod: Pod) -> Finding | None:
     """Returns the finding for a pod that cannot start. It has no verdict if the storage is not the cause. None without
     a problem.
     """
-    status, describe = child(pod, "status"), f"kubectl describe node {trial.worker}"
+    status, describe = child(pod, "status"), f"run kubectl describe node {trial.worker}"
     if waiting(pod)[0] in NO_IMAGE:
-        why = "the worker does not get the image of the test pod"
+        why = "the worker cannot pull the image of the test pod"
         return unasked(trial, why, "pai-install verify", " ".join(waiting(pod)))
     if text(status.get("reason")).startswith(NO_ROOM):
         refusal = f"{text(status.get('reason'))} {text(status.get('message'))}".strip()
@@ -197,8 +197,8 @@ def unmounted(trial: Trial, events: list[str], waited_s: float) -> Finding:
     name = trial.grant.storage
     telling = [line for line in events if not WAITS.search(line)]
     if not telling:
-        message = f"{name} cannot be mounted: the mount neither comes nor fails within {waited_s:.0f} s"
-        remedy = "the server, or the way to it, does not answer: look at both; journalctl --unit kubelet on the machine"
+        message = f"{name} cannot be mounted: the mount did not end within {waited_s:.0f} s"
+        remedy = "check the server, the network to it, and journalctl --unit kubelet on the machine"
         value = _short(" ".join(events[-1:]))
         return finding(MOUNT_CHECK, "FAIL", trial.worker, message, value=value, remedy=remedy)
     why, remedy = meaning(telling[-1])
@@ -228,10 +228,10 @@ def judge_use(trial: Trial, told: dict[str, str], waited_s: float) -> Finding:
         remedy = "the server does not answer, or not in time: look at it, and at dmesg on the machine"
         return finding(USE_CHECK, "FAIL", trial.worker, message, value=shape(told), remedy=remedy)
     if told["step"] == "prepare":
-        remedy = f"kubectl describe node {trial.worker}"
-        return unasked(trial, "its pod could not make the data to write", remedy, told["error"])
+        remedy = f"run kubectl describe node {trial.worker}"
+        return unasked(trial, "its pod could not create the test data", remedy, told["error"])
     if told["step"] == "compare":
-        message = f"{name}: what is read differs from what was written"
+        message = f"{name}: the data read differ from the data written"
         remedy = "use it for nothing until the server, its disks and the network are checked"
         return finding(USE_CHECK, "FAIL", trial.worker, message, value=_short(told["error"]), remedy=remedy)
     if "error" in told:
@@ -247,10 +247,10 @@ def read_only(trial: Trial, told: dict[str, str]) -> Finding:
     """Returns the finding for a read-only storage."""
     name = trial.grant.storage
     if told.get("wrote") == "yes":
-        remedy = "let the server export it read-only; what was written is removed again"
-        message = f"{name} is read-only in the site, and can be written to"
+        remedy = "export it read-only on the server. The test data are deleted"
+        message = f"{name} is read-only in the site, but writable"
         return finding(USE_CHECK, "FAIL", trial.worker, message, value=shape(told), remedy=remedy)
-    return finding(USE_CHECK, "PASS", trial.worker, f"{name}: mounts, reads, and refuses to write", value=shape(told))
+    return finding(USE_CHECK, "PASS", trial.worker, f"{name}: is mounted, readable, and read-only", value=shape(told))
 
 
 def used(trial: Trial, told: dict[str, str]) -> Finding:

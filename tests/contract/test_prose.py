@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.prose import GROUPS, Measure, measure, task_names, text_lines
+from tests.prose import GROUPS, Measure, measure, messages, task_names, text_lines
 
 ROOT = Path(__file__).parents[2]
 LIMIT = Measure(clauses=5, semicolons=5, long=15)
@@ -29,6 +29,12 @@ def test_group_is_within_its_limit(group: str) -> None:
 
 def test_task_names_begin_with_a_verb_of_the_list_and_are_short() -> None:
     assert [name for name in task_names() if len(name) > 50 or not TASK_NAME.fullmatch(name)] == []
+
+
+def test_messages_and_remedies_have_no_semicolon() -> None:
+    found = list(messages())
+    assert len(found) > 1500
+    assert [text for text in found if "; " in text] == []
 
 
 def test_pages_wrap_at_100() -> None:

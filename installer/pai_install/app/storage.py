@@ -113,7 +113,7 @@ class AddStorage(EditOptions, StorageSource):
     @classmethod
     def _is_known(cls, value: str) -> str:
         if value not in RULES:
-            raise ValueError(f"{value!r} is no type of storage; {did_you_mean(value, RULES)}")
+            raise ValueError(f"{value!r} is not a type of storage: {did_you_mean(value, RULES)}")
         return value
 
     @model_validator(mode="after")

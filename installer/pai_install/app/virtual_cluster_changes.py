@@ -35,7 +35,7 @@ from pai_install.site_edit.virtual_clusters import admitted, kept_by
 from pai_install.system.words import plural
 
 _SECTIONS = ("scheduler", "virtual-clusters")
-_ADVICE = f"correct {SERVICES}; `pai-install vc plan` compares it with the cluster"
+_ADVICE = f"correct {SERVICES}, and compare it with the cluster by running `pai-install vc plan`"
 
 
 class ApplyVirtualClusters(BaseModel):

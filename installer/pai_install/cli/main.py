@@ -122,7 +122,7 @@ def _show_bug(error: BaseException, words: Sequence[str], *, debug: bool) -> Non
         traceback.print_exception(error, file=log)
     with contextlib.suppress(OSError):
         _drop_old_logs(Path(name))
-    message = f"internal error: {type(error).__name__}: {error}; details in {Path(name)}"
+    message = f"internal error: {type(error).__name__}: {error} (details in {Path(name)})"
     echo(message, err=True)
     if _as_json(words):
         failure.show_document(PaiError(message, code="internal-error", exit_code=ExitCode.INTERNAL))

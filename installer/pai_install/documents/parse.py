@@ -60,7 +60,7 @@ def parse_rewritten(
 def _tell_empty(document: Document, top: str) -> None:
     if document.root is None and not document.problems:
         remedy = "pai-install init writes a commented start" if document.of == "site" else ""
-        document.add((), "site.empty", f"is empty; {top} is expected", remedy)
+        document.add((), "site.empty", f"is empty, but {top} is expected", remedy)
 
 
 def parse_embedded(text: Text, document: Document, *, top: str = "a mapping") -> Entries | None:

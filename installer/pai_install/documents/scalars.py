@@ -87,7 +87,7 @@ def read_strict_boolean(value: object, info: ValidationInfo) -> bool:
             value,
             info,
             "quoted-boolean",
-            f'"{shown(value)}" in quotes was silently ignored by OpenPAI; here it counts',
+            f'"{shown(value)}" in quotes takes effect (OpenPAI ignored it)',
             f"write {str(value).strip().lower()} without quotes",
         )
     return read_boolean(value, info)

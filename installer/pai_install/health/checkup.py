@@ -284,7 +284,9 @@ class HealthRun:
             if run is not None and _has_cluster(documents):
                 runs[machine] = run
                 continue
-            why = "nvidia-smi did not name its GPUs" if run is None else "no control plane of this run has a cluster"
+            why = (
+                "nvidia-smi did not name its GPUs" if run is None else "no control-plane node of this run has a cluster"
+            )
             commands[BANDWIDTH] = not_run(why)
         if runs:
             results = measure(self._opened(), runs, image)

@@ -75,7 +75,7 @@ class Capacity:
         best = max(types, key=lambda one: (self._fitting(one, wish), self._machine(one)))
         has = _amount(*self._machine(best))
         message = (
-            f"one instance of {wish.role} asks for {wish.shown}; the largest machine for it, {best.sku}, has {has}"
+            f"one instance of {wish.role} asks for {wish.shown}, but the largest machine type, {best.sku}, has {has}"
         )
         counted = f": of cores and memory {OFFERED} % are for jobs" if self.rules.counts_cores else ""
         return Misfit("resources", message, f"ask for less{counted}")
@@ -103,9 +103,9 @@ class Capacity:
                 of = f" of {', '.join(skus)}" if len(skus) < len(self._all) else ""
                 verb = "hold" if self.rules.has_cells else "ask for"
                 asks = f"all instances together {verb} {_amount(*asked)}"
-                message = f"{asks}; {self._whose} never has more than {_amount(*there)}{of}"
+                message = f"{asks}, but {self._whose} has at most {_amount(*there)}{of}"
                 why = (
-                    "; with HiveD each instance holds at least one device, all of one machine type"
+                    " (with HiveD, each instance holds at least one device, and all have one machine type)"
                     if self.rules.has_cells
                     else ""
                 )
@@ -114,7 +114,7 @@ class Capacity:
             room = sum(self._instances(one, wish) for one in self._types(wish))
             if wish.instances > room:
                 asks = f"{plural(wish.instances, 'instance')} of {wish.role} ask for {wish.shown} each"
-                message = f"{asks}; {self._whose} has room for {room}"
+                message = f"{asks}, but {self._whose} has room for {room}"
                 return Misfit("", message, "ask for less, or for fewer instances: a gang starts as a whole")
         return None
 

@@ -214,13 +214,14 @@ class ExtrasReading:
             return
         value = wish.userssh.value if wish.userssh is not None else None
         if value not in (None, ""):
-            remedy = "remove userssh; `pai-install kubectl exec` opens a shell in a container"
+            remedy = "remove userssh. Run `pai-install kubectl exec` to open a shell in a container"
             self.document.add((*path, "userssh"), "site.unsupported", "no one can log in to instances by ssh", remedy)
         if not wish.jobssh:
             return
         if sum(self.roles.values()) > 1 or wish.sshbarrier:
             remedy = (
-                "remove jobssh where no instance logs in to another; by PAI_HOST_IP_* they reach each other's ports"
+                "remove jobssh if instances do not log in to each other. Use PAI_HOST_IP_* to reach the ports of "
+                "other instances"
             )
             message = "no ssh is set up between instances by this version"
             self.document.add((*path, "jobssh"), "site.unsupported", message, remedy)
@@ -236,7 +237,9 @@ class ExtrasReading:
                 message = "extras.storages says which already"
                 self.document.add(("extras", PLUGINS, number), "site.contradiction", message, "remove one of them")
             if not self.extras.storages:
-                message = "OpenPAI mounted all that the user's groups have; here a job says which"
+                message = (
+                    "OpenPAI mounted all storages of the user's groups, but pai-install mounts only those of the job"
+                )
                 self.document.add(("extras", "storages"), "site.unsupported", message, _NAME_THEM)
         seen: dict[str, str] = {}
         for name, folder, path in self._named(told):
@@ -255,7 +258,9 @@ class ExtrasReading:
             below: YamlPath = (*path, "parameters")
             wish = validate(StoragePlugin, self.document, below=below) if plugin.parameters is not None else None
             if plugin.parameters is None or (wish is not None and not wish.storage_config_names):
-                message = "OpenPAI mounted all that the user's groups have; here a job says which"
+                message = (
+                    "OpenPAI mounted all storages of the user's groups, but pai-install mounts only those of the job"
+                )
                 self.document.add(path, "site.unsupported", message, _NAME_THEM)
             for place, name in enumerate(wish.storage_config_names if wish is not None else ()):
                 yield name, None, (*below, "storageConfigNames", place)

@@ -129,8 +129,8 @@ def _machines(site: Site, observed: Mapping[str, Observed], renamed: Mapping[str
 def _name(index: int, machine: Machine, runs: str) -> Iterator[RefusedChange]:
     if runs:
         remedy = (
-            f"write hostname: {runs}; to rename the machine: pai-install node remove {runs} with that name in the"
-            f" layout, then the new name there and pai-install node add {machine.hostname}"
+            f"set hostname: {runs}. To rename the machine, run pai-install node remove {runs} with that name in the"
+            f" layout, write the new name, and run pai-install node add {machine.hostname}"
         )
         path = ("machine-list", index, "hostname")
         yield RefusedChange(LAYOUT, path, "hostname", machine.hostname, runs, machine.hostname, remedy)
@@ -146,8 +146,8 @@ def _address(index: int, machine: Machine, seen: Observed) -> Iterator[RefusedCh
         and not _ran_with(seen, "address", machine.hostip)
     ):
         remedy = (
-            f"write hostip: {runs} and give the machine that address again: etcd and certificates carry it; or take the"
-            " control plane out of the cluster and let it join again"
+            f"set hostip: {runs} and give the machine that address again, because etcd and certificates contain it. Or"
+            " remove the control plane from the cluster and add it again"
         )
         path = ("machine-list", index, "hostip")
         yield RefusedChange(LAYOUT, path, "hostip", machine.hostname, runs, machine.hostip, remedy)

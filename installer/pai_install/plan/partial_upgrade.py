@@ -26,8 +26,8 @@ def upgrade_findings(site: Site, observed: Mapping[str, Observed]) -> tuple[Find
     kubernetes = any(found.get(KUBERNETES, target[KUBERNETES]) != target[KUBERNETES] for found in had.values())
     command = f"pai-install upgrade --to {target[KUBERNETES]}" if kubernetes else "pai-install upgrade"
     message = (
-        f"an upgrade is under way, with {plural(len(lines), 'machine')} left ({shortened(lines, separator='; ')});"
-        f" {command} continues it"
+        f"an upgrade is in progress, with {plural(len(lines), 'machine')} left ({shortened(lines, separator=', ')})."
+        f" Run {command} to continue"
     )
     return (Finding(CHECK, Verdict.WARN, "cluster", message, "; ".join(lines), "the same everywhere", command),)
 

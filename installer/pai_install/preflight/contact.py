@@ -14,24 +14,24 @@ REACHABLE = Check(
     title="The machine answers over SSH and returns evidence",
     judge=None,
     reads=_SSH,
-    rule="FAIL when the machine returns none, for a cause that no other check names",
-    remedy="try `ssh` to the machine by hand, then run the same command again",
+    rule="FAIL when the machine returns none and no other check reports the cause",
+    remedy="connect to the machine with `ssh` manually, and run the same command again",
 )
 _HOST_KEY = Check(
     id="host-key",
     title="The machine's SSH host key is the recorded one",
     judge=None,
     reads=_SSH,
-    rule="FAIL for another or an unknown key",
-    remedy="--accept-new records unknown keys. Remove the line of a machine that was reinstalled from known_hosts",
+    rule="FAIL for a changed or unknown key",
+    remedy="run with --accept-new to record unknown keys. Remove the line of a reinstalled machine from known_hosts",
 )
 _LOGIN = Check(
     id="login",
     title="The site's user can log in",
     judge=None,
     reads=_SSH,
-    rule="FAIL when user, key or password are refused",
-    remedy="try `ssh USER@MACHINE` with the same key. Correct username, password or key-file in the site",
+    rule="FAIL when user, key, or password is rejected",
+    remedy="run `ssh USER@MACHINE` with the same key. Correct username, password or key-file in the site",
 )
 CONTACT_CHECKS = {check.id: check for check in (REACHABLE, _HOST_KEY, _LOGIN)}
 # cause, as report.causes names it -> the check that says so

@@ -67,6 +67,6 @@ def last_line(report: PreflightReport) -> str:
         return f"ready to install: {checked}, {plural(report.warnings, 'warning')}"
     failing = [finding.id for finding in report.findings if finding.verdict is Verdict.FAIL]
     return (
-        f"not ready: {plural(len(failing), 'failure')} ({', '.join(dict.fromkeys(failing))}), {checked};"
-        " `--force-check ID` lets one pass, at your own risk"
+        f"not ready: {plural(len(failing), 'failure')} ({', '.join(dict.fromkeys(failing))}), {checked}. "
+        "Run with `--force-check ID` to ignore a failure at your own risk"
     )

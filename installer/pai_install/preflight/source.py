@@ -30,12 +30,14 @@ from pai_install.system.words import shortened
 
 COMPONENT_SOURCE = Check(
     id="component-source",
-    title="The controller host has every component in its cache or can fetch it",
+    title="The controller host has every component in its cache, or can fetch it",
     judge=None,
     about="box",
     reads="the component cache, and the first byte of one real file or image from each server of a missing component",
-    rule="FAIL when a server does not give it, a component is not there for the machines' architecture, or packages or "
-    "disk space for making components are missing",
+    rule=(
+        "FAIL when a server does not deliver it, a component does not exist for the machines' architecture, or "
+        "packages or disk space to build components are missing"
+    ),
     remedy="check the network and the proxy of this host, or set component_source to mirror or bundle in config.yaml",
 )
 _TIMEOUT_S = 5.0

@@ -63,7 +63,7 @@ class _Pod:
         """Adds problems of fields with which a pod would bypass its queue."""
         devices = tuple(self._devices())
         if devices and _text(self._at("nodeName")):
-            message = "a pod with devices may not choose its node: no queue would count it"
+            message = "a pod with devices may not choose its node, because no queue would count it"
             self._document.add((*self.path, "nodeName"), "site.not-permitted", message, "remove it")
         pod = SubmittedPod(self.job, self.place, self.path, devices)
         for one in backend_of(self.place.scheduling.backend).pod_problems(pod):

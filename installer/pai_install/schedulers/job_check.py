@@ -140,8 +140,8 @@ class _Checker:
             message = f"{backend}, this site's scheduler, does not queue {job.kind.shown}"
             if not job.kind.queued:
                 message = f"cannot submit {job.kind.shown}: its operator would run commands in the pods of all groups"
-            others = f"a site with {' or '.join(job.kind.queued)} does; " if job.kind.queued else ""
-            remedy = f"{others}write the job as another kind"
+            others = f", or use a site with {' or '.join(job.kind.queued)}" if job.kind.queued else ""
+            remedy = f"write the job as another kind{others}"
             yield Refusal(f"kind:{number}", "kind", message, remedy)
         elif job.kind.operated and not self.profile.training_operator:
             message = f"this site has no training-operator, which runs {job.kind.shown}"
@@ -173,7 +173,7 @@ class _Checker:
             return cluster, ()
         mine = [one.name for one in scheduling.clusters if self.group in one.groups]
         message = f"the group {self.group} may not submit to the virtual cluster {name}"
-        remedy = f"name one that it may: {', '.join(mine)}" if mine else "ask an administrator for a grant"
+        remedy = f"choose one that it may use: {', '.join(mine)}" if mine else "ask an administrator for a grant"
         return None, (Refusal(at, "virtual-cluster", message, remedy),)
 
     def _mounts(self, job: Job) -> Iterator[Refusal]:
@@ -189,7 +189,7 @@ class _Checker:
                 whom = f"the group {self.group}" if self.group else "no group"
                 message = f"{whom} may not mount {mount.storage}" if self.group else f"{whom} may mount {mount.storage}"
                 names = ", ".join(sorted(granted))
-                remedy = f"name one that it may: {names}" if names else "ask an administrator for a grant"
+                remedy = f"choose one that it may use: {names}" if names else "ask an administrator for a grant"
                 yield Refusal(at, "storage", message, remedy)
 
 

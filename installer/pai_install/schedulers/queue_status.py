@@ -169,7 +169,7 @@ def findings(found: Sequence[ObjectStanding]) -> tuple[Finding, ...]:
 def _told(found: Sequence[ObjectStanding]) -> Iterator[Finding]:
     for it in found:
         if it.stand is Stand.HELD:
-            remedy = "let it go when jobs are to start again"
+            remedy = "resume it to start jobs again"
             yield Finding(CHECK, Verdict.WARN, "cluster", str(it), remedy=remedy)
         elif it.stand is not Stand.GOOD:
             where = f" --namespace={it.of.namespace}" if it.of.namespace else ""

@@ -59,7 +59,7 @@ def read_host_name(value: object) -> str:
             f"{shown(word)} has upper-case letters, which Kubernetes refuses",
             f"write {word.lower()}",
         )
-    remedy = "use letters a-z, digits and '-', up to 63 in a row; parts are divided by '.'"
+    remedy = "use letters a-z, digits, and '-', with parts of up to 63 characters divided by '.'"
     if "_" in word and _HOST_NAME.fullmatch(word.lower().replace("_", "-")):
         remedy = f"rename it to {word.lower().replace('_', '-')}"
     raise invalid("hostname", f"{shown(word)} is not a name that Kubernetes takes for a machine", remedy)

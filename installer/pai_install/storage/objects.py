@@ -47,7 +47,7 @@ def _policy(claim: str) -> Object:
         "object.spec.volumes.all(v, !has(v.persistentVolumeClaim) || "
         f"v.persistentVolumeClaim.claimName != '{claim}')"
     )
-    message = f"the storage behind the claim {claim} is being replaced; try again when that is done"
+    message = f"the storage of claim {claim} is being replaced. Try again later"
     return {
         "apiVersion": _ADMISSION,
         "kind": "ValidatingAdmissionPolicy",

@@ -465,7 +465,7 @@ def test_the_cause_is_named_and_what_came_before_it() -> None:
     assert "149" in box.finding("gpu-xid").message
     box, _ = CASES["6 reset done"]
     (over,) = [item for item in box.findings("gpu-xid") if item.device == GPU]
-    assert "ended since" in over.message
+    assert "resolved since" in over.message
 
 
 def test_the_place_of_a_fault_that_many_processes_meet() -> None:

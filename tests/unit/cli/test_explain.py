@@ -26,7 +26,7 @@ from pai_install.errors import ExitCode
         ("gpu-temperature", ["health", "temperature-margin =", "action:     drain"]),
         ("xid-79", ["Xid 79", "gpu-xid"]),
         ("79", ["Xid 79", "kind:"]),
-        ("sxid-12020", ["SXid 12020", "verdict:    FAIL; FAIL where the line says Fatal", "nvswitch-sxid"]),
+        ("sxid-12020", ["SXid 12020", "verdict:    FAIL. FAIL where the line says Fatal", "nvswitch-sxid"]),
         ("SXid 22013", ["SXid 22013", "verdict:    PASS"]),
     ],
 )

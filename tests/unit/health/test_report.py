@@ -76,8 +76,8 @@ def test_text_of_a_hung_machine_is_short() -> None:
     box: Box = healthy(1, "h")
     shown = text(HealthReport((box.command("nvidia_smi_xml", None).report(),)))
     assert max(len(line) for line in shown.splitlines()) < 200
-    (line,) = [line for line in shown.splitlines() if "no GPU could be asked" in line]
-    assert line.startswith("UNKNOWN no GPU could be asked [gpu-recovery-action, gpu-lost, gpu-readable and ")
+    (line,) = [line for line in shown.splitlines() if "no GPU could be read" in line]
+    assert line.startswith("UNKNOWN no GPU could be read [gpu-recovery-action, gpu-lost, gpu-readable and ")
     assert len(shown.splitlines()) < 25
 
 
@@ -121,7 +121,7 @@ def test_run_report_says_once_what_a_missing_driver_leaves_unanswered() -> None:
     assert len(asked) > 30
     assert len(found) < 10
     assert any(
-        re.search(r"no GPU could be asked: .* and \d+ more could not be answered", item.message) for item in found
+        re.search(r"no GPU could be read: .* and \d+ more could not be answered", item.message) for item in found
     )
 
 

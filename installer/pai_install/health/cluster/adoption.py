@@ -87,20 +87,20 @@ def _plain(value: object) -> str:
 
 
 def _other(grant: AwaitedGrant, volume: str, spec: JsonObject) -> Finding:
-    what = f"PVC {grant.namespace}/{grant.claim} was made by hand with PV {one_line(volume)[:_LONGEST]}"
+    what = f"PVC {grant.namespace}/{grant.claim} was created manually, and its PV {one_line(volume)[:_LONGEST]}"
     driver = text(child(spec, "flexVolume").get("driver")) or ("azureFile" if "azureFile" in spec else "")
     driver = one_line(driver)[:_LONGEST]
     if driver or "flexVolume" in spec:
-        message = f"{what}, whose kind of volume ({driver or 'flexVolume'}) Kubernetes no longer mounts by itself"
+        message = f"{what} has a volume type without support in Kubernetes ({driver or 'flexVolume'})"
         return Finding(CHECK, Verdict.FAIL, "cluster", message, driver, "a storage", _advice(grant, driver))
-    message = f"{what}, which is another place than storage {grant.storage}" if spec else f"{what}, which is not there"
-    remedy = "give the storage another name, or write that place into it, or delete the PVC where no pod uses it"
+    message = f"{what} has another path than storage {grant.storage}" if spec else f"{what} does not exist"
+    remedy = "rename the storage, or set its path to that of the PV, or delete the PVC where no pod uses it"
     return Finding(CHECK, Verdict.FAIL, "cluster", message, one_line(volume)[:_LONGEST], grant.volume, remedy)
 
 
 def _advice(grant: AwaitedGrant, driver: str) -> str:
     kind = _FORMER.get(driver, "one of docs/storage.md")
     return (
-        f"define the place as a storage of another name with type {kind}, grant it and let jobs use that; when no pod "
-        f"uses {grant.claim} any longer, delete its PVC and PV; their persistentVolumeReclaimPolicy must be Retain"
+        f"define a storage with another name and type {kind}, grant it, and use it in jobs. Set "
+        f"persistentVolumeReclaimPolicy to Retain, and delete the PVC and PV of {grant.claim} once no pod uses them"
     )

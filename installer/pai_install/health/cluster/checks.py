@@ -8,9 +8,9 @@ from pai_install.checks.check import Check, unique
 from pai_install.ports import VXLAN_PORT
 from pai_install.schedulers.self_test.guarantees import PROMISES
 
-_RUNTIME = "apply --phase runtime; journalctl --unit containerd --unit docker on that machine says why"
+_RUNTIME = "run apply --phase runtime, and check journalctl -u containerd -u docker on that machine"
 _NETWORK = (
-    f"kubectl --namespace kube-flannel logs daemonset/kube-flannel; UDP port {VXLAN_PORT} must be open between machines"
+    f"run kubectl -n kube-flannel logs daemonset/kube-flannel. UDP port {VXLAN_PORT} must be open between machines"
 )
 
 
@@ -38,9 +38,9 @@ PROOFS: tuple[Check[None], ...] = (
         title="Swap is off",
         judge=None,
         reads="/proc/swaps",
-        rule="FAIL for any swap; SKIP in a container, where swap belongs to the host",
+        rule="FAIL when any swap is active. SKIP in a container, where swap belongs to the host",
         source="kubelet (failSwapOn)",
-        remedy="apply --phase base",
+        remedy="run apply --phase base",
     ),
     Check(
         id="time-sync",
@@ -48,7 +48,7 @@ PROOFS: tuple[Check[None], ...] = (
         judge=None,
         reads="chronyc -n tracking",
         rule="FAIL when, after 20 s, no source is selected or the offset is above 0.1 s",
-        remedy="chronyc -n sources on this machine shows which servers answer. UDP port 123 must be open to them",
+        remedy="run chronyc -n sources on this machine to list the servers that answer. Open UDP port 123 to them",
     ),
     _container("containerd-runc", "containerd", "runc"),
     _container("containerd-nvidia", "containerd", "the NVIDIA runtime"),
@@ -56,12 +56,12 @@ PROOFS: tuple[Check[None], ...] = (
     _container("docker-nvidia", "Docker", "the NVIDIA runtime"),
     Check(
         id="system-images",
-        title="Containers of the system run from the planned images",
+        title="System containers run the planned images",
         judge=None,
-        reads="crictl ps and crictl images; what role system_images pinned in containerd",
-        rule="WARN for a container whose image has another digest: it was started before its tag was repaired; UNKNOWN "
+        reads="crictl ps and crictl images, and the images that role system_images pinned in containerd",
+        rule="WARN for a container whose image has another digest: it was started before its tag was repaired. UNKNOWN "
         "when containerd does not answer",
-        remedy="crictl stop CONTAINER on that machine: the kubelet starts it from the planned image",
+        remedy="run crictl stop CONTAINER on that machine. The kubelet restarts it from the planned image",
     ),
     Check(
         id="pod-start",
@@ -73,11 +73,11 @@ PROOFS: tuple[Check[None], ...] = (
     ),
     Check(
         id="verify-sample",
-        title="On how many nodes test pods were started",
+        title="Number of nodes with test pods",
         judge=None,
         reads="the number of nodes",
-        rule="SKIP on a cluster so large that test pods are started on an even sample of its nodes",
-        remedy="verify --limit tests the machines that are named",
+        rule="SKIP on a large cluster, where test pods run on an even sample of the nodes",
+        remedy="run verify --limit MACHINES to test other machines",
     ),
     Check(
         id="pod-network",
@@ -85,7 +85,7 @@ PROOFS: tuple[Check[None], ...] = (
         judge=None,
         reads="kubectl apply of a namespace with a pod and a Service for every node",
         rule="FAIL when the API server refuses the objects",
-        remedy="kubectl --namespace kube-system logs of kube-controller-manager and kube-apiserver",
+        remedy="read the logs of kube-controller-manager and kube-apiserver in namespace kube-system",
     ),
     _from_a_pod("cluster-dns", "The cluster's DNS answers on every node", "nslookup of kubernetes.default in a pod"),
     _from_a_pod("service", "A Service on another machine answers", "an HTTP request from a pod to the next node's pod"),
@@ -102,19 +102,19 @@ PROOFS: tuple[Check[None], ...] = (
 REGISTRIES: tuple[Check[None], ...] = (
     Check(
         id="registry-reachable",
-        title="A machine reaches the registry that its hosts.toml names",
+        title="A machine reaches the registry in its hosts.toml",
         judge=None,
         reads="GET /v2/ at the first endpoint of /etc/containerd/certs.d/UPSTREAM/hosts.toml, with its login and CA",
-        rule="FAIL when, after ten attempts, no registry answers there or it does not accept the login",
-        remedy="registry show lists the differences on this machine. Repair it with apply --phase registries",
+        rule="FAIL when the registry does not answer or rejects the login ten times",
+        remedy="run registry show to list the differences on this machine, and apply --phase registries to repair them",
     ),
     Check(
         id="registry-pull",
-        title="containerd pulls an image as pods do",
+        title="containerd pulls an image in the same way as pods",
         judge=None,
         reads="ctr images pull with the machine's own hosts.toml, in a namespace that is emptied afterwards",
         rule="FAIL when the pull fails",
-        remedy="registry status shows the cache and its upstreams",
+        remedy="run registry status to check the cache and its upstreams",
     ),
     Check(
         id="registry-warm",
@@ -122,30 +122,30 @@ REGISTRIES: tuple[Check[None], ...] = (
         judge=None,
         reads="the image's manifest and layers, read through the cache once",
         rule="FAIL when one of them cannot be read",
-        remedy="registry status shows the cache and its upstreams",
+        remedy="run registry status to check the cache and its upstreams",
     ),
     Check(
         id="registry-copy",
-        title="The content of the cache is in its new place",
+        title="The cache's content is complete at its new path",
         judge=None,
-        reads="every file of the cache, and the digest of every blob that is copied",
-        rule="WARN when a blob is not what its name says: it is left out",
-        remedy="the cache fetches it again when it is asked for",
+        reads="every file of the cache, and the digest of every copied blob",
+        rule="WARN when a blob does not match its digest. The blob is not copied",
+        remedy="no action is required. The cache downloads the blob again on demand",
     ),
     Check(
         id="registry-cache",
-        title="The cache answers and says how it is used",
+        title="The cache answers and reports its use",
         judge=None,
-        reads="the counters of each upstream's registry since it started, and the size of its folder",
+        reads="the counters of each upstream's registry since its start, and the size of its folder",
         rule="FAIL when the cache does not answer",
-        remedy="kubectl --namespace pai-docker-cache describe pods",
+        remedy="run kubectl --namespace pai-docker-cache describe pods",
     ),
     Check(
         id="registry-content",
-        title="The cache keeps within its limit",
+        title="The cache stays within its size limit",
         judge=None,
-        reads="size and last use of what its folder keeps, its limit, and the room on its disk",
-        rule="FAIL when what is unused cannot be dropped; WARN when the disk stays too full without what may go",
+        reads="size and last use of cached content, the limit, and the free space of the disk",
+        rule="FAIL when unused content cannot be deleted. WARN when the disk is still too full afterwards",
         remedy="free space on the disk of docker_cache_fs_mount_path, and read journalctl --unit pai-docker-cache-gc",
     ),
 )
@@ -157,32 +157,32 @@ STORAGES: tuple[Check[None], ...] = (
         judge=None,
         reads="kubectl get persistentvolumeclaims in the namespaces of the groups",
         rule="FAIL for a claim that is missing or not Bound",
-        remedy="pai-install apply",
+        remedy="run pai-install apply",
     ),
     Check(
         id="storage-adoption",
-        title="A claim that was made by hand is the storage of its name",
+        title="A manually created claim matches the storage of the same name",
         judge=None,
         reads="the PVs and PVCs of the cluster, before storages are applied",
-        rule="FAIL for a PVC of a granted storage's name whose PV is another place, or an in-tree azureFile or "
-        "flexVolume; one of the same place is taken over",
-        remedy="give the storage another name, or write that place into it",
+        rule="FAIL when the PV of such a PVC has another path, or is an in-tree azureFile or "
+        "flexVolume. A PVC with the same path is adopted",
+        remedy="rename the storage, or set its path to that of the PV",
     ),
     Check(
         id="storage-mount",
         title="A worker mounts a storage",
         judge=None,
         reads="the status and the events of a pod of a group that may mount it, on that worker",
-        rule="FAIL when the mount fails for 30 s or does not come in time; UNKNOWN when the worker starts no pod; SKIP "
-        "for a storage that no group may mount",
+        rule="FAIL when the mount fails for 30 s or times out. UNKNOWN when the worker cannot start a pod. SKIP "
+        "for a storage without a granted group",
         remedy="check journalctl --unit kubelet on the machine, the server, and the network between them",
     ),
     Check(
         id="storage-use",
-        title="A worker can use a storage that is mounted",
+        title="A worker can use a mounted storage",
         judge=None,
-        reads="16 MiB that a pod writes, syncs, reads back, compares and removes; of a read-only one what is refused",
-        rule="FAIL when a step fails or hangs, the data differ, or a read-only storage can be written to",
+        reads="a pod that writes, syncs, reads, compares, and deletes 16 MiB, or tries to write to a read-only storage",
+        rule="FAIL when a step fails or hangs, the data differ, or a read-only storage is writable",
         remedy="check owner, mode, and free space of the folder, the server, and dmesg on the machine",
     ),
 )
@@ -190,19 +190,19 @@ STORAGES: tuple[Check[None], ...] = (
 BACKUPS: tuple[Check[None], ...] = (
     Check(
         id="backup",
-        title="A backup is whole",
+        title="A backup is complete",
         judge=None,
         reads="the hash of etcd's snapshot, and of every file in the backup",
-        rule="FAIL when one differs: then there is no backup",
+        rule="FAIL when a hash differs. The backup is deleted",
         remedy="check pai-install status, then run pai-install backup again",
     ),
     Check(
         id="site-state",
-        title="The cluster keeps a copy of what the controller host alone knows of the site",
+        title="The cluster has a copy of the site's state on the controller host",
         judge=None,
         reads="the secret kube-system/pai-install-site",
-        rule="WARN when the API does not take it",
-        remedy="pai-install backup, when the API answers",
+        rule="WARN when the API rejects it",
+        remedy="run pai-install backup once the API answers",
     ),
 )
 # what `scheduler test` shows with jobs of its own
@@ -213,7 +213,7 @@ CONDITIONS: tuple[Check[None], ...] = (
         id="api",
         title="The Kubernetes API answers",
         judge=None,
-        reads="kubectl on the control planes; an HTTP request from a pod of every node",
+        reads="kubectl on the control planes, and an HTTP request from a pod of every node",
         rule="FAIL when no control plane answers",
         remedy="check journalctl --unit kubelet, and ctr -n k8s.io tasks ls on a control-plane node",
     ),
@@ -222,51 +222,51 @@ CONDITIONS: tuple[Check[None], ...] = (
         title="Every machine is a Ready node at the planned version",
         judge=None,
         reads="kubectl get nodes",
-        rule="FAIL when the node is missing, not Ready or at another version; WARN when the node is cordoned or "
+        rule="FAIL when the node is missing, not Ready or at another version. WARN when the node is cordoned or "
         "under pressure",
-        remedy="journalctl --unit kubelet on the machine",
+        remedy="check journalctl --unit kubelet on the machine",
     ),
     Check(
         id="system-pods",
-        title="The system pods run",
+        title="The system pods are ready",
         judge=None,
-        reads="kubectl get pods of the namespaces that pai-install fills",
+        reads="kubectl get pods of the namespaces of pai-install",
         rule="FAIL for a pod that is not ready",
-        remedy="kubectl describe pod",
+        remedy="run kubectl describe pod",
     ),
     Check(
         id="certificates",
-        title="The certificates of cluster, registries and administrator are valid for another month",
+        title="Certificates of cluster, registries, and administrator are valid for 30 more days",
         judge=None,
         reads="certificates below /etc/kubernetes, /var/lib/kubelet/pki and /etc/pai-install, those in the kubeconfig "
         "and registry.json of the controller host",
-        rule="FAIL when one has expired, WARN within 30 days, UNKNOWN when one cannot be read",
-        remedy="pai-install certs show lists them. Renew those of the control plane with pai-install certs renew",
+        rule="FAIL when one has expired. WARN within 30 days. UNKNOWN when one cannot be read",
+        remedy="run pai-install certs show to list them, and pai-install certs renew to renew the control plane",
     ),
     Check(
         id="upgrade-left",
         title="All nodes have the versions of the last upgrade",
         judge=None,
         reads="versions of Kubernetes, containerd, runc and the NVIDIA toolkit on the machines",
-        rule="WARN while nodes have older ones than another node",
-        remedy="pai-install upgrade continues the upgrade. The message gives the whole command",
+        rule="WARN while nodes have older versions than other nodes",
+        remedy="run pai-install upgrade to continue the upgrade. The message contains the command",
     ),
     Check(
         id="node-identity",
-        title="The cluster's nodes are the machines of layout.yaml",
+        title="Nodes match the machines of layout.yaml",
         judge=None,
-        reads="names, addresses and machine ids of the nodes, and those of the machines",
+        reads="names, addresses, and machine ids of nodes and machines",
         rule="WARN for a node without a machine, a machine under another name, and a machine id that changed after "
         "the join",
-        remedy="correct the machine in layout.yaml, or kubectl drain and kubectl delete node",
+        remedy="correct the machine in layout.yaml, or run kubectl drain and kubectl delete node",
     ),
     Check(
         id="fixed-setting",
-        title="The site changes no setting that is fixed in the running cluster",
+        title="The site does not change settings that are fixed in the running cluster",
         judge=None,
-        reads="the settings of the running control planes; config.yaml and layout.yaml",
-        rule="FAIL for a changed value of a setting that cannot change; plan, apply and verify refuse it",
-        remedy="restore the running value in the site. The page docs/site.md lists the settings that cannot change",
+        reads="the settings of the running control planes, config.yaml, and layout.yaml",
+        rule="FAIL for a new value of a fixed setting. plan, apply, and verify reject it",
+        remedy="restore the running value in the site. docs/site.md lists the fixed settings",
     ),
 )
 CATALOGUE: Mapping[str, Check[None]] = {

@@ -65,20 +65,20 @@ def _judge(site: Site, version: str, observed: Mapping[str, Observed], view: Clu
 def node_finding(name: str, node: Node | None, version: str) -> Finding:
     """The verdict on the node of a machine, at that version."""
     if node is None:
-        remedy = "pai-install apply; journalctl --unit kubelet on the machine"
+        remedy = "run pai-install apply, and check journalctl --unit kubelet on the machine"
         return _node(Verdict.FAIL, name, "not a node of the cluster", expected="a node", remedy=remedy)
     if node.ready is not True:
-        remedy = "journalctl --unit kubelet on the machine"
+        remedy = "check journalctl --unit kubelet on the machine"
         return _node(Verdict.FAIL, name, "node is not Ready", node.why or "NotReady", "Ready", remedy)
     if node.version != version:
-        message = "node does not run the planned version"
+        message = "the the node does not run the planned version"
         return _node(Verdict.FAIL, name, message, node.version or "unknown", version, "pai-install upgrade")
     if node.cordoned is not False:
         remedy = f"kubectl uncordon {name}, once the reason is resolved"
         return _node(Verdict.WARN, name, "node is cordoned: no new jobs start there", remedy=remedy)
     if node.pressure:
         said = ", ".join(node.pressure)
-        remedy = f"kubectl describe node {name}; the node rejects or evicts pods until the pressure ends"
+        remedy = f"run kubectl describe node {name}. The node rejects or evicts pods while it is under pressure"
         return _node(Verdict.WARN, name, f"node is Ready, but reports {said}", said, "none", remedy)
     return _node(Verdict.PASS, name, f"node is Ready at {version}", version, version)
 
@@ -91,7 +91,7 @@ def pod_findings(pods: Sequence[Pod]) -> tuple[Finding, ...]:
     """The verdicts on the pods of the system."""
     if not pods:
         remedy = "kubectl get pods --all-namespaces"
-        message = "there are no system pods"
+        message = "no system pods exist"
         return (Finding("system-pods", Verdict.FAIL, "cluster", message, "", "Running and ready", remedy),)
     bad = [pod for pod in pods if not pod.well]
     if not bad:

@@ -58,14 +58,14 @@ def _unknown_nodes(site: Site, observed: Mapping[str, Observed]) -> Iterator[Fin
     for node in _strays(site, observed):
         delete = f"kubectl drain {node.name}, kubectl delete node {node.name}"
         if node.name in machines:
-            message = f"the node is the machine that layout.yaml calls {machines[node.name]}"
+            message = f"layout.yaml has another name for this machine: {machines[node.name]}"
             remedy = (
-                f"write hostname: {node.name} in layout.yaml; to rename it, pai-install node remove {node.name} with"
-                f" that name there, then the new name and pai-install node add {machines[node.name]}"
+                f"set hostname: {node.name} in layout.yaml. To rename it, run pai-install node remove {node.name}, "
+                f"write the new name, and run pai-install node add {machines[node.name]}"
             )
             yield Finding(CHECK, Verdict.WARN, node.name, message, node.name, machines[node.name], remedy)
         else:
-            message = "the cluster has this node, layout.yaml does not"
+            message = "the node is missing in layout.yaml"
             remedy = f"add the machine to layout.yaml, or remove the node: {delete}"
             yield Finding(CHECK, Verdict.WARN, node.name, message, node.address, "a machine of layout.yaml", remedy)
 
@@ -75,11 +75,11 @@ def _reinstalled(site: Site, observed: Mapping[str, Observed]) -> Iterator[Findi
         seen = observed.get(node.name)
         if seen is None or not (node.machine_id and seen.machine_id) or node.machine_id == seen.machine_id:
             continue
-        message = "the machine id is not the one with which this node joined"
-        again = "sudo systemctl restart kubelet there" if seen.kubernetes.node else "apply joins it again"
+        message = "the machine id changed after this node joined"
+        again = "run sudo systemctl restart kubelet on it" if seen.kubernetes.node else "run pai-install apply"
         remedy = (
-            f"the machine was reinstalled, or hostip leads to another machine; if it is the right one: {again}; other"
-            f" hardware in its place: pai-install node replace {node.name}"
+            f"the machine was reinstalled, or hostip belongs to another machine. If it is the right "
+            f"machine, {again}. If the hardware is new, run pai-install node replace {node.name}"
         )
         yield Finding(CHECK, Verdict.WARN, node.name, message, seen.machine_id, node.machine_id, remedy)
 
@@ -94,8 +94,8 @@ def _moved(site: Site, observed: Mapping[str, Observed]) -> Iterator[Finding]:
         same = seen is not None and bool(node.machine_id) and seen.machine_id == node.machine_id
         if not (node.address and node.address != wanted and same):
             continue
-        message = f"the machine is the same, and its address changes from {node.address} to {wanted}"
-        remedy = f"apply restarts its kubelet with the new address; or write hostip: {node.address}"
+        message = f"the address of the same machine changes from {node.address} to {wanted}"
+        remedy = f"run apply to restart its kubelet with the new address, or set hostip: {node.address}"
         yield Finding(CHECK, Verdict.WARN, node.name, message, node.address, wanted, remedy)
 
 
@@ -108,9 +108,9 @@ def _of_another_type(site: Site, observed: Mapping[str, Observed]) -> Iterator[F
         wanted = layout.get(node.name, node.sku)
         if not (node.sku and wanted != node.sku):
             continue
-        message = f"its machine type changes from {node.sku} to {wanted}"
+        message = f"the machine type changes from {node.sku} to {wanted}"
         remedy = (
-            f"the same machine: pai-install node drain {node.name}, apply, node uncordon; other hardware in its place:"
-            f" pai-install node replace {node.name}"
+            f"if it is the same machine, run pai-install node drain {node.name}, apply, and node uncordon. If "
+            f"the hardware is new, run pai-install node replace {node.name}"
         )
         yield Finding(CHECK, Verdict.WARN, node.name, message, node.sku, wanted, remedy)

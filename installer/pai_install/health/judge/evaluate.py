@@ -81,7 +81,11 @@ def judge_machine(machine: MachineView) -> Iterator[Finding]:
     applies, record = machine.has_nvidia, machine.record
     for check in MACHINE_CHECKS:
         record.begin()
-        answers = results(check.judge, machine) if applies or not check.gpus_only else (skipped("no NVIDIA GPU here"),)
+        answers = (
+            results(check.judge, machine)
+            if applies or not check.gpus_only
+            else (skipped("no NVIDIA GPU on this machine"),)
+        )
         for result in answers:
             settled = record.settle(result)
             yield check.finding(machine.name, settled, source=record.source, evidence=record.evidence)
@@ -89,7 +93,7 @@ def judge_machine(machine: MachineView) -> Iterator[Finding]:
         yield from _judge_gpu(gpu, machine)
     if applies and not machine.gpus:
         for gpu_check in GPU_CHECKS:
-            yield gpu_check.finding(machine.name, unknown("no GPU could be asked"), evidence="nvidia_smi_xml")
+            yield gpu_check.finding(machine.name, unknown("no GPU could be read"), evidence="nvidia_smi_xml")
 
 
 def _judge_gpu(gpu: GpuView, machine: MachineView) -> Iterator[Finding]:

@@ -40,7 +40,7 @@ class SxidExplanation:
     check: str
 
     def __str__(self) -> str:
-        verdict = f"{self.verdict.value}; FAIL where the line says Fatal"
+        verdict = f"{self.verdict.value}. FAIL where the line says Fatal"
         return _text(f"SXid {self.number}", self, ("verdict", verdict))
 
 
@@ -85,7 +85,7 @@ def explain_xid(number: int) -> XidExplanation:
 def explain_sxid(number: int) -> SxidExplanation:
     """The meaning of an SXid. Raises PaiError for unknown SXids."""
     if (known := load_sxids().get(number)) is None:
-        remedy = "look it up in NVIDIA's fabric manager guide; `health` goes by the line's word, Fatal or not"
+        remedy = "look it up in NVIDIA's fabric manager guide. `health` uses the word Fatal or Non-fatal of the line"
         raise _unknown(f"SXid {number}", remedy)
     check = CHECKS["nvswitch-sxid"]
     return SxidExplanation(

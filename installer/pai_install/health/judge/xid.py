@@ -113,7 +113,7 @@ def _eased(meaning: XidMeaning, xids: Sequence[Xid]) -> XidMeaning:
     """Returns a reset in place of a reboot if the driver's last recovery action of this incident is a reset."""
     asked = [_asked(xid) for xid in xids if xid.number == _RECOVERY_ACTION]
     if meaning.number in _OF_GSP and asked and asked[-1] in _RESETS:
-        return replace(meaning, action=Action.RESET_GPU, remedy="reset the GPU, as its driver says")
+        return replace(meaning, action=Action.RESET_GPU, remedy="reset the GPU, as requested by its driver")
     return meaning
 
 

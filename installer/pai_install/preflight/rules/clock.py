@@ -47,17 +47,17 @@ def offset_to_box(clock: Clock | None) -> Offset | None:
 
 @machine_check(
     id="clock",
-    title="Clocks agree: WARN over 1 s, FAIL over 30 s",
-    reads="clock: the machine's time between question and answer, and that of the first control plane",
-    rule="WARN above clock-warn-seconds, FAIL above clock-fail-seconds, each only where the whole measuring "
-    "interval is",
+    title="Clocks differ by at most 1 s",
+    reads="clock: the machine's time during the request, and the time of the first control plane",
+    rule="WARN above clock-warn-seconds. FAIL above clock-fail-seconds. The whole measured interval must exceed the "
+    "limit",
     limits=(
         "clock-warn-seconds",
         "clock-fail-seconds",
     ),
     source="own; certificates, etcd",
-    remedy="set the clock: sudo timedatectl set-time, or start a time service that reaches its servers. "
-    "Your own servers are ntp_servers in config.yaml",
+    remedy="set the clock with sudo timedatectl set-time, or start a time service with reachable servers. Set your own "
+    "servers as ntp_servers in config.yaml",
 )
 def clock(case: Case) -> Result | None:
     """The machine's clock agrees with that of the first control plane, and that one with the controller host's."""
@@ -79,19 +79,19 @@ def clock(case: Case) -> Result | None:
 
 @machine_check(
     id="time-service",
-    title="A time service runs and has synchronised the clock",
-    reads="time: services that run, chronyc tracking, the kernel",
-    rule="WARN when none runs or the clock is not synchronised; SKIP in a container",
-    remedy="see which servers answer (chronyc -n sources, timedatectl timesync-status). UDP port 123 must be open",
+    title="A time service synchronises the clock",
+    reads="time: running services, chronyc tracking, the kernel",
+    rule="WARN when none runs or the clock is not synchronised. SKIP in a container",
+    remedy="list the servers that answer (chronyc -n sources, timedatectl timesync-status). Open UDP port 123",
 )
 def time_service(case: Case) -> Result | None:
     """A time service synchronises the clock."""
     seen = case.evidence.time
     if case.evidence.container:
-        return skipped("a container has its host's clock")
+        return skipped("a container uses the clock of its host")
     running = ", ".join(seen.services)
     if not seen.services:
-        remedy = "nothing: apply installs chrony; set ntp_servers in config.yaml where the internet is out of reach"
+        remedy = "no action is required: apply installs chrony. Without internet access, set ntp_servers in config.yaml"
         return warned("no time service runs", expected="chrony or another time service", remedy=remedy)
     if _synchronised(case.evidence):
         return passed(running, message=f"{running} synchronises the clock")

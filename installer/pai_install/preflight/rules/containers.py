@@ -9,10 +9,12 @@ from pai_install.preflight.model import Case, machine_check
 @machine_check(
     id="kubernetes",
     title="No other Kubernetes cluster on the machine",
-    reads="kubernetes: files of kubeadm, other distributions, etcd, pai-install's record; packages; the authority of "
-    "the first control plane",
-    rule="FAIL for another cluster; WARN for a kubelet from another source",
-    remedy="if nothing on the machine is needed: sudo kubeadm reset --force there, or remove the machine from "
+    reads=(
+        "kubernetes: files of kubeadm, other distributions, etcd, pai-install's record, packages, and the authority "
+        "of the first control plane"
+    ),
+    rule="FAIL for another cluster. WARN for a kubelet from another source",
+    remedy="run sudo kubeadm reset --force on the machine if you need nothing on it, or remove the machine from "
     "layout.yaml",
 )
 def cluster(case: Case) -> Result | None:
@@ -23,8 +25,8 @@ def cluster(case: Case) -> Result | None:
             "another Kubernetes distribution is installed",
             value=", ".join(seen.other),
             expected="none",
-            remedy="if nothing on the machine is needed: run the distribution's uninstaller (k3s-uninstall.sh, snap "
-            "remove ...)",
+            remedy="run the distribution's uninstaller (k3s-uninstall.sh, snap remove ...) if you need nothing on the "
+            "machine",
         )
     if seen.files and not seen.marker and seen.authority and seen.authority == _authority(case):
         return failed(
@@ -35,21 +37,24 @@ def cluster(case: Case) -> Result | None:
         )
     if seen.files and not seen.marker:
         return failed(
-            "the machine belongs to a Kubernetes cluster that pai-install did not make",
+            "the machine belongs to a Kubernetes cluster of another installer",
             value=", ".join(seen.files[:4]),
             expected="no cluster, or this one",
         )
     if seen.etcd_entries and case.machine.control_plane and not seen.marker:
-        remedy = "move /var/lib/etcd away if nothing in it is needed"
+        remedy = "move /var/lib/etcd away if you do not need its content"
         return failed(
             "/var/lib/etcd is not empty", value=f"{seen.etcd_entries} entries", expected="empty", remedy=remedy
         )
     packaged = "kubelet" in case.evidence.packages
     if (packaged or seen.kubelet_running) and not seen.marker:
-        remedy = "sudo apt-get remove kubelet kubeadm on this machine; apply installs both from the component store"
+        remedy = "run sudo apt-get remove kubelet kubeadm on this machine. apply installs both from the component store"
         value = "package kubelet" if packaged else "a kubelet runs"
         return warned(
-            "a kubelet from another source is installed; apply replaces it", value=value, expected="none", remedy=remedy
+            "a kubelet from another source is installed, and apply will replace it",
+            value=value,
+            expected="none",
+            remedy=remedy,
         )
     return _membership(case)
 
@@ -59,7 +64,7 @@ def _membership(case: Case) -> Result:
     if not seen.marker:
         return passed(message="no earlier cluster")
     if not seen.member:
-        message = "pai-install was interrupted while it installed the machine; apply continues"
+        message = "pai-install was interrupted during the installation of the machine, and apply continues it"
         return passed(seen.marker.get("state", ""), message=message)
     leader = case.fleet.evidence.get(case.fleet.leader)
     if not seen.authority or leader is None or not leader.has("kubernetes"):
@@ -71,7 +76,7 @@ def _membership(case: Case) -> Result:
             f"the machine is a node of another pai-install cluster, not of {case.fleet.leader}'s",
             value=f"certificate {seen.authority}",
             expected=f"certificate {reference}",
-            remedy="remove the machine from that cluster first: sudo kubeadm reset --force on this machine",
+            remedy="remove the machine from that cluster first. Run sudo kubeadm reset --force on this machine",
         )
     return passed(seen.authority, message="a node of this cluster")
 
@@ -88,15 +93,15 @@ def _authority(case: Case) -> str:
     id="pod-network",
     title="No other pod network is configured",
     reads="kubernetes: /etc/cni/net.d",
-    rule="WARN for any file there: containerd will no longer read it",
+    rule="WARN for any file: containerd will ignore it",
     source="containerd",
-    remedy="nothing, unless something else than Kubernetes uses that network through containerd",
+    remedy="no action is required, unless programs outside Kubernetes use that network through containerd",
 )
 def pod_network(case: Case) -> Result | None:
     """containerd reads a folder of pai-install's own: files of podman, CRI-O or an earlier cluster do no harm."""
     foreign = case.evidence.kubernetes.cni
     if foreign:
-        message = "configurations of another pod network exist; containerd will no longer read them"
+        message = "configurations of another pod network exist, and containerd will ignore them"
         return warned(message, value=", ".join(foreign), expected="none")
     return passed(message="no other pod network")
 
@@ -108,23 +113,23 @@ _BESIDE = ("docker-ce-cli", "docker-ee", "moby-engine", "moby-containerd", "nvid
 
 @machine_check(
     id="docker-packages",
-    title="Docker, if installed, comes from the packages that docker_packages names",
-    reads="packages; docker: a snap, dockerd and the package that it belongs to (dpkg --search)",
-    rule="FAIL for a snap, podman-docker, packages from the other source, or a dockerd of another package or of none; "
+    title="Docker, if installed, comes from the packages in docker_packages",
+    reads="packages, docker: a snap, dockerd and its package (dpkg --search)",
+    rule="FAIL for a snap, podman-docker, packages from the other source, or a dockerd of another package or of none. "
     "WARN for packages that apt would remove, or that own daemon.json",
-    remedy="set docker_packages in config.yaml to what is installed, or remove Docker on this machine first",
+    remedy="set docker_packages in config.yaml to the installed packages, or remove Docker on this machine first",
 )
 def docker_packages(case: Case) -> Result | None:
     """Docker, if installed, comes from the packages that the site names."""
     packages = case.evidence.packages
     if case.evidence.docker.snap:
-        remedy = "sudo snap remove docker on this machine (deletes Docker's containers and images)"
+        remedy = "run run sudo snap remove docker on this machine (deletes Docker's containers and images)"
         return failed("Docker is installed as a snap, which cannot use the node's containerd", value="snap",
                       expected=case.site.settings.docker_packages, remedy=remedy)  # fmt: skip
     if "podman-docker" in packages:
-        remedy = "sudo apt-get remove podman-docker on this machine"
+        remedy = "run run sudo apt-get remove podman-docker on this machine"
         return failed(
-            "podman-docker stands in for Docker", value="podman-docker", expected="Docker Engine", remedy=remedy
+            "podman-docker replaces the docker command", value="podman-docker", expected="Docker Engine", remedy=remedy
         )
     return _foreign_docker(case) or _other_source(case)
 
@@ -132,20 +137,20 @@ def docker_packages(case: Case) -> Result | None:
 def _foreign_docker(case: Case) -> Result | None:
     seen, packages = case.evidence.docker, case.evidence.packages
     if seen.program and seen.package is None:
-        return unknown(f"{seen.program} is there, and dpkg does not say which package it belongs to")
+        return unknown(f"{seen.program} exists, and dpkg does not report its package")
     if seen.program and seen.package not in _DOCKER_PACKAGES:
         remedy = (
-            "let its containers end and remove it on this machine; apply installs Docker. Images and volumes stay in"
+            "wait for its containers and remove it on this machine. apply installs Docker. Images and volumes remain in"
         )
         return failed(
-            "Docker belongs to neither docker.io nor docker-ce: apt would remove it, or fail",
+            "Docker belongs to neither docker.io nor docker-ce: apt would remove it or fail",
             value=f"{seen.program} of {seen.package or 'no package'}",
             expected="dockerd of docker.io or docker-ce, or none",
             remedy=f"{remedy} its data root, which docker_data_root can name",
         )
     beside = [name for name in _BESIDE if name in packages]
     if beside and not seen.program:
-        message = "packages of another Docker are installed; apt removes those that conflict with Docker's"
+        message = "packages of another Docker are installed, and apt will remove conflicting packages"
         return warned(message, value=", ".join(beside), expected="none", remedy=_write_or_remove(beside))
     return None
 
@@ -162,20 +167,20 @@ def _other_source(case: Case) -> Result:
     if not there or there == wanted:
         return passed(there, message="Docker is not installed yet" if not there else f"Docker from {there} packages")
     return failed(
-        f"Docker comes from {there} packages, the site asks for {wanted}",
+        f"Docker comes from {there} packages, but docker_packages is {wanted}",
         value=there,
         expected=wanted,
-        remedy=f"write docker_packages: {there} in config.yaml, or remove Docker on this machine first",
+        remedy=f"set docker_packages: {there} in config.yaml, or remove Docker on this machine first",
     )
 
 
 @machine_check(
     id="docker",
     title="Docker, if in use, can be taken over without data loss",
-    reads="docker: daemon.json, docker info; docker_data_root and docker_live_restore in config.yaml",
-    rule="FAIL for an invalid daemon.json, a swarm with live-restore, or images in another folder; WARN for "
+    reads="docker: daemon.json, docker info, and docker_data_root and docker_live_restore in config.yaml",
+    rule="FAIL for an invalid daemon.json, a swarm with live-restore, or images in another folder. WARN for "
     "running containers",
-    remedy="correct the file on this machine. pai-install merges its own settings into it",
+    remedy="correct the file on this machine. pai-install adds its settings to it",
 )
 def docker(case: Case) -> Result | None:
     """A Docker that is in use can be taken over."""
@@ -191,8 +196,11 @@ def docker(case: Case) -> Result | None:
     wanted = str(case.site.settings.docker_data_root)
     running = _running(seen.containers)
     if seen.swarm and case.site.settings.docker_live_restore:
-        remedy = "leave the swarm, or write docker_live_restore: false in config.yaml: containers then stop with Docker"
-        message = "Docker is in swarm mode, which excludes live-restore"
+        remedy = (
+            "leave the swarm, or set docker_live_restore: false in config.yaml. Containers then stop together with "
+            "Docker"
+        )
+        message = "Docker is in swarm mode, which does not support live-restore"
         return failed(message, value="swarm", expected="no swarm", remedy=remedy)
     if seen.data_root and seen.data_root != wanted:
         say = warned if seen.containers == 0 else failed
@@ -201,7 +209,7 @@ def docker(case: Case) -> Result | None:
             " its images and containers",
             value=f"{seen.data_root}, {running}",
             expected=wanted,
-            remedy=f"write docker_data_root: {seen.data_root} in config.yaml, or move the data",
+            remedy=f"set docker_data_root: {seen.data_root} in config.yaml, or move the data",
         )
     if seen.containers == 0:
         return passed(seen.version, message="Docker runs no containers")
@@ -221,20 +229,18 @@ def _running(count: int | None) -> str:
 
 def _what_becomes_of_them(case: Case) -> str:
     if case.site.settings.docker_live_restore:
-        return (
-            "nothing: the containers keep running while apply restarts Docker (live-restore); apply merges daemon.json"
-        )
-    return "write docker_live_restore: true in config.yaml; without it the containers stop when apply restarts Docker"
+        return "no action is required: containers keep running while apply restarts Docker (live-restore)"
+    return "set docker_live_restore: true in config.yaml. Without it, containers stop when apply restarts Docker"
 
 
 @machine_check(
     id="docker-cgroups",
-    title="Docker's control groups are slices of systemd",
-    reads="docker: cgroup-parent in daemon.json and in hostconfig.json of containers; cgroups; identity",
-    rule="FAIL for one in daemon.json that is none; WARN for containers that were made with one; SKIP where Docker "
+    title="Docker's control groups are systemd slices",
+    reads="docker: cgroup-parent in daemon.json and in hostconfig.json of containers, cgroups, and identity",
+    rule="FAIL for another parent in daemon.json. WARN for containers with another parent. SKIP if Docker "
     "keeps the driver cgroupfs",
     source="moby, daemon_unix.go",
-    remedy='write "cgroup-parent": "NAME.slice" into /etc/docker/daemon.json on this machine, or remove the key',
+    remedy='write "cgroup-parent": "NAME.slice" to /etc/docker/daemon.json on this machine, or remove the key',
 )
 def docker_cgroups(case: Case) -> Result | None:
     """With the driver systemd, which Docker gets, it refuses other parents: it would not start, nor containers."""
@@ -243,14 +249,14 @@ def docker_cgroups(case: Case) -> Result | None:
         return skipped("Docker keeps the cgroup driver cgroupfs on this machine")
     expected = "a name that ends in .slice, or none"
     if not seen.daemon_json and not _is_slice(seen.cgroup_parent):
-        message = "Docker would not start with its new cgroup driver: daemon.json names a parent that is no slice"
+        message = "Docker would not start with its new cgroup driver: cgroup-parent in daemon.json is not a slice"
         return failed(message, value=f"cgroup-parent {seen.cgroup_parent}", expected=expected)
     stuck = [name for name, parent in seen.own_parents.items() if not _is_slice(parent)] if seen.running else []
     if stuck:
-        message = "containers keep running, and cannot be started again: their --cgroup-parent is no slice"
-        remedy = "make them again with --cgroup-parent NAME.slice, or without it"
+        message = "containers keep running but cannot restart: their --cgroup-parent is not a slice"
+        remedy = "create them again with --cgroup-parent NAME.slice, or without it"
         return warned(message, value=", ".join(stuck), expected=expected, remedy=remedy)
-    return passed(seen.cgroup_parent, message="no control group is in the way of the driver systemd")
+    return passed(seen.cgroup_parent, message="all control groups are compatible with the driver systemd")
 
 
 def _is_slice(parent: str) -> bool:
@@ -259,12 +265,12 @@ def _is_slice(parent: str) -> bool:
 
 @machine_check(
     id="gpu-containers",
-    title="No container would lose an NVIDIA device",
+    title="No container loses an NVIDIA device during apply",
     reads="devices: control groups and open files of all processes",
-    rule="FAIL for containers (not pods) that have /dev/nvidia* open; PASS on a node of this cluster",
+    rule="FAIL for containers (not pods) that have /dev/nvidia* open. PASS on a node of this cluster",
     source="NVIDIA/nvidia-docker issue 1730",
-    remedy="let these jobs end first, or go on with --force-check gpu-containers: containers that got their GPUs by "
-    "docker run --gpus may lose them, others keep them",
+    remedy="wait for these jobs, or continue with --force-check gpu-containers. Containers started with "
+    "docker run --gpus may lose their GPUs",
 )
 def gpu_containers(case: Case) -> Result | None:
     """An installation makes systemd reload its units, which may take devices from containers. Pods keep theirs.
@@ -272,10 +278,10 @@ def gpu_containers(case: Case) -> Result | None:
     On an installed node a reload is rare, and the plan lists it.
     """
     if case.evidence.member:
-        return passed(message="a node of this cluster: a plan says where systemd would reload its units")
+        return passed(message="a node of this cluster: plan reports reloads of systemd units")
     count = case.evidence.devices.gpu_containers
     if count is None:
-        return unknown("only root sees what containers have open")
+        return unknown("only root can read the open files of containers")
     if not count:
         return passed(message="no container has an NVIDIA device open")
     who = "1 container has" if count == 1 else f"{count} containers have"
@@ -287,9 +293,9 @@ def gpu_containers(case: Case) -> Result | None:
     id="containerd",
     title="containerd, if installed, has a valid configuration",
     reads="containerd: config.toml, its tasks, the programs of shims",
-    rule="FAIL for an invalid config.toml, and for containers under a shim that containerd 2 lacks; WARN for "
+    rule="FAIL for an invalid config.toml, and for containers under a shim that containerd 2 lacks. WARN for "
     "containers outside Docker and Kubernetes",
-    remedy="correct the file on this machine. pai-install merges its own settings into it",
+    remedy="correct the file on this machine. pai-install adds its settings to it",
 )
 def containerd(case: Case) -> Result | None:
     """A containerd that is there can be taken over."""
@@ -298,14 +304,13 @@ def containerd(case: Case) -> Result | None:
         return failed("/etc/containerd/config.toml is not valid TOML", value=seen.config, expected="TOML")
     if seen.old_shims:
         return failed(
-            "containers run under a shim of Docker 19.03 or older, which the new containerd cannot take over: they "
-            "would be lost to Docker",
+            "containers run under a shim of Docker 19.03 or older: Docker would lose them with the new containerd",
             value=str(seen.old_shims),
             expected="0, or shims of runc-v2 (Docker 20.10 and newer)",
             remedy="wait for these containers. Upgrade Docker before you start them again",
         )
     if seen.tasks and not case.evidence.ours:
         shown = ", ".join(f"{count} in {name}" for name, count in sorted(seen.tasks.items()))
-        remedy = "nothing: the containers keep running while apply restarts containerd"
-        return warned("containers of containerd run outside Docker and Kubernetes", value=shown, remedy=remedy)
-    return passed(message="a containerd runs" if seen.running else "no containerd runs")
+        remedy = "no action is required: the containers keep running while apply restarts containerd"
+        return warned("containerd runs containers outside Docker and Kubernetes", value=shown, remedy=remedy)
+    return passed(message="containerd runs" if seen.running else "containerd does not run")

@@ -40,11 +40,11 @@ class _Disk:
 
 @machine_check(
     id="disk-space",
-    title="Free space for components, images, pods and etcd",
-    reads="mounts: free space below each path that the cluster uses",
-    rule="FAIL below the need of an installation or the kubelet's eviction threshold; WARN below the need of images",
+    title="Enough free space for components, images, pods, and etcd",
+    reads="mounts: free space below each path of the cluster",
+    rule="FAIL below the need of an installation or the kubelet's eviction threshold. WARN below the need of images",
     source="own; kubelet (evictionHard)",
-    remedy="free space there, or name folders on a larger disk: containerd_data_root, docker_data_root",
+    remedy="free disk space, or set folders on a larger disk: containerd_data_root, docker_data_root",
 )
 def space(case: Case) -> Result | None:
     """Checks free space for an installation and for images, above the kubelet's eviction thresholds."""
@@ -57,7 +57,12 @@ def space(case: Case) -> Result | None:
     if tight and not case.evidence.ours and not case.evidence.container:
         expected = "; ".join(f"{disk.name}: {size_text(disk.enough)}" for disk in tight)
         remedy = "use a larger disk before you run jobs with large images"
-        return warned("enough disk space to install, little for images", value=shown, expected=expected, remedy=remedy)
+        return warned(
+            "enough disk space for the installation, but little for images",
+            value=shown,
+            expected=expected,
+            remedy=remedy,
+        )
     return passed(shown, message="enough free disk space")
 
 
@@ -77,7 +82,7 @@ def _too_full(case: Case, disk: _Disk) -> str:
     reads="mounts: free inodes",
     rule="FAIL at or below the kubelet's threshold",
     source="kubelet (evictionHard)",
-    remedy="remove many small files there (`du --inodes -x / | sort -n | tail`), or use a file system with more",
+    remedy="remove small files (`du --inodes -x / | sort -n | tail`), or use a file system with more inodes",
 )
 def inodes(case: Case) -> Result | None:
     """Checks free inodes, above the kubelet's eviction thresholds."""
@@ -94,11 +99,14 @@ def inodes(case: Case) -> Result | None:
 
 @machine_check(
     id="file-systems",
-    title="Writable local file systems, not overlay or network ones, below containers",
+    title="File systems below containers are local and writable",
     reads="mounts: type and options",
     rule="FAIL for read-only, noexec, or a type that cannot hold container layers",
     source="own; containerd",
-    remedy="mount a local ext4 or xfs file system there, writable, without noexec. `dmesg` says why one is read-only",
+    remedy=(
+        "mount a local, writable ext4 or xfs file system without noexec. Check `dmesg` for the cause of read-only "
+        "mounts"
+    ),
 )
 def filesystems(case: Case) -> Result | None:
     """File systems that can be written to, run programs and hold containers."""
@@ -119,16 +127,16 @@ def filesystems(case: Case) -> Result | None:
 
 @machine_check(
     id="etcd-disk",
-    title="99 % of small synchronous writes take at most 10 ms on etcd's disk",
+    title="99 % of small synchronous writes on etcd's disk take at most 10 ms",
     reads="etcd_disk: up to 200 synchronous writes of 2300 bytes on a control plane",
-    rule="WARN when the 99th percentile is above etcd-write-p99-ms; FAIL when the median is above etcd-write-"
+    rule="WARN when the 99th percentile is above etcd-write-p99-ms. FAIL when the median is above etcd-write-"
     "median-ms, too",
     limits=(
         "etcd-write-p99-ms",
         "etcd-write-median-ms",
     ),
     source="etcd",
-    remedy="put /var/lib/etcd on a local SSD or NVMe that nothing else writes to",
+    remedy="move /var/lib/etcd to a dedicated local SSD or NVMe",
 )
 def etcd_disk(case: Case) -> Result | None:
     """etcd's disk confirms small writes quickly."""

@@ -22,34 +22,36 @@ def _branch(loaded: str) -> str:
 
 @machine_check(
     id="driver-headers",
-    title="Headers of the running kernel are there for the driver's modules",
-    reads="hardware: /lib/modules/RELEASE/build, apt-cache policy linux-headers-RELEASE; nvidia_driver in config.yaml",
-    rule="FAIL when they are not installed and no package source has them; PASS in a container",
+    title="Headers of the running kernel are available for the driver's modules",
+    reads=(
+        "hardware: /lib/modules/RELEASE/build, apt-cache policy linux-headers-RELEASE, and nvidia_driver in config.yaml"
+    ),
+    rule="FAIL when they are neither installed nor in a package source. PASS in a container",
     source="DKMS",
-    remedy="restart the machine into a kernel that its package sources still have, or enable the source of this kernel",
+    remedy="reboot the machine into a kernel of its package sources, or enable the source of this kernel",
 )
 def driver_headers(case: Case) -> Result | None:
     """Modules are built for the kernel that runs."""
     if _wish(case) is None:
         return None
     if case.evidence.container:
-        return passed(message="a container: its host has the modules")
+        return passed(message="a container uses the modules of its host")
     found = case.evidence.hardware.headers
     if found:
         return passed(found, message="headers of the running kernel")
     kernel = case.evidence.system.kernel
-    return failed("the driver's modules cannot be built for the kernel that runs", kernel, f"linux-headers-{kernel}")
+    return failed("the driver's modules cannot be built for the running kernel", kernel, f"linux-headers-{kernel}")
 
 
 @machine_check(
     id="driver-secure-boot",
-    title="The firmware lets the kernel load the driver's modules",
-    reads="hardware: the EFI variable SecureBoot, mokutil --test-key; nvidia_driver in config.yaml",
+    title="Secure Boot accepts the driver's modules",
+    reads="hardware: the EFI variable SecureBoot, mokutil --test-key, and nvidia_driver in config.yaml",
     rule="FAIL when Secure Boot is on and the key of DKMS is not enrolled",
     source="DKMS; Debian and Ubuntu, Secure Boot",
-    remedy="turn Secure Boot off in the firmware, or make and enrol the key of DKMS (Debian: dkms generate_mok, then "
-    "mokutil --import /var/lib/dkms/mok.pub, Ubuntu: update-secureboot-policy --new-key and --enroll-key), which the "
-    "firmware asks for on the console at the next start",
+    remedy="disable Secure Boot in the firmware, or create and enrol the key of DKMS (Debian: dkms generate_mok, then "
+    "mokutil --import /var/lib/dkms/mok.pub, Ubuntu: update-secureboot-policy --new-key and --enroll-key). Confirm it "
+    "on the console at the next boot",
 )
 def driver_secure_boot(case: Case) -> Result | None:
     """Modules that are built on the machine are signed by a key of its own."""
@@ -59,16 +61,16 @@ def driver_secure_boot(case: Case) -> Result | None:
     if not hardware.secure_boot:
         return passed("off", message="Secure Boot is off")
     if hardware.dkms_key_enrolled:
-        return passed("on, key enrolled", message="Secure Boot knows the key of DKMS")
-    return failed("Secure Boot is on: the kernel refuses modules built on this machine", "on", "off, or a known key")
+        return passed("on, key enrolled", message="the key of DKMS is enrolled")
+    return failed("Secure Boot is on: the kernel rejects modules built on this machine", "on", "off, or a known key")
 
 
 @machine_check(
     id="driver-in-use",
-    title="The driver that is loaded is not exchanged under running programs",
-    reads="hardware: /proc/driver/nvidia/version; devices: open files of all processes; nvidia_driver in config.yaml",
-    rule="FAIL when another branch is loaded and programs use it; WARN when another branch is loaded, or nouveau",
-    remedy="let these programs end first, then apply, and restart the machine: the loaded driver stays until then",
+    title="No running program loses the loaded driver",
+    reads="hardware: /proc/driver/nvidia/version, devices: open files of processes, and nvidia_driver in config.yaml",
+    rule="FAIL when another branch is loaded and programs use it. WARN when another branch is loaded, or nouveau",
+    remedy="wait for these programs, run apply, and reboot the machine. The loaded driver remains until the reboot",
 )
 def driver_in_use(case: Case) -> Result | None:
     """Packages of another branch replace the libraries of the loaded one at once."""
@@ -78,16 +80,14 @@ def driver_in_use(case: Case) -> Result | None:
     hardware, count = case.evidence.hardware, case.evidence.devices.gpu_processes
     expected = f"{wish.branch}, or none"
     if hardware.nouveau:
-        remedy = "restart the machine after apply: nouveau is kept away from then on"
-        return warned(
-            "nouveau drives the NVIDIA devices until the machine restarts", "nouveau", expected, remedy=remedy
-        )
+        remedy = "reboot the machine after apply, which disables nouveau"
+        return warned("nouveau drives the NVIDIA devices until a reboot", "nouveau", expected, remedy=remedy)
     loaded = _branch(hardware.nvidia_driver)
     if loaded in ("", str(wish.branch)):
         return passed(loaded or "none", message="no driver of another branch is loaded")
     if count is None:
-        return unknown("only root sees which programs use the driver")
+        return unknown("only root can read which programs use the driver")
     if count:
         who = "1 program uses" if count == 1 else f"{count} programs use"
         return failed(f"{who} the driver {loaded}, whose libraries are replaced", f"{loaded}, {count}", expected)
-    return warned(f"the driver {loaded} stays loaded until the machine restarts", loaded, expected)
+    return warned(f"the driver {loaded} stays loaded until a reboot", loaded, expected)

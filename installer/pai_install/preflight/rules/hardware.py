@@ -16,15 +16,15 @@ _OFF_THE_BUS = "ff"
 
 @machine_check(
     id="memory",
-    title="The kernel sees at least 90 % of the SKU's mem",
-    reads="hardware: MemTotal; mem in layout.yaml",
+    title="The machine has at least 90 % of the SKU's mem",
+    reads="hardware: MemTotal, and mem in layout.yaml",
     rule="FAIL below visible-memory-percent of mem, and on a control plane below control-plane-memory-mib",
     limits=(
         "visible-memory-percent",
         "control-plane-memory-mib",
     ),
     source="own; kubeadm",
-    remedy="look for a failed memory module (`dmidecode -t memory`), or correct mem in layout.yaml",
+    remedy="find the failed memory module (`dmidecode -t memory`), or correct mem in layout.yaml",
 )
 def memory(case: Case) -> Result | None:
     """As much memory as the SKU says, and enough for a control plane."""
@@ -35,12 +35,12 @@ def memory(case: Case) -> Result | None:
     if case.machine.control_plane and seen < least:
         shown = size_text(least)
         return failed(
-            "too little memory for a control plane", value=value, expected=shown, remedy="give the machine more memory"
+            "too little memory for a control plane", value=value, expected=shown, remedy="add memory to the machine"
         )
     if seen >= wanted * case.limit("visible-memory-percent") / 100:
-        return passed(value, message="the memory is that of the SKU")
+        return passed(value, message="the memory matches the SKU")
     return failed(
-        "less memory than the SKU says",
+        "less memory than in the SKU",
         value=value,
         expected=f"{size_text(wanted)} (mem of {case.machine.sku})",
     )
@@ -48,8 +48,8 @@ def memory(case: Case) -> Result | None:
 
 @machine_check(
     id="cpus",
-    title="At least the SKU's vcore; two on a control plane",
-    reads="hardware: processors; vcore in layout.yaml",
+    title="The machine has the SKU's vcore, and a control plane has at least two",
+    reads="hardware: processors, and vcore in layout.yaml",
     rule="FAIL below vcore, and on a control plane below control-plane-cpus",
     limits=("control-plane-cpus",),
     source="own; kubeadm",
@@ -60,11 +60,13 @@ def cpus(case: Case) -> Result | None:
     seen, least = require(case.evidence.hardware.cpus, "processors"), case.limit("control-plane-cpus")
     wanted = case.site.sku_of(case.machine).vcore
     if case.machine.control_plane and seen < least:
-        return failed("a control plane needs two processors", value=seen, expected=f"{least:g}", remedy="give it more")
+        return failed(
+            "a control plane needs two processors", value=seen, expected=f"{least:g}", remedy="add processors"
+        )
     if seen >= wanted:
         return passed(str(seen), message="enough processors")
     return failed(
-        "fewer processors than the SKU says",
+        "fewer processors than in the SKU",
         value=str(seen),
         expected=f"{wanted} (vcore of {case.machine.sku})",
     )
@@ -72,10 +74,9 @@ def cpus(case: Case) -> Result | None:
 
 @machine_check(
     id="accelerators",
-    title="As many devices on the PCI bus as computing-device says",
-    reads="hardware: the PCI bus in sysfs; computing-device in layout.yaml",
-    rule="FAIL for fewer, or one that has fallen off the bus (revision ff); WARN for more; SKIP in a container"
-    " without a bus",
+    title="The PCI bus has the number of devices of computing-device",
+    reads="hardware: the PCI bus in sysfs, and computing-device in layout.yaml",
+    rule="FAIL for fewer devices, or a device with revision ff. WARN for more. SKIP in a container without a bus",
     remedy="check power and seating (`lspci -nn`), pass the devices through to a virtual machine, or correct count",
 )
 def accelerators(case: Case) -> Result | None:
@@ -89,7 +90,7 @@ def accelerators(case: Case) -> Result | None:
         return unknown(f"{device.type}: pai-install does not know their PCI ids")
     found = [pci for pci in case.evidence.hardware.pci if pci.vendor == vendor]
     if case.evidence.container and not found:
-        return skipped(f"a container ({case.evidence.container}) has no PCI bus of its own")
+        return skipped(f"a container ({case.evidence.container}) has no PCI bus")
     return _counted(case, found, device.count, sliced=not device.type.endswith("/gpu") and kind == "nvidia.com")
 
 
@@ -101,15 +102,15 @@ def _counted(case: Case, found: Sequence[PciDevice], wanted: int, *, sliced: boo
             f"{', '.join(lost)} has fallen off the bus",
             value="revision ff",
             expected="an answering device",
-            remedy="switch the machine off and on (not only reboot). If the fault returns, replace the device",
+            remedy="power the machine off and on (a reboot is not enough). If the fault returns, replace the device",
         )
     if len(found) == wanted or (sliced and found):
         return passed(value, message=f"{len(found)} accelerators on the PCI bus")
     expected = f"{wanted} (computing-device of {case.machine.sku})"
     if len(found) > wanted:
-        remedy = "correct count in layout.yaml; the additional ones would not be used"
-        return warned("more accelerators than the SKU says", value=value, expected=expected, remedy=remedy)
-    message = "fewer accelerators than the SKU says" if found else "no accelerator on the PCI bus"
+        remedy = "correct count in layout.yaml. Additional devices would not be used"
+        return warned("more accelerators than in the SKU", value=value, expected=expected, remedy=remedy)
+    message = "fewer accelerators than in the SKU" if found else "no accelerator on the PCI bus"
     return failed(message, value=value, expected=expected)
 
 
@@ -136,6 +137,6 @@ def nvidia_driver(case: Case) -> Result | None:
             "nouveau drives the NVIDIA devices: containers cannot use them",
             value="nouveau",
             expected="the NVIDIA driver",
-            remedy="blacklist nouveau, install the NVIDIA driver (open modules from Turing on), reboot",
+            remedy="blacklist nouveau, install the NVIDIA driver (open modules from Turing on), and reboot",
         )
     return warned("the NVIDIA driver is not loaded: jobs get no GPU", expected="a loaded driver")

@@ -11,9 +11,9 @@ from pai_install.preflight.model import Case, machine_check, own_interfaces
 from pai_install.system.words import shortened
 
 _UNSET_UUIDS = {"", "00000000-0000-0000-0000-000000000000", "03000200-0400-0500-0006-000700080009"}
-_RENEW = "on this machine: sudo rm /etc/machine-id && sudo systemd-machine-id-setup, then reboot"
+_RENEW = "run sudo rm /etc/machine-id && sudo systemd-machine-id-setup on this machine, and reboot"
 # what to do about machines with one id
-COPIED = f"the machines are copies of one image; {_RENEW}"
+COPIED = f"{_RENEW} (the machines are copies of one image)"
 
 
 @machine_check(
@@ -22,7 +22,7 @@ COPIED = f"the machines are copies of one image; {_RENEW}"
     reads="identity: host name",
     rule="FAIL when the first label of the host name is not hostname in layout.yaml",
     source="Kubernetes",
-    remedy="sudo hostnamectl set-hostname NAME on this machine, or correct layout.yaml",
+    remedy="run sudo hostnamectl set-hostname NAME on this machine, or correct layout.yaml",
 )
 def hostname(case: Case) -> Result | None:
     """The host name is the one in the layout."""
@@ -31,12 +31,12 @@ def hostname(case: Case) -> Result | None:
         return passed(seen, message="the host name is the one in layout.yaml")
     others = {machine.hostname.lower() for machine in case.site.machines}
     wrong = seen.lower() in others
-    hint = f"; {seen} is another machine of the site, so two hostip may be swapped in layout.yaml" if wrong else ""
+    hint = f". {seen} is another machine of the site: two hostip in layout.yaml may be swapped" if wrong else ""
     return failed(
-        f"the host name is {seen}, layout.yaml says {wanted}",
+        f"the host name is {seen}, but {wanted} in layout.yaml",
         value=seen,
         expected=wanted,
-        remedy=f"sudo hostnamectl set-hostname {wanted} on this machine, or correct layout.yaml{hint}",
+        remedy=f"run sudo hostnamectl set-hostname {wanted} on this machine, or correct layout.yaml{hint}",
     )
 
 
@@ -44,9 +44,9 @@ def hostname(case: Case) -> Result | None:
     id="hostname-unique",
     title="Host names are unique",
     reads="identity of all machines",
-    rule="FAIL for each machine that shares its host name",
+    rule="FAIL for each machine with a host name of another machine",
     source="kubeadm",
-    remedy="sudo hostnamectl set-hostname NAME on one of them",
+    remedy="run sudo hostnamectl set-hostname NAME on one of them",
 )
 def hostname_unique(case: Case) -> Result | None:
     """The host name is unique."""
@@ -58,7 +58,7 @@ def hostname_unique(case: Case) -> Result | None:
     id="machine-id",
     title="Machine ids are unique",
     reads="identity of all machines: /etc/machine-id",
-    rule="FAIL for each machine that shares it, or has none",
+    rule="FAIL for each machine with the id of another machine, or without an id",
     source="kubeadm",
     remedy=COPIED,
 )
@@ -74,7 +74,7 @@ def machine_id(case: Case) -> Result | None:
     id="product-uuid",
     title="Hardware UUIDs are unique",
     reads="identity of all machines: /sys/class/dmi/id/product_uuid",
-    rule="WARN for each machine that shares it; SKIP in a container, without root, and where the firmware gives none",
+    rule="WARN for each machine with the UUID of another machine. SKIP in a container, without root, or without a UUID",
     source="kubeadm",
     remedy="give each virtual machine its own UUID, or have the vendor set UUIDs in the firmware",
 )
@@ -82,10 +82,10 @@ def product_uuid(case: Case) -> Result | None:
     """The hardware UUID is unique."""
     identity = _identity(case)
     if identity.container:
-        return skipped(f"a container ({identity.container}) shows its host's")
+        return skipped(f"a container ({identity.container}) shows the UUID of its host")
     seen = identity.product_uuid.lower()
     if seen in _UNSET_UUIDS:
-        return skipped("only root may read it" if not identity.root else "the firmware gives none")
+        return skipped("only root may read it" if not identity.root else "the firmware has none")
     result = _unique(case, "hardware UUID", seen, case.fleet.product_uuids)
     if result.verdict is Verdict.FAIL:  # vendors ship series with one UUID; Kubernetes itself does not need it
         return warned(result.message, value=result.value, expected=result.expected)
@@ -94,11 +94,11 @@ def product_uuid(case: Case) -> Result | None:
 
 @machine_check(
     id="address",
-    title="An interface has hostip, and its MAC address is unique",
+    title="An interface has the address hostip, and its MAC address is unique",
     reads="interfaces of all machines",
-    rule="FAIL when no interface has hostip, or another machine has its MAC",
+    rule="FAIL when no interface has hostip, or another machine has the same MAC address",
     source="Kubernetes",
-    remedy="write an address of one of the machine's interfaces as hostip, not a NAT address: etcd and the kubelet "
+    remedy="set hostip to an address of one of the machine's interfaces, not to a NAT address. etcd and the kubelet "
     "listen on it",
 )
 def address(case: Case) -> Result | None:

@@ -13,7 +13,7 @@ _CONTROLLERS = ("cpu", "cpuset", "memory", "pids")
 
 @machine_check(
     id="kernel",
-    title="Linux 5.13 or newer",
+    title="The kernel is The kernel is Linux 5.13 or newer",
     reads="system: kernel release",
     rule="FAIL below 5.13",
     source="kube-proxy's nftables mode",
@@ -30,9 +30,9 @@ def version(case: Case) -> Result | None:
 
 @machine_check(
     id="kernel-modules",
-    title="overlay, br_netfilter, nf_conntrack, nf_tables and vxlan are available",
+    title="Modules overlay, br_netfilter, nf_conntrack, nf_tables, and vxlan are available",
     reads="modules: loaded, built in or installed for the running kernel",
-    rule="FAIL when one is missing; SKIP in a container",
+    rule="FAIL when one is missing. SKIP in a container",
     remedy="install the kernel's module package (linux-image, linux-modules-extra) on this machine",
 )
 def modules(case: Case) -> Result | None:
@@ -42,7 +42,7 @@ def modules(case: Case) -> Result | None:
         return passed(", ".join(seen.there), message="all needed kernel modules are available")
     missing = ", ".join(seen.missing)
     if case.evidence.container:
-        return skipped(f"a container has its host's kernel (not seen as modules: {missing})")
+        return skipped(f"a container uses the kernel of its host (not visible as modules: {missing})")
     if not seen.tree and seen.other_trees:
         return failed(
             "the modules of the running kernel are no longer installed: the kernel was updated",
@@ -55,9 +55,9 @@ def modules(case: Case) -> Result | None:
 
 @machine_check(
     id="cgroups",
-    title="Control groups, version 2, with cpu, cpuset, memory and pids",
+    title="Control groups are version 2, with cpu, cpuset, memory, and pids",
     reads="cgroups: /sys/fs/cgroup/cgroup.controllers, /proc/cgroups",
-    rule="FAIL when a controller is off; WARN for version 1, SKIP for it in a container",
+    rule="FAIL when a controller is off. WARN for version 1, SKIP for it in a container",
     source="Kubernetes",
     remedy="boot with systemd.unified_cgroup_hierarchy=1, without systemd.legacy_systemd_cgroup_controller",
 )
@@ -72,9 +72,9 @@ def cgroups(case: Case) -> Result | None:
     if seen.version == 2:
         return passed("2", message="control groups, version 2")
     if case.evidence.container:  # such as a machine of the lab
-        return skipped("the host of the container decides")
+        return skipped("depends on the host of the container")
     return warned(
-        "control groups, version 1, which Kubernetes deprecates",
+        "control groups are version 1, which is deprecated in Kubernetes",
         value="1",
         expected="2",
     )
@@ -82,7 +82,7 @@ def cgroups(case: Case) -> Result | None:
 
 @machine_check(
     id="process-limits",
-    title="kernel.pid_max and kernel.threads-max of 65536 or more",
+    title="kernel.pid_max and kernel.threads-max are at least 65536",
     reads="system: /proc/sys/kernel",
     rule="WARN below process-limit",
     limits=("process-limit",),
@@ -111,7 +111,7 @@ def limits(case: Case) -> Result | None:
     reads="swap: /proc/swaps, /etc/fstab, systemd units, zram",
     rule="WARN for active or configured swap",
     source="kubelet (failSwapOn)",
-    remedy="nothing, if the machine needs no swap: apply runs swapoff, comments fstab lines and masks units",
+    remedy="no action is required: apply runs swapoff, comments out the lines of fstab, and masks the units",
 )
 def swap(case: Case) -> Result | None:
     """Swap is off, now and after a reboot."""
@@ -121,9 +121,9 @@ def swap(case: Case) -> Result | None:
     sources += [f"unit {name}" for name in seen.units] + [f"zram: {name}" for name in seen.zram]
     if not sources:
         return passed(message="swap is off, now and after a reboot")
-    message = "swap is on" if active else "swap is off now, but configured to start at boot"
+    message = "swap is on" if active else "swap is off now but starts at boot"
     return warned(
-        f"{message}; apply turns it off permanently",
+        f"{message}, and apply will turn it off permanently",
         value="; ".join(sources),
         expected="none",
     )

@@ -13,9 +13,9 @@ from pai_install.system.words import shortened
 @machine_check(
     id="leftovers",
     title="No leftovers of an earlier cluster on a machine that is not a node",
-    reads="leftovers: interfaces, folders, nftables tables and iptables chains of pods; pai-install's record",
-    rule="FAIL for interfaces of pods or /etc/kubernetes/pki, WARN for anything else; UNKNOWN without root",
-    remedy="if nothing on the machine is needed: sudo kubeadm reset --force, and reboot",
+    reads="leftovers: interfaces, folders, nftables tables and iptables chains of pods, and pai-install's record",
+    rule="FAIL for interfaces of pods or /etc/kubernetes/pki, WARN for anything else. UNKNOWN without root",
+    remedy="run sudo kubeadm reset --force and reboot if you need nothing on the machine",
 )
 def leftovers(case: Case) -> Result | None:
     """No leftovers of an earlier cluster on a machine that is not a node."""
@@ -24,7 +24,7 @@ def leftovers(case: Case) -> Result | None:
         return passed(message="pai-install manages this machine, so none of this is a leftover")
     value = "; ".join(_told(seen))
     if not value and seen.tables is None:
-        return unknown("only root may see the kernel's packet filters")
+        return unknown("only root may read the kernel's packet filters")
     if not value:
         return passed(message="no leftovers of an earlier cluster")
     if seen.interfaces or "/etc/kubernetes/pki" in seen.folders:
@@ -56,4 +56,4 @@ def clean(seen: Leftovers) -> str:
         *(f"sudo nft delete table {name}" for name in seen.tables or ()),
         *(["sudo reboot (removes the iptables chains)"] if seen.chains else []),
     ]
-    return f"if nothing on the machine is needed: {'; '.join(commands)}"
+    return f"run these commands if you need nothing on the machine: {', '.join(commands)}"

@@ -35,7 +35,7 @@ _SUDO = (
     (
         r"waiting for privilege escalation prompt|Timed out",
         "sudo does not answer",
-        "try `sudo true` as {user} there: a slow directory service or an unresolvable host name can block sudo",
+        "run `sudo true` as {user} there: a slow directory service or an unresolvable host name can block sudo",
     ),
 )
 
@@ -46,7 +46,7 @@ _SUDO = (
     reads="identity, and sudo's answer to Ansible",
     rule="FAIL when the probe did not run as root",
     source="Ansible",
-    remedy="allow the login user sudo, give its password in the site, or log in as root",
+    remedy="allow sudo for the login user, set its password in the site, or log in as root",
 )
 def sudo(case: Case) -> Result | None:
     """The login user can become root."""
@@ -59,8 +59,8 @@ def sudo(case: Case) -> Result | None:
             return failed(message.format(user=user), value=_last_line(problem), remedy=remedy.format(user=user))
     if not case.machine.become:
         message = f"{user} is not root, and `become: false` forbids sudo"
-        return failed(message, value=user, expected="root", remedy="log in as root, or leave out become: false")
-    remedy = f"try `sudo true` as {user} on this machine"
+        return failed(message, value=user, expected="root", remedy="log in as root, or remove become: false")
+    remedy = f"run `sudo true` as {user} on this machine"
     return failed(f"{user} cannot become root", value=_last_line(problem), expected="root", remedy=remedy)
 
 
@@ -71,7 +71,7 @@ def _last_line(text: str) -> str:
 
 @machine_check(
     id="python",
-    title="Python 3.9 or newer",
+    title="Python is 3.9 or newer",
     reads="identity: version of the python3 that Ansible uses",
     rule="FAIL below 3.9",
     source="ansible-core 2.19",
@@ -92,7 +92,7 @@ def python(case: Case) -> Result | None:
 
 @machine_check(
     id="operating-system",
-    title="Debian 12 or 13, Ubuntu 22.04 or 24.04, with systemd",
+    title="The system is Debian 12 or 13, or Ubuntu 22.04 or 24.04, with systemd",
     reads="system: /etc/os-release, /run/systemd/system",
     rule="FAIL for another release, or without systemd",
     remedy="install a supported release on this machine",
@@ -116,10 +116,10 @@ def operating_system(case: Case) -> Result | None:
 
 @machine_check(
     id="architecture",
-    title="x86_64 or aarch64, like the controller host",
+    title="The machine is x86_64 or aarch64, the same as the controller host",
     reads="system: architecture of the kernel",
     rule="FAIL when it differs from the controller host",
-    remedy="run pai-install on a host of the machine's architecture. All machines of a site have the same architecture",
+    remedy="run pai-install on a host with the machine's architecture. A site has one architecture",
 )
 def architecture(case: Case) -> Result | None:
     """The programs that the controller host has fetched run there."""
@@ -131,8 +131,8 @@ def architecture(case: Case) -> Result | None:
     if not box or seen == box:
         return passed(seen, message="the components run on this architecture")
     return failed(
-        "the machine's architecture is not that of the controller host, for which components are fetched",
+        "the machine's architecture differs from the controller host, and thus from the components",
         value=seen,
         expected=box,
-        remedy=f"run pai-install on a controller host with {seen}. All machines of a site have the same architecture",
+        remedy=f"run pai-install on a controller host with {seen}. All machines of a site need the same architecture",
     )

@@ -13,12 +13,12 @@ _RESOLVED_FILE = "/run/systemd/resolve/resolv.conf"
 
 @machine_check(
     id="resolvers",
-    title="Pods get no resolver on 127.0.0.x",
-    reads="names: the resolver file that the kubelet gives to pods",
-    rule="FAIL for a loopback address; WARN for none, or more than resolvers-most",
+    title="The resolver of pods is not on 127.0.0.x",
+    reads="names: the kubelet's resolver file for pods",
+    rule="FAIL for a loopback address. WARN for none, or more than resolvers-most",
     limits=("resolvers-most",),
     source="Kubernetes",
-    remedy="write the real name servers into a file on all machines, and kubelet_config: {resolvConf: FILE} in "
+    remedy="write the real name servers to a file on all machines, and set kubelet_config: {resolvConf: FILE} in "
     "config.yaml",
 )
 def resolvers(case: Case) -> Result | None:
@@ -32,7 +32,7 @@ def resolvers(case: Case) -> Result | None:
     value = f"{path}: {', '.join(servers) or 'no name server'}"
     if loops:
         return failed(
-            f"{path} names {', '.join(loops)}, which in a pod is the pod itself: the cluster's DNS would ask itself",
+            f"{path} has {', '.join(loops)}, which is the pod itself inside a pod: CoreDNS would query itself",
             value=value,
             expected="name servers in the network",
         )
@@ -43,7 +43,7 @@ def resolvers(case: Case) -> Result | None:
     most = case.limit("resolvers-most")
     if len(servers) > most:
         message = "only the first three name servers are used"
-        return warned(message, value=value, expected=f"{most:g}", remedy="keep the three best")
+        return warned(message, value=value, expected=f"{most:g}", remedy="keep the best three")
     return passed(value, message="pods can use the machine's name servers")
 
 
@@ -56,24 +56,23 @@ def _is_loopback(server: str) -> bool:
 
 @machine_check(
     id="package-sources",
-    title="The package sources (or apt's proxy) answer",
-    reads="package_sources: a connection to each server of apt's sources; package_refusals: apt's own errors about "
-    "their release files, which it fetches into a folder that is thrown away",
-    rule="FAIL when none answers, or apt refuses one, which ends every update of its lists; WARN when one does not "
-    "answer, or there is none",
+    title="apt's package sources (or proxy) answer",
+    reads="package_sources: a connection to each server of apt's sources, and package_refusals: apt's errors about "
+    "their release files, which it fetches to a temporary folder",
+    rule="FAIL when none answers, or apt rejects one. WARN when one does not answer, or none is configured",
     remedy="correct apt's sources on this machine, its proxy (Acquire::http::Proxy) or the route to them",
 )
 def package_sources(case: Case) -> Result | None:
     """The distribution's packages can be installed."""
     seen = case.evidence.package_sources
     if not seen:
-        remedy = "write a package source into /etc/apt/sources.list.d on this machine"
-        return warned("apt has no network package source", expected="one", remedy=remedy)
+        remedy = "add a package source to /etc/apt/sources.list.d on this machine"
+        return warned("apt has no package source on the network", expected="one", remedy=remedy)
     bad = {server: why for server, why in seen.items() if why}
     # without apt's answer nothing passes; a server that does not answer speaks for itself
     refused = case.evidence.package_refusals if not bad or case.evidence.has("package_refusals") else ()
     if refused:
-        message = "apt refuses a package source, and no package can be installed until it is corrected"
+        message = "apt rejects a package source and cannot install packages"
         say = warned if case.evidence.ours else failed
         remedy = "correct or remove this source in /etc/apt/sources.list.d on this machine, or renew its key"
         return say(message, value="; ".join(refused), expected="no error of apt-get update", remedy=remedy)
@@ -87,9 +86,9 @@ def package_sources(case: Case) -> Result | None:
 
 @machine_check(
     id="proxy",
-    title="The site's proxies answer; the site names the proxy that a machine uses",
-    reads="servers: a connection to the site's proxies; proxies: variables and files that name one",
-    rule="FAIL when the site's proxy does not answer; WARN when only the machine names one",
+    title="The proxies of the site answer, and machines use no other proxy",
+    reads="servers: a connection to the site's proxies, and variables and files with a proxy",
+    rule="FAIL when the site's proxy does not answer. WARN when only the machine has a proxy",
     remedy="correct http_proxy and https_proxy in config.yaml, or the route to the proxy",
 )
 def proxy(case: Case) -> Result | None:
@@ -104,9 +103,9 @@ def proxy(case: Case) -> Result | None:
     general = {where: url for where, url in own.items() if not where.startswith("/etc/apt/")}
     if general and not wanted:
         return warned(
-            "the machine uses a proxy, the site names none: images from the internet could not be pulled",
+            "the machine uses a proxy, but the site has none: image pulls from the internet would fail",
             value="; ".join(f"{where} = {url}" for where, url in general.items()),
             expected="http_proxy and https_proxy in config.yaml",
-            remedy="write the proxy into config.yaml. The machines' addresses are added to no_proxy automatically",
+            remedy="set the proxy in config.yaml. pai-install adds the machines' addresses to no_proxy",
         )
     return passed(message="the site's proxy answers" if wanted else "no proxy")

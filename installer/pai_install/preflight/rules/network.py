@@ -29,20 +29,20 @@ def mtu(case: Case) -> Result | None:
         return skipped("no interface with hostip was found")
     seen, usual = own[0].mtu, case.fleet.usual_mtu
     if seen == usual:
-        return passed(str(seen), message=f"MTU {seen}, as on the others")
+        return passed(str(seen), message=f"MTU {seen}, as on other machines")
     return warned(
         f"MTU {seen} on {own[0].name}, {usual} on most machines",
         value=str(seen),
         expected=str(usual),
-        remedy=f"sudo ip link set {own[0].name} mtu {usual} (and in the network configuration), or change the others",
+        remedy=f"run run sudo ip link set {own[0].name} mtu {usual} (also change the network configuration)",
     )
 
 
 @machine_check(
     id="network-overlap",
-    title="No route into pod_cidr or service_cidr",
-    reads="routes; pod_cidr and service_cidr in config.yaml",
-    rule="FAIL when a route of the machine leads into one of them; WARN for a summary route around all of it",
+    title="No route leads into pod_cidr or service_cidr",
+    reads="routes, and pod_cidr and service_cidr in config.yaml",
+    rule="FAIL for a route into one of them. WARN for a summary route that covers one of them",
     source="Kubernetes",
     remedy="choose another pod_cidr or service_cidr in config.yaml",
 )
@@ -65,11 +65,11 @@ def overlap(case: Case) -> Result | None:
 
 @machine_check(
     id="service-route",
-    title="The machine's own programs find a way to the cluster's Services",
-    reads="routes; service_cidr in config.yaml",
-    rule="FAIL on a control plane without a default route, or another that covers service_cidr; WARN on a worker",
+    title="The machine has a route to the cluster's Services",
+    reads="routes, and service_cidr in config.yaml",
+    rule="FAIL on a control plane without a default route or a route that covers service_cidr. WARN on a worker",
     source="kubernetes/kubernetes issue 123120",
-    remedy="add a default route, be it one that leads nowhere",
+    remedy="add a default route. A route without a destination is enough",
 )
 def service_route(case: Case) -> Result | None:
     """The kernel looks for a route before a Service's address becomes that of a pod: without one nothing is sent.
@@ -86,8 +86,8 @@ def service_route(case: Case) -> Result | None:
         f"no route leads to the addresses of Services: {who} webhook and no other Service",
         value="no default route",
         expected=f"a default route, or one that covers {services}",
-        remedy=f"sudo ip route add default dev {name} metric 4096 (and in the network configuration), be it that it "
-        "leads nowhere",
+        remedy=f"run run sudo ip route add default dev {name} metric 4096 (and in the network configuration). A route "
+        "without a destination is enough",
     )
 
 
@@ -96,11 +96,10 @@ def _summarised(around: list[str]) -> Result:
     if not around:
         return passed(message="no route leads into the cluster's networks")
     return warned(
-        "a summary route covers networks of the cluster: what has such an address outside it cannot be reached",
+        "a summary route covers networks of the cluster: hosts with such addresses outside the cluster are unreachable",
         value="; ".join(around),
         expected="networks that nothing else uses",
-        remedy="nothing if no server has such an address, or else choose another pod_cidr or service_cidr in "
-        "config.yaml",
+        remedy="choose another pod_cidr or service_cidr in config.yaml, unless no host has such an address",
     )
 
 
@@ -120,7 +119,7 @@ def _clashing(case: Case, clashes: dict[str, str]) -> Result:
 def _delete(case: Case, interfaces: list[str]) -> str:
     if case.evidence.has("leftovers"):
         return clean(case.evidence.leftovers)
-    return f"if nothing on the machine is needed: {'; '.join(f'sudo ip link delete {name}' for name in interfaces)}"
+    return f"run {' && '.join(f'sudo ip link delete {name}' for name in interfaces)} if you need nothing on the machine"
 
 
 def _harmless(case: Case, interface: str) -> bool:
@@ -133,17 +132,17 @@ def _overlaps(route: IPv4Network, network: IPv4Network) -> bool:
 
 @machine_check(
     id="peers",
-    title="Control planes and neighbours can be reached at the ports that the cluster uses",
+    title="The cluster's ports are open on control planes and neighbours",
     reads="peers: TCP connections and datagrams to the control planes and the next two machines",
-    rule="FAIL when a machine does not answer, or a port is filtered or rejected",
-    remedy="check routes, VLANs and firewalls between these machines. Each hostip must be reachable from all",
+    rule="FAIL when a machine is unreachable, or a port is filtered or rejected",
+    remedy="check routes, VLANs, and firewalls between these machines. All machines must reach each hostip",
 )
 def peers(case: Case) -> Result | None:
     """The machines that it must reach answer, at the ports that the cluster uses."""
     answers = case.evidence.peers
     asked = {name: answer for name, answer in answers.items() if name in case.fleet.evidence}
     if not asked:
-        return skipped("no other machine answers the controller host")
+        return skipped("the controller host reaches no other machine")
     silent = [name for name, answer in asked.items() if not answer.reached]
     if silent:
         return failed(
@@ -154,10 +153,10 @@ def peers(case: Case) -> Result | None:
     filtered = [text for name, answer in asked.items() for text in _filtered(case, name, answer)]
     if filtered:
         return failed(
-            "packets between the machines are filtered",
+            "packets between machines are filtered",
             value="; ".join(filtered),
             expected="an answer at these ports, or a refusal",
-            remedy="open these ports between the machines (firewalls, security groups). All ports: docs/preflight.md",
+            remedy="open these ports between the machines in firewalls and security groups (see docs/preflight.md)",
         )
     return passed(", ".join(asked), message="control planes and neighbours answer")
 
@@ -174,8 +173,8 @@ def _filtered(case: Case, name: str, answer: PeerAnswer) -> Iterator[str]:
     id="packet-size",
     title="Packets as large as the MTU reach other machines",
     reads="peers: datagrams of 64 bytes and of the MTU",
-    rule="FAIL when large ones reach no machine, WARN when not all; SKIP where no machine answers datagrams",
-    remedy="set the MTU of all machines to what the switches and tunnels between them carry",
+    rule="FAIL when large packets reach no machine. WARN when they reach only some. SKIP when no machine answers",
+    remedy="set the MTU of all machines to the MTU of the switches and tunnels between them",
 )
 def packet_size(case: Case) -> Result | None:
     """Packets as large as the MTU arrive at other machines."""
@@ -193,10 +192,10 @@ def packet_size(case: Case) -> Result | None:
 
 @machine_check(
     id="firewall",
-    title="No firewall, or one that is open for the cluster",
-    reads="firewall: ufw, firewalld, chains of the kernel that drop by default",
-    rule="WARN when one is on; UNKNOWN without root",
-    remedy="allow the cluster's ports from the site's machines, and everything from and to the pods",
+    title="No firewall blocks the cluster",
+    reads="firewall: ufw, firewalld, kernel chains with policy drop",
+    rule="WARN for an active firewall. UNKNOWN without root",
+    remedy="allow the cluster's ports from the site's machines, and all traffic from and to pods",
 )
 def firewall(case: Case) -> Result | None:
     """Checks that the machine has no firewall, or that its firewall accepts the cluster."""
@@ -204,14 +203,14 @@ def firewall(case: Case) -> Result | None:
     active = [name for name, on in (("ufw", seen.ufw), ("firewalld", seen.firewalld)) if on]
     active += [f"a chain that drops by default: {name}" for name in seen.chains or () if not active]
     if not active and seen.chains is None:
-        return unknown("only root may see the kernel's filters")
+        return unknown("only root may read the kernel's packet filters")
     if not active:
-        return passed(message="no firewall of its own")
+        return passed(message="no active firewall")
     ports = ", ".join(str(need) for need in registry.ports(case.site, case.machine) if not need.local)
     pods = case.site.settings.pod_cidr
     return warned(
         f"a firewall is on: {', '.join(active)}",
         value=", ".join(active),
         expected=f"open for {ports}",
-        remedy=f"allow these ports from the site's machines, and everything from and to the pods ({pods})",
+        remedy=f"allow these ports from the site's machines, and all traffic from and to pods ({pods})",
     )

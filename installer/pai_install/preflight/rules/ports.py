@@ -15,18 +15,18 @@ _NODE_PORTS = range(30000, 32768)
     id="ports",
     title="Ports of Kubernetes, etcd, the component store and the pod network are free",
     reads="listeners: every listening socket and its program",
-    rule="FAIL when another program holds one",
+    rule="FAIL when another program uses one of them",
     source="Kubernetes, etcd, flannel",
-    remedy="stop what holds them on this machine (`sudo ss -lntup` shows it), or give it other ports",
+    remedy="stop the programs on these ports (list them with `sudo ss -lntup`), or move the programs to other ports",
 )
 def ports(case: Case) -> Result | None:
     """No other program holds a port of ours."""
     wanted = registry.ports(case.site, case.machine)
     taken = [text for need in wanted if (text := _taken(case, need))]
     if not taken:
-        return passed(", ".join(map(str, wanted)), message="every port is free or held by pai-install's own programs")
+        return passed(", ".join(map(str, wanted)), message="every port is free or used by pai-install")
     return failed(
-        "other programs hold ports that the cluster needs",
+        "other programs use ports of the cluster",
         value="; ".join(taken),
         expected="free",
     )
@@ -57,11 +57,11 @@ def _rightful(case: Case, need: Port, listener: Listener) -> bool:
 
 @machine_check(
     id="node-ports",
-    title="No program listens at ports 30000-32767",
+    title="No program listens on ports 30000-32767",
     reads="listeners",
     rule="WARN when a program other than kube-proxy does",
     source="Kubernetes",
-    remedy="give these programs other ports. A Service with the same port would take their connections",
+    remedy="move these programs to other ports. A Service with the same port would receive their connections",
 )
 def node_ports(case: Case) -> Result | None:
     """No program listens at the ports of Services of type NodePort."""
@@ -71,10 +71,10 @@ def node_ports(case: Case) -> Result | None:
         if listener.port in _NODE_PORTS and listener.protocol == "tcp" and listener.program_name != "kube-proxy"
     ]
     if not strangers:
-        return passed(message="no program listens at ports 30000-32767")
+        return passed(message="no program listens on ports 30000-32767")
     shown = ", ".join(dict.fromkeys(f"{one.port} {one.program}".strip() for one in strangers))
     return warned(
-        "programs listen at ports that Kubernetes gives to Services",
+        "programs listen on ports that Kubernetes assigns to Services",
         value=shown,
         expected="none between 30000 and 32767",
     )

@@ -16,10 +16,10 @@ _SAYS = {"silent": "does not answer", "missing": "does not serve it to this mach
 
 @machine_check(
     id="storage-folder",
-    title="The folder that is served is on a disk of this machine",
+    title="The served folder is on a disk of this machine",
     reads="mounts: type of the file system below storage-manager.localpath, on machines with pai-storage",
-    rule="FAIL for overlay, tmpfs, network and FUSE file systems",
-    remedy="mount an ext4 or xfs file system there, or choose another folder (storage-manager.localpath in "
+    rule="FAIL for overlay, tmpfs, network, and FUSE file systems",
+    remedy="mount an ext4 or xfs file system, or choose another folder (storage-manager.localpath in "
     "services-configuration.yaml)",
 )
 def folder(case: Case) -> Result | None:
@@ -35,12 +35,12 @@ def folder(case: Case) -> Result | None:
 
 @machine_check(
     id="storage-quotas",
-    title="The file system of the folder that is served keeps the site's quotas",
-    reads="mounts: whether project quotas are counted and enforced below storage-manager.localpath, on machines with "
-    "pai-storage, where the site has storage-manager.quotas",
-    rule="FAIL where they are not",
-    remedy="mount the file system with the option prjquota. For ext4, enable two features before: umount, then tune2fs "
-    "-O project,quota -Q prjquota DEVICE. Or take storage-manager.quotas away",
+    title="The file system of the served folder enforces quotas",
+    reads="mounts: project quotas below storage-manager.localpath, on machines with pai-storage, if the site has "
+    "storage-manager.quotas",
+    rule="FAIL when project quotas are not counted or not enforced",
+    remedy="mount the file system with the option prjquota. For ext4, enable two features first: umount, then tune2fs "
+    "-O project,quota -Q prjquota DEVICE. Or remove storage-manager.quotas",
 )
 def quotas(case: Case) -> Result | None:
     """Limits that the site asks for are kept."""
@@ -51,22 +51,24 @@ def quotas(case: Case) -> Result | None:
     mount = {mount.path: mount for mount in case.evidence.mounts}[path]
     if not mount.project_quotas:
         return failed(
-            f"{mount.mount_point} ({mount.filesystem}) keeps no project quotas, so {path} cannot have "
+            f"{mount.mount_point} ({mount.filesystem}) does not enforce project quotas, so {path} cannot have "
             "storage-manager.quotas",
             "no project quotas",
             "prjquota",
         )
-    return passed("project quotas", message=f"{path} keeps quotas")
+    return passed("project quotas", message=f"{path} enforces quotas")
 
 
 @machine_check(
     id="storage-servers",
-    title="The NFS servers of the site answer, and serve its storages to this machine",
-    reads="exports: one request of NFS version 4 for each storage whose server is no machine of the site",
-    rule="FAIL when a server does not answer, or has no such export for this machine; a server that speaks no NFS "
-    "version 4.0 or asks for Kerberos is only known to answer",
-    remedy="correct server and path of the storage, the server's list of clients, or the route to it. A storage that "
-    "is left out of services-configuration.yaml keeps no machine back",
+    title="The NFS servers of the site export the storages to this machine",
+    reads="exports: one NFS version 4 request for each storage on an external server",
+    rule="FAIL when a server does not answer or does not export the storage. A server without NFS "
+    "version 4.0 or with Kerberos only needs to answer",
+    remedy=(
+        "correct server and path of the storage, the server's list of clients, or the route to it. A storage outside "
+        "services-configuration.yaml delays no machine"
+    ),
 )
 def servers(case: Case) -> Result | None:
     """The servers that a worker will mount from are there."""

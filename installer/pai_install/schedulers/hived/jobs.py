@@ -138,7 +138,7 @@ def hived_fields(job: NativeJob, place: JobPlace) -> Iterator[JobField]:
 def hived_problems(pod: SubmittedPod) -> Iterator[FieldProblem]:
     """Devices that HiveD does not give, and lines that the annotation of its pods lacks."""
     for path in pod.devices:
-        message = "devices are given by HiveD here: ask for them in pods of HiveD"
+        message = "HiveD assigns devices on this site: request them in pods of HiveD"
         yield FieldProblem(path, message, "write the pods as docs/hived.md says")
     way = pod.path[:-1]
     if not asks_hived(pod.job.content, way):

@@ -79,9 +79,9 @@ def programme(scheduling: Scheduling, nodes: Iterable[Found], pods: Iterable[Fou
 
 def _reasons(stage: CellSite, refused: str) -> Iterator[tuple[str, str]]:
     """Why what a full programme has may be missing."""
-    why = f"{stage.cluster} has all machines of {stage.sku}: there is no one to borrow from"
+    why = f"{stage.cluster} has all machines of {stage.sku}: no other virtual cluster can lend"
     if stage.total > stage.room:
-        why = f"all {stage.sku} would be held, by {stage.total} pods; the test starts at most {_MOST}"
+        why = f"all {stage.sku} would be held, by {stage.total} pods, but the test starts at most {_MOST}"
     yield from ((f"scheduler-{name}", why) for name in ("borrow", "reclaim"))
     yield "scheduler-cores", refused or "no virtual cluster is guaranteed machines without devices"
 
@@ -124,7 +124,7 @@ def _stage(
         unit, units = 1, max((one.total for one in pools), default=0)
     room = units // supply.units * (supply.units // unit) if unit > 1 else units
     if not _LEAST <= room <= _MOST:
-        return f"{cluster.name} has room for {room} pods of {supply.sku}; the test needs {_LEAST} to {_MOST}"
+        return f"{cluster.name} has room for {room} pods of {supply.sku}, but the test needs {_LEAST} to {_MOST}"
     guests = [one.name for one in scheduling.clusters if one is not cluster and one.share(supply.sku) is not None]
     return CellSite(
         cluster=cluster.name,

@@ -26,8 +26,8 @@ def _promise(name: str, title: str, meaning: str, reads: str, rule: str, remedy:
         id=f"scheduler-{name}",
         title=title,
         judge=None,
-        reads=f"{reads}; states of pods and jobs, twice a second",
-        rule=f"{rule}; UNKNOWN when nothing starts at all; SKIP where the scheduler does not promise it",
+        reads=f"{reads}, and the states of pods and jobs twice a second",
+        rule=f"{rule}. UNKNOWN when nothing starts at all. SKIP where the scheduler does not promise it",
         remedy=remedy,
     )
     return Promise(check, meaning)
@@ -37,9 +37,9 @@ _STARTS = Check(
     id=START,
     title="A job that has quota and room starts",
     judge=None,
-    reads="the jobs that every scenario of the test begins with",
-    rule="FAIL when one does not start within 60 s, or the API does not take the test's objects",
-    remedy="pai-install verify, and kubectl get events --all-namespaces shows what keeps pods from starting",
+    reads="the jobs at the start of each scenario",
+    rule="FAIL when one does not start within 60 s, or the API rejects the test's objects",
+    remedy="run pai-install verify, and find the cause of pending pods with kubectl get events --all-namespaces",
 )
 _ALL = (
     Promise(_STARTS, "Jobs do not start"),
@@ -104,7 +104,7 @@ _ALL = (
         "A job that got quota and no room gives all back",
         "A job that got only some of its pods holds their devices until a person notices",
         "the same with Kueue and no topology; waitForPodsReady of Kueue's own settings",
-        "FAIL when pods keep their places longer than Kueue's timeout and 30 s; SKIP where that is longer than --wait",
+        "FAIL when pods keep their places longer than Kueue's timeout and 30 s. SKIP where that is longer than --wait",
     ),
     _promise(
         "restart",

@@ -63,7 +63,7 @@ def _result(promise: Promise, run: RecordedScenario) -> Result:
             return unknown(broken.message)
         return failed(broken.message, broken.value, broken.expected)
     if run.took(steps[-1].name) is None:
-        return unknown("the test ended before it was seen to the end", remedy="run it again")
+        return unknown("the test ended before this scenario", remedy="run it again")
     took = ((step.name, run.took(step.name)) for step in steps if step.wants)
     return passed(message=", ".join(f"{name} after {seconds:.0f} s" for name, seconds in took if seconds is not None))
 
@@ -72,15 +72,13 @@ def _unseen(promise: Promise, run: RecordedScenario, preparations: set[str]) -> 
     """Why nothing is known of a promise; None where it was tried."""
     recording = run.recording
     if recording.refused:
-        return unknown("the API did not take the objects of the test", recording.refused, remedy=promise.check.remedy)
+        return unknown("the API rejected the objects of the test", recording.refused, remedy=promise.check.remedy)
     if recording.missed in preparations:
-        return unknown(
-            "no job came as far as to try it", run.why(recording.missed), remedy=PROMISES[START].check.remedy
-        )
+        return unknown("no job reached this scenario", run.why(recording.missed), remedy=PROMISES[START].check.remedy)
     if any(mark.name not in preparations and not recording.during(mark.name) for mark in recording.marks):
-        return unknown("the cluster was not seen while it was tried")
+        return unknown("the cluster was not observed during this scenario")
     if not {mark.name for mark in recording.marks} - preparations:
-        return unknown("the test ended before it was tried", remedy="run it again")
+        return unknown("the test ended before this scenario", remedy="run it again")
     return None
 
 

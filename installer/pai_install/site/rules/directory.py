@@ -28,8 +28,8 @@ def check_directory(source: Document, services: Services) -> None:
 def _check_asked(source: Document, asked: Authentication) -> None:
     given, aad = asked.issuer, aad_of(asked)
     if given is None and aad is None:
-        remedy = "write the section issuer; or OIDC-type: AAD and the section AAD"
-        source.add((_SECTION, "OIDC"), "site.missing", "says nowhere where people log in", remedy)
+        remedy = "write the section issuer, or OIDC-type: AAD and the section AAD"
+        source.add((_SECTION, "OIDC"), "site.missing", "names no identity provider", remedy)
         return
     if given is None or given.url is None:
         _check_issuer(source, aad)

@@ -44,7 +44,7 @@ def _grants(groups: tuple[PlacedGroup, ...], services: Services) -> Iterator[Wro
                 if meant:
                     yield Wrong(path, "unknown-storage", message, f"did you mean {meant}?")
                 else:
-                    remedy = "leave it where a claim of that name was made by hand; else define it there"
+                    remedy = "define the storage, unless you created a claim with that name manually"
                     yield Wrong(path, "unknown-storage", message, remedy, "warning")
 
 

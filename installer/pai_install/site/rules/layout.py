@@ -23,7 +23,7 @@ def check_layout(layout: Document) -> None:
         _check_control_planes(layout, machines)
         _check_workers(layout, machines)
     if layout.content.get("kubernetes") is not None:
-        message = "has no effect; the addresses come from the control planes"
+        message = "has no effect: the addresses come from the control planes"
         layout.add(("kubernetes",), "site.no-effect", message, "remove it", severity="warning")
 
 
@@ -73,7 +73,7 @@ def _check_control_planes(layout: Document, machines: list[Draft]) -> None:
 
 def _check_workers(layout: Document, machines: list[Draft]) -> None:
     if not any(machine.flag("pai-worker") for machine in machines):
-        remedy = 'give a machine pai-worker: "true"; a control plane may work, too'
+        remedy = 'set pai-worker: "true" on a machine, such as a control plane'
         layout.add(("machine-list",), "site.no-worker", "no machine is a worker", remedy)
     for machine in machines:
         if not any(map(machine.flag, ("pai-master", "pai-worker", "pai-storage"))):

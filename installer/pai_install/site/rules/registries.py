@@ -83,7 +83,7 @@ def _of_section(section: RegistrySection, settings: Settings) -> Iterator[Wrong]
         yield Wrong(("azure-endpoint",), "no-effect", message, "remove it", "warning")
     elif section.size_limit and settings.docker_cache_storage_backend == "azure":
         message = "cannot be kept: the content is in Azure, which does not tell what was used last"
-        yield Wrong(("size-limit",), "azure-size", message, "remove it; keep-days bounds what Azure keeps")
+        yield Wrong(("size-limit",), "azure-size", message, "remove it. keep-days limits the records of Azure")
     mirrored = {upstream.name for upstream in section.upstreams if upstream.mirror}
     if settings.enable_docker_cache and DOCKER_HUB in mirrored and len(mirrored) == len(section.upstreams):
         message = "leaves the cache of enable_docker_cache in config.yaml without an upstream: none is set up"

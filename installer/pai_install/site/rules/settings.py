@@ -50,8 +50,8 @@ def check_settings(config: Document, settings: Settings) -> None:
         if config.content.get(key) is not None:
             config.add((key,), "site.no-effect", f"has no effect: {why}", "remove it", severity="warning")
     if config.content.get("docker_cache_htpasswd") is not None:
-        message = "was silently ignored by OpenPAI; here it counts"
-        remedy = "remove it where the cache shall stay open to everyone"
+        message = "takes effect (OpenPAI ignored it)"
+        remedy = "remove it to keep the cache open to everyone"
         config.add(("docker_cache_htpasswd",), "site.meaning", message, remedy, severity="warning")
     if settings.component_mirror_username and (settings.component_mirror_url or "").startswith("http:"):
         message = "the login goes there without encryption"

@@ -30,7 +30,7 @@ def check_storages(
 def _names(storages: tuple[StorageEntry, ...]) -> Iterator[Wrong]:
     for number, first in _alike(storages, lambda entry: entry.name):
         message = f"{storages[number].name} is here a second time"
-        remedy = f"give it another name; the first is storages[{first}]"
+        remedy = f"rename it: storages[{first}] has the same name"
         yield Wrong((number, "name"), "twice", message, remedy)
 
 
@@ -79,7 +79,7 @@ def _modes(entry: StorageEntry) -> Iterator[Wrong]:
         yield Wrong((key,), "read-only", message, "remove it, or take the right to write away on the machine")
     if entry.type == "hostPath" and entry.access_mode != "ReadWriteOnce":
         message = "each machine has a folder of its own there: what a job writes on one is not on the others"
-        remedy = "leave it where all machines mount the same there; write access-mode: ReadWriteOnce to say so"
+        remedy = "set access-mode: ReadWriteOnce, unless all machines mount the same file system there"
         yield Wrong(("type",), "per-machine", message, remedy, "warning")
 
 
@@ -88,6 +88,8 @@ def _driver(entry: StorageEntry, settings: Settings | None) -> Iterator[Wrong]:
         return
     if settings.component_source == "modules":
         driver = DRIVERS[entry.type]
-        message = f"needs the driver {driver}, and there is only its makers' image: component_source: modules lacks it"
-        remedy = "choose upstream, mirror or a bundle; or csi_drivers: false, and install the driver yourself"
+        message = (
+            f"needs the driver {driver}, which exists only as an upstream image: component_source: modules lacks it"
+        )
+        remedy = "choose upstream, mirror, or a bundle, or set csi_drivers: false and install the driver yourself"
         yield Wrong(("type",), "no-driver", message, remedy)

@@ -121,7 +121,7 @@ def _tell_twice(
         name = str(entry.get(key, "")).strip() if isinstance(entry, Entries) else ""
         earlier = {first.setdefault((name, user), number) for user in (users(entry) if name else ())} - {number}
         if earlier and isinstance(data, Entries):
-            remedy = f"write one entry for it; the first is {section}[{min(earlier)}]"
+            remedy = f"merge the entries: the first is {section}[{min(earlier)}]"
             _add(data, info, (section, number, key), "twice", "is here a second time", remedy)
 
 

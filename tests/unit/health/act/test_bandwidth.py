@@ -88,7 +88,7 @@ def eight(result: CommandResult | None) -> Box:
     [
         (None, Verdict.SKIP, Action.NONE, "--bandwidth-image"),
         (CommandResult(rc=0, stdout=printed(GOOD)), Verdict.PASS, Action.NONE, ""),
-        (CommandResult(rc=0, stdout=printed(SLOW)), Verdict.FAIL, Action.DRAIN, "slow together"),
+        (CommandResult(rc=0, stdout=printed(SLOW)), Verdict.FAIL, Action.DRAIN, "is slow"),
         (CommandResult(rc=1, stdout=printed(WRONG)), Verdict.FAIL, Action.RMA, "wrong values"),
         (CommandResult(rc=0, stdout=printed(WRONG)), Verdict.FAIL, Action.RMA, "wrong values"),
         (CommandResult(rc=0, stdout="hello"), Verdict.UNKNOWN, Action.NONE, "no result"),

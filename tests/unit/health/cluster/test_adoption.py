@@ -45,11 +45,11 @@ def test_the_same_place_is_taken_over_under_its_own_names(wanted: dict[str, Any]
 @pytest.mark.parametrize(
     ("there", "said"),
     [
-        ({"nfs": {"server": "other", "path": "/data"}}, "is another place than storage data"),
-        ({"hostPath": {"path": "/data"}}, "is another place than storage data"),
-        ({"azureFile": {"shareName": "x", "secretName": "y"}}, "(azureFile) Kubernetes no longer mounts by itself"),
-        ({"flexVolume": {"driver": "azure/blobfuse"}}, "(azure/blobfuse) Kubernetes no longer mounts"),
-        ({"flexVolume": {"driver": 7}}, "(flexVolume) Kubernetes no longer mounts"),
+        ({"nfs": {"server": "other", "path": "/data"}}, "has another path than storage data"),
+        ({"hostPath": {"path": "/data"}}, "has another path than storage data"),
+        ({"azureFile": {"shareName": "x", "secretName": "y"}}, "without support in Kubernetes (azureFile)"),
+        ({"flexVolume": {"driver": "azure/blobfuse"}}, "without support in Kubernetes (azure/blobfuse)"),
+        ({"flexVolume": {"driver": 7}}, "without support in Kubernetes (flexVolume)"),
     ],
 )
 def test_another_place_is_told_with_what_to_do(there: dict[str, Any], said: str) -> None:

@@ -62,7 +62,7 @@ def test_renamed_member_is_known_by_its_kubelets_certificate(site: Site) -> None
     assert renamed(site, seen) == {"worker1": "gpu-old"}
     (found,) = identity_findings(site, seen)
     assert found.subject == "gpu-old"
-    assert "layout.yaml calls worker1" in found.message
+    assert "for this machine: worker1" in found.message
 
 
 @pytest.mark.parametrize(

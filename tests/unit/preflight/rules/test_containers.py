@@ -16,7 +16,7 @@ from tests.unit.preflight.machines import CONFIG, RUNNING_DOCKER, findings_of, i
 @pytest.mark.parametrize(
     ("left", "word"),
     [
-        ({"files": ["/etc/kubernetes/kubelet.conf"]}, "did not make"),
+        ({"files": ["/etc/kubernetes/kubelet.conf"]}, "another installer"),
         ({"other": ["/var/lib/rancher/k3s"]}, "another Kubernetes distribution"),
         ({"etcd_entries": 1}, "/var/lib/etcd is not empty"),
     ],
@@ -189,11 +189,11 @@ def test_control_groups_in_a_container_with_version_1(site: Site) -> None:
 @pytest.mark.parametrize(
     ("containerd", "verdict", "word"),
     [
-        ({"running": True, "old_shims": 2}, "FAIL", "cannot take over"),
+        ({"running": True, "old_shims": 2}, "FAIL", "would lose them"),
         ({"config": "Invalid statement (at line 3, column 1)"}, "FAIL", "config.toml is not valid"),
         ({"running": True, "tasks": {"default": 2}}, "WARN", "outside Docker and Kubernetes"),
         ({"running": True}, "PASS", "runs"),
-        ({}, "PASS", "no containerd"),
+        ({}, "PASS", "does not run"),
     ],
 )
 def test_containerd_that_is_there(site: Site, containerd: dict[str, Any], verdict: str, word: str) -> None:

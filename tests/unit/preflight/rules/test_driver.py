@@ -56,10 +56,10 @@ def test_secure_boot_is_said_beforehand(wishing: Site, on: bool, enrolled: bool,
     [
         ("", False, 0, "PASS", "no driver of another branch"),
         ("NVRM version: NVIDIA UNIX 580.65", False, 7, "PASS", "no driver of another branch"),
-        (LOADED, False, 0, "WARN", "the driver 535 stays loaded until the machine restarts"),
+        (LOADED, False, 0, "WARN", "the driver 535 stays loaded until a reboot"),
         (LOADED, False, 1, "FAIL", "1 program uses the driver 535"),
         (LOADED, False, 3, "FAIL", "3 programs use the driver 535"),
-        (LOADED, False, None, "UNKNOWN", "only root sees"),
+        (LOADED, False, None, "UNKNOWN", "only root can read"),
         ("", True, 0, "WARN", "nouveau drives the NVIDIA devices"),
     ],
 )

@@ -75,9 +75,9 @@ def test_limits(site: Site) -> None:
     ("swap", "words"),
     [
         ({"active": ["/dev/sda3"]}, ["swap is on", "on now: /dev/sda3"]),
-        ({"fstab": ["/swapfile none swap sw 0 0"]}, ["configured to start at boot", "/etc/fstab: /swapfile"]),
-        ({"units": ["dev-sda3.swap"]}, ["start at boot", "unit dev-sda3.swap"]),
-        ({"zram": ["/etc/systemd/zram-generator.conf"]}, ["start at boot", "zram: /etc/systemd"]),
+        ({"fstab": ["/swapfile none swap sw 0 0"]}, ["starts at boot", "/etc/fstab: /swapfile"]),
+        ({"units": ["dev-sda3.swap"]}, ["starts at boot", "unit dev-sda3.swap"]),
+        ({"zram": ["/etc/systemd/zram-generator.conf"]}, ["starts at boot", "zram: /etc/systemd"]),
     ],
 )
 def test_swap_is_told_with_where_it_comes_from(site: Site, swap: dict[str, Any], words: list[str]) -> None:

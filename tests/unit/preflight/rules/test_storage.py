@@ -72,7 +72,7 @@ def test_quotas_that_the_site_asks_for_are_kept(tmp_path: Path, services: str, k
     found = findings_of(site, "storage-quotas", {"worker2": mounts})
     assert [item.verdict.value for item in found.values()] == verdicts
     if verdicts == ["FAIL"]:
-        assert "/srv (xfs) keeps no project quotas" in found["worker2"].message
+        assert "/srv (xfs) does not enforce project quotas" in found["worker2"].message
         assert "prjquota" in found["worker2"].remedy
 
 

@@ -21,19 +21,19 @@ _NO_PROGRAM = re.compile(r"all_reduce_perf: (?:command )?not found|executable fi
 
 @machine_check(
     id="nccl-all-reduce",
-    title="All GPUs of the machine reach the bandwidth of their model together",
+    title="All-reduce over the machine's GPUs reaches the bandwidth of the model",
     reads="all_reduce_perf of nccl-tests in a job with all GPUs (only with --bandwidth-image)",
-    rule="FAIL for wrong values, an error, or below nccl-busbw; UNKNOWN without a threshold or when it did not run",
+    rule="FAIL for wrong values, an error, or below nccl-busbw. UNKNOWN without a threshold or a result",
     limits=("nccl-busbw",),
     source="AZ",
-    remedy="look at nvlink-links, gpu-peer-to-peer, pcie-width and the throttling checks. Drain the machine",
+    remedy="check nvlink-links, gpu-peer-to-peer, pcie-width, and the throttling checks. Drain the machine",
     action=Action.DRAIN,
     gpus_only=True,
 )
 def all_reduce(machine: MachineView) -> Result:
     result = machine.result(COMMAND)
     if result is None:
-        return skipped("not asked for; `health --bandwidth-image IMAGE` runs it, where there is a cluster")
+        return skipped("not requested: run `health --bandwidth-image IMAGE` on a site with a cluster")
     if gap := _gap(result):
         return gap
     measured = parse_all_reduce(result.stdout)
@@ -50,11 +50,11 @@ def all_reduce(machine: MachineView) -> Result:
 def _gap(result: CommandResult) -> Result | None:
     """Why nothing was measured, where that says nothing of the GPUs."""
     if result.not_started:
-        return unknown(f"it was not tried: {result.stderr[:160]}")
+        return unknown(f"the job could not run: {result.stderr[:160]}")
     if result.timed_out:
-        return unknown(f"the job did not end in time: {result.stderr[:160] or 'no reason given'}")
+        return unknown(f"the job timed out: {result.stderr[:160] or 'no reason given'}")
     if _NO_PROGRAM.search(result.text):
-        return unknown("the image has no all_reduce_perf", remedy="give an image with nccl-tests")
+        return unknown("the image has no all_reduce_perf", remedy="use an image with nccl-tests")
     return None
 
 
@@ -69,5 +69,5 @@ def _speed(machine: MachineView, speed: float) -> Result:
         known = f"no threshold is known for {len(machine.gpus)} x {product or 'mixed GPUs'}"
         return unknown(known, value, remedy=f"give {LIMIT} for this SKU in the site's health.yml")
     if speed < least:
-        return failed("the GPUs are slow together", value, f">= {least:g} GB/s")
+        return failed("all-reduce over the GPUs is slow", value, f">= {least:g} GB/s")
     return passed(value, f">= {least:g} GB/s")

@@ -22,11 +22,11 @@ _UUID = re.compile(r"GPU-[0-9a-fA-Fredct-]+")
     id="container-services",
     title="containerd, Docker and the kubelet run",
     reads="systemd units",
-    rule="FAIL when an installed one does not and no socket starts it; WARN after more than 5 restarts, or while one "
+    rule="FAIL when an installed service does not run and has no socket. WARN after more than 5 restarts, or while one "
     "starts in the first boot-seconds",
     limits=("boot-seconds",),
     source="OpenPAI k8sDockerDaemonNotOk",
-    remedy="systemctl status and journalctl -u of the service",
+    remedy="check check systemctl status and journalctl -u of the service",
     action=Action.DRAIN,
 )
 def services(machine: MachineView) -> Result:
@@ -41,12 +41,12 @@ def services(machine: MachineView) -> Result:
     idle = [unit for unit in idle if not (unit.name in asleep and unit.active == "inactive")]
     stopped = [f"{unit.name} {unit.active}" for unit in idle]
     if stopped and machine.young and all(unit.active == "activating" for unit in idle):
-        return warned("services are still starting: the machine came up a moment ago", ", ".join(stopped), "active")
+        return warned("services are starting: the machine booted a moment ago", ", ".join(stopped), "active")
     if stopped:
         return failed("services are not running: " + ", ".join(stopped), ", ".join(stopped), "active")
     restarting = [f"{unit.name} {unit.restarts}" for unit in installed if unit.restarts > 5]
     if restarting:
-        return warned("services were restarted often", ", ".join(restarting), "<= 5")
+        return warned("services restarted often", ", ".join(restarting), "<= 5")
     return passed(", ".join(unit.name for unit in installed), "active")
 
 
@@ -54,16 +54,16 @@ def services(machine: MachineView) -> Result:
     id="container-docker-runtime",
     title="Docker has the nvidia runtime",
     reads="docker info",
-    rule="FAIL when it is missing; SKIP without Docker",
+    rule="FAIL when it is missing. SKIP without Docker",
     source="GOP",
-    remedy="pai-install apply registers it",
+    remedy="run pai-install apply to register it",
     gpus_only=True,
 )
 def docker_runtime(machine: MachineView) -> Result:
     info = parse_json_object(machine.output("docker_info", missing=Verdict.SKIP))
     runtimes = info.get("Runtimes")
     if not isinstance(runtimes, dict):
-        return unknown("docker info names no runtimes")
+        return unknown("docker info lists no runtimes")
     if "nvidia" not in runtimes:
         return failed("Docker has no nvidia runtime", ", ".join(runtimes), "nvidia")
     return passed(f"default {info.get('DefaultRuntime', '?')}", "nvidia registered")
@@ -73,9 +73,9 @@ def docker_runtime(machine: MachineView) -> Result:
     id="container-containerd-runtime",
     title="containerd has the nvidia runtime",
     reads="containerd config dump",
-    rule="FAIL when it is missing; SKIP without containerd",
+    rule="FAIL when it is missing. SKIP without containerd",
     source="GOP",
-    remedy="pai-install apply registers it",
+    remedy="run pai-install apply to register it",
     gpus_only=True,
 )
 def containerd_runtime(machine: MachineView) -> Result:
@@ -87,18 +87,20 @@ def containerd_runtime(machine: MachineView) -> Result:
 
 @machine_check(
     id="container-cdi",
-    title="The CDI file is that of these GPUs and this driver",
+    title="The CDI file matches the GPUs and the driver",
     reads="/var/run/cdi, /etc/cdi, nvidia-smi",
-    rule="FAIL when count or driver version differ; WARN when there is none",
+    rule="FAIL when the count or the driver version differs. WARN when the file is missing",
     source="own",
-    remedy="nvidia-ctk cdi generate --output=/var/run/cdi/nvidia.yaml",
+    remedy="run nvidia-ctk cdi generate --output=/var/run/cdi/nvidia.yaml",
     gpus_only=True,
 )
 def cdi(machine: MachineView) -> Result:
     files = {**machine.files("/var/run/cdi/", "files_host"), **machine.files("/etc/cdi/", "files_host")}
     specs = {path: text for path, text in files.items() if "nvidia.com/gpu" in text}
     if not specs:
-        return warned("there is no CDI file for NVIDIA GPUs", "none", "/var/run/cdi/nvidia.yaml", action=Action.CONFIG)
+        return warned(
+            "the CDI file for NVIDIA GPUs is missing", "none", "/var/run/cdi/nvidia.yaml", action=Action.CONFIG
+        )
     text = "\n".join(specs.values())
     names = set(re.findall(r"^\s*-?\s*\"?name\"?:\s*\"?(GPU-[\w-]+|\d+(?::\d+)?|all)\"?", text, re.MULTILINE))
     numbers = {name for name in names if name.isdecimal()}
@@ -106,18 +108,18 @@ def cdi(machine: MachineView) -> Result:
     version = machine.smi.driver_version
     libraries = set(re.findall(r"libcuda\.so\.(\d{3}\.[\d.]+\d)", text))
     if libraries and version and version not in libraries:
-        return failed("the CDI file is of another driver version", ", ".join(libraries), version)
+        return failed("the CDI file is for another driver version", ", ".join(libraries), version)
     if numbers and len(numbers) != count and not any(":" in name for name in names):
-        return failed("the CDI file names another number of GPUs", len(numbers), count)
+        return failed("the CDI file lists another number of GPUs", len(numbers), count)
     if not names:
-        return unknown("no device was found in the CDI file")
+        return unknown("the CDI file has no device")
     return passed(f"{len(names)} devices", f"{count} GPUs")
 
 
 def _in_container(machine: MachineView, command: str, runtime: str) -> Result:
     result = machine.result(command)
     if result is None:
-        return skipped("not asked for; `health --deep-image IMAGE` runs it")
+        return skipped("not requested: run `health --deep-image IMAGE`")
     if result.missing:
         return skipped(f"{runtime} is not installed")
     if result.rc != 0:
@@ -125,15 +127,15 @@ def _in_container(machine: MachineView, command: str, runtime: str) -> Result:
     host = {gpu.peek(fields.UUID).text for gpu in machine.gpus} if machine.smi else set()
     inside = set(_UUID.findall(result.stdout))
     if inside != host:
-        return failed(f"a container in {runtime} sees other GPUs than the machine", len(inside), len(host))
+        return failed(f"a container in {runtime} has other GPUs than the machine", len(inside), len(host))
     if not inside:
-        return unknown("no GPU has a UUID")
+        return unknown("no GPU reports a UUID")
     return passed(f"{len(inside)} GPUs", f"{len(host)} GPUs")
 
 
 def _not_run(result: CommandResult, runtime: str) -> Result:
     if result.timed_out or result.not_started:
-        return unknown(f"the container in {runtime} did not answer in time")
+        return unknown(f"the container in {runtime} timed out")
     if _NO_IMAGE.search(result.text):
         return unknown(f"the image is not on the machine in {runtime}", result.text[-200:])
     return failed(f"a container with all GPUs did not run in {runtime}", result.text[-200:], "runs")
@@ -169,23 +171,28 @@ def containerd_gpu(machine: MachineView) -> Result:
     id="container-gpu-pod",
     title="A pod with one GPU runs through RuntimeClass nvidia",
     reads="a pod that runs nvidia-smi -L (only with --deep-image)",
-    rule="FAIL when it fails or sees no GPU of the machine; UNKNOWN when it is not started, as when all are in use",
+    rule=(
+        "FAIL when it fails or sees no GPU of the machine. UNKNOWN when it does not start, for example because all "
+        "GPUs are in use"
+    ),
     source="GOP validator",
-    remedy="look at the device plugin's pod, RuntimeClass nvidia and the CDI file",
+    remedy="check the device plugin's pod, RuntimeClass nvidia, and the CDI file",
     gpus_only=True,
 )
 def pod_gpu(machine: MachineView) -> Result:
     result = machine.result("pod_gpu")
     if result is None:
-        return skipped("not asked for; `health --deep-image IMAGE` runs it, where there is a cluster")
+        return skipped("not requested: run `health --deep-image IMAGE` on a site with a cluster")
     if result.timed_out:
-        return unknown(f"the pod was not started in time: {result.stderr[:160]}")
+        return unknown(f"the pod did not start in time: {result.stderr[:160]}")
     if result.rc != 0:
         return failed("a pod with one GPU did not run", result.text[-200:], "runs")
     host = {gpu.peek(fields.UUID).text for gpu in machine.gpus} if machine.smi else set()
     inside = set(_UUID.findall(result.stdout))
     if not inside:
-        return failed("a pod with one GPU sees none", 0, 1)
+        return failed("a pod with one GPU has no GPU", 0, 1)
     if not inside <= host and not _MIG.search(result.stdout):
-        return failed("a pod sees a GPU that is not the machine's", ", ".join(sorted(inside)), "one of the machine's")
+        return failed(
+            "a pod has a GPU that the machine does not report", ", ".join(sorted(inside)), "one of the machine's"
+        )
     return passed(f"{len(inside)} GPU", "1 GPU")

@@ -23,9 +23,9 @@ _WRITTEN |= {f"/var/lib/{name}" for name in ("containerd", "docker", "etcd", "ku
 
 @machine_check(
     id="disk-space",
-    title="Disks have room",
+    title="Disks have free space",
     reads="statvfs of /, /var, kubelet, containerd and Docker folders",
-    rule="FAIL at disk-used-fail-percent or under disk-free-fail-mib; WARN at disk-used-warn-percent",
+    rule="FAIL at disk-used-fail-percent or under disk-free-fail-mib. WARN at disk-used-warn-percent",
     limits=("disk-used-warn-percent", "disk-used-fail-percent", "disk-free-fail-mib"),
     source="GPUD, NHC; OpenPAI NodeFilesystemUsage",
     remedy="delete images and logs: docker image prune, journalctl --vacuum-size=1G",
@@ -46,22 +46,22 @@ def disk_space(machine: MachineView) -> Iterator[Result]:
 
 def _space_of(machine: MachineView, mount: str, total: float, free: float, inodes: float, inodes_free: float) -> Result:
     if total <= 0:
-        return unknown("its size is not known", device=mount)
+        return unknown("the size is not known", device=mount)
     used = max(100 * (1 - free / total), 100 * (1 - inodes_free / inodes) if inodes > 0 else 0)
     most, much = machine.limit("disk-used-fail-percent"), machine.limit("disk-used-warn-percent")
     value, expected = f"{used:.0f} % used, {free / 2**20:.0f} MiB free", f"< {most:.0f} %"
     if used >= most or free < machine.limit("disk-free-fail-mib") * 2**20:
         return failed("the disk is nearly full: the kubelet will evict pods", value, expected, device=mount)
     if used >= much:
-        return warned("the disk fills up", value, f"< {much:.0f} %", device=mount)
+        return warned("the disk is filling up", value, f"< {much:.0f} %", device=mount)
     return passed(value, expected, device=mount)
 
 
 @machine_check(
     id="disk-read-only",
-    title="No file system became read-only",
+    title="No file system turned read-only",
     reads="/proc/mounts, kernel log",
-    rule="FAIL for one that the system writes to, has errors=remount-ro or is named by the kernel log; others may be "
+    rule="FAIL for a system file system, one with errors=remount-ro, or one in the kernel log. Others may be "
     "read-only on purpose",
     source="NPD",
     remedy="save the data, check the disk, repair or replace it",
@@ -99,9 +99,9 @@ def _must_write(mount: Mount, frozen: str) -> bool:
 
 @machine_check(
     id="disk-smart",
-    title="Disks report themselves healthy",
+    title="Disks report that they are healthy",
     reads="smartctl -H",
-    rule="FAIL when a disk says it fails; UNKNOWN when it does not say; SKIP for one without SMART",
+    rule="FAIL when a disk reports failure. UNKNOWN without a report. SKIP without SMART",
     source="own",
     remedy="replace the disk",
     action=Action.RMA,
@@ -116,13 +116,13 @@ def smart(machine: MachineView) -> Iterator[Result]:
         report = parse_json_object(result.stdout) if result else {}
         good = child(report, "smart_status").get("passed")
         if good is False:
-            yield failed("the disk's own health check says it fails", "failed", "passed", device=disk)
+            yield failed("the disk reports that it is failing", "failed", "passed", device=disk)
         elif good is True:
             yield passed("passed", "passed", device=disk)
         elif isinstance(report, dict) and _no_smart(report):
-            yield skipped("the disk has no SMART: a virtual disk, or one behind a RAID controller", device=disk)
+            yield skipped("the disk has no SMART: it is virtual, or behind a RAID controller", device=disk)
         else:
-            yield unknown("the disk does not say", device=disk)
+            yield unknown("the disk reports no health", device=disk)
 
 
 def _no_smart(report: dict[str, Any]) -> bool:
@@ -138,7 +138,7 @@ def _no_smart(report: dict[str, Any]) -> bool:
     id="disk-raid",
     title="Software RAID is complete",
     reads="/proc/mdstat",
-    rule="FAIL when an array misses a disk",
+    rule="FAIL when a disk of an array is missing",
     source="own",
     remedy="replace the disk and rebuild the array",
     action=Action.RMA,
@@ -149,5 +149,5 @@ def raid(machine: MachineView) -> Result:
         return skipped("no software RAID")
     degraded = [line.strip() for line in text.splitlines() if "_" in line.rpartition("[")[2] and "[" in line]
     if degraded:
-        return failed("a RAID array misses a disk", degraded[0], "complete")
+        return failed("a disk of a RAID array is missing", degraded[0], "complete")
     return passed("complete", "complete")

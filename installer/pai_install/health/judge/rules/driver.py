@@ -39,19 +39,19 @@ _VERSION = re.compile(r"\b(\d{3}\.\d+(?:\.\d+)?)\b")
     id="driver-responds",
     title="nvidia-smi answers in time",
     reads="nvidia-smi -q -x",
-    rule="FAIL when it hangs; WARN above driver-slow-seconds",
+    rule="FAIL when it hangs. WARN above driver-slow-seconds",
     limits=("driver-slow-seconds",),
     source="NVS, PAI",
-    remedy="stop the jobs of the machine and reboot it. Cold start when it hangs again",
+    remedy="stop the jobs of the machine and reboot it. Power it off and on if it hangs again",
     action=Action.REBOOT,
     gpus_only=True,
 )
 def responds(machine: MachineView) -> Result:
     result = machine.result("nvidia_smi_xml")
     if result is None or result.not_started:
-        return unknown("nvidia-smi was not run, or not reached in time")
+        return unknown("nvidia-smi did not run, or timed out")
     if result.missing:
-        remedy = "install the NVIDIA driver, or correct the layout: it says that this machine has NVIDIA GPUs"
+        remedy = "install the NVIDIA driver, or remove the NVIDIA GPUs of this machine from the layout"
         return failed("nvidia-smi is not installed", "missing", "installed", action=Action.CONFIG, remedy=remedy)
     if result.refused:
         return _not_started(result)
@@ -80,11 +80,11 @@ def _hangs(result: CommandResult) -> Result:
 
 @machine_check(
     id="driver-status",
-    title="nvidia-smi ends well",
+    title="nvidia-smi succeeds",
     reads="exit status and messages of nvidia-smi -q -x",
-    rule="FAIL for any status but 0, and for an answer without a GPU that can be read where the site has some",
+    rule="FAIL for an exit status other than 0, or no readable GPU on a machine with GPUs",
     source="NHC, GPU Operator",
-    remedy="see the message",
+    remedy="follow the message",
     action=Action.REBOOT,
     gpus_only=True,
 )
@@ -100,11 +100,9 @@ def exit_status(machine: MachineView) -> Result:
         detail = next((line for line in (result.stderr + "\n" + result.stdout).splitlines() if line.strip()), "")
         return failed(f"{meaning}: {detail[:160]}", f"status {result.rc}", "0", action=action)
     if "</nvidia_smi_log>" not in result.stdout and machine.expected.nvidia and not machine.gpus:
-        return failed(
-            "nvidia-smi ended well but showed no GPU that can be read", one_line(result.stdout)[:80], "an answer"
-        )
+        return failed("nvidia-smi succeeded but showed no readable GPU", one_line(result.stdout)[:80], "an answer")
     if "</nvidia_smi_log>" not in result.stdout:
-        return unknown("nvidia-smi ended well but its answer is not complete")
+        return unknown("nvidia-smi succeeded but its output is incomplete")
     return passed(0, 0)
 
 
@@ -116,25 +114,25 @@ def _mismatch(machine: MachineView, value: str) -> Result:
         loaded = None
     on_disk = machine.output("modinfo_nvidia").strip() if machine.available("modinfo_nvidia") else ""
     if loaded and loaded.group(1) == on_disk:
-        message = "the installed library is of another version than the loaded module, which is also the one on disk"
+        message = "the installed library has another version than the module that is loaded and on disk"
         remedy = f"install the library of version {on_disk}, and remove the other one. A reboot changes nothing"
         return failed(message, value, "0", action=Action.CONFIG, remedy=remedy)
     return failed(
-        "the loaded driver and the installed library differ: the driver was upgraded under running work",
+        "the loaded driver and the installed library differ: the driver was upgraded while jobs ran",
         value,
         "0",
         action=Action.REBOOT,
-        remedy="reload the nvidia modules or reboot, then hold the driver's packages",
+        remedy="reload the nvidia modules or reboot, and then hold the driver's packages",
     )
 
 
 @machine_check(
     id="driver-versions",
-    title="Module, library and disk hold one driver version",
+    title="Module, library, and disk have the same driver version",
     reads="/proc/driver/nvidia/version, nvidia-smi, modinfo, libnvidia-ml.so.*",
     rule="FAIL when they differ",
     source="own",
-    remedy="reboot. When they still differ remove all driver packages and install one version",
+    remedy="reboot. If they still differ, remove all driver packages and install one version",
     action=Action.REBOOT,
     gpus_only=True,
 )
@@ -158,7 +156,7 @@ def one_version(machine: MachineView) -> Result:
         both = "packages of the driver, and NVIDIA's own installer was run as well: the next upgrade mixes them"
         return warned(both, "nvidia-uninstall and packages", "one of them", action=Action.CONFIG)
     if len(stated) < 1 or not all(versions.values()):
-        return unknown("not every part of the driver states its version", shown)
+        return unknown("part of the driver reports no version", shown)
     return passed(stated.pop(), "one version")
 
 
@@ -176,8 +174,8 @@ def _driver_packages(machine: MachineView) -> bool:
     id="driver-branch",
     title="The driver's branch supports the GPU and is maintained",
     reads="driver version, product name",
-    rule="FAIL when the branch does not support the generation; WARN when it is no longer maintained; UNKNOWN after "
-    "the day until which the list of maintained branches is known",
+    rule="FAIL when the branch does not support the generation. WARN when its maintenance has ended. UNKNOWN when "
+    "pai-install's list of maintained branches is outdated",
     source="NVIDIA's list of supported drivers",
     remedy="install a maintained branch that supports the GPU",
     gpus_only=True,
@@ -185,7 +183,7 @@ def _driver_packages(machine: MachineView) -> bool:
 def supported_branch(machine: MachineView) -> Result:
     version = machine.smi.driver_version
     if not version:
-        return unknown("the driver states no version")
+        return unknown("the driver reports no version")
     branch = int(version.split(".")[0])
     names = {gpu.traits.generation for gpu in machine.gpus}
     known = sorted((found for name in names if (found := products().generations.get(name))), key=lambda item: item.age)
@@ -202,14 +200,14 @@ def supported_branch(machine: MachineView) -> Result:
     judged = _maintained(branch, version, last_of_its_card=ended)
     until = products().maintained_until
     if judged.verdict is Verdict.PASS and machine.collected_at > until.timestamp():
-        return unknown(f"which branches are maintained is known until {until:%Y-%m-%d} only", version)
+        return unknown(f"pai-install knows the maintained branches until {until:%Y-%m-%d} only", version)
     return judged
 
 
 def _maintained(branch: int, version: str, *, last_of_its_card: bool) -> Result:
     maintained = products().maintained_branches
     if branch > max(maintained):
-        return unknown(f"branch {branch} is newer than what this program knows of", version)
+        return unknown(f"branch {branch} is unknown to this version of pai-install", version)
     if branch not in maintained and not last_of_its_card:
         newest = ", ".join(str(number) for number in maintained)
         return warned(f"branch {branch} no longer gets fixes", version, f"one of {newest}", action=Action.CONFIG)
@@ -220,7 +218,7 @@ def _maintained(branch: int, version: str, *, last_of_its_card: bool) -> Result:
     id="driver-secure-boot",
     title="Secure Boot accepts the driver",
     reads="mokutil --sb-state, kernel log",
-    rule="FAIL when it is on and a module was rejected",
+    rule="FAIL when Secure Boot rejected a module",
     source="own",
     remedy="enrol the module's key, or use the distribution's signed modules",
     gpus_only=True,
@@ -231,9 +229,9 @@ def secure_boot(machine: MachineView) -> Result:
     result = machine.result("secure_boot")
     enabled = "SecureBoot enabled" in state
     if result is not None and not re.search("SecureBoot|not supported", result.text):
-        return unknown("mokutil does not say whether Secure Boot is on")
+        return unknown("mokutil does not report the state of Secure Boot")
     if enabled and rejected:
-        return failed("Secure Boot refuses the driver: it is not signed with a known key", rejected[-1].text, "signed")
+        return failed("Secure Boot rejects the driver: no enrolled key signed it", rejected[-1].text, "signed")
     return passed("enabled" if enabled else "disabled")
 
 
@@ -241,7 +239,7 @@ def secure_boot(machine: MachineView) -> Result:
     id="driver-dkms",
     title="DKMS has built the driver for the running kernel",
     reads="dkms status, /lib/modules",
-    rule="FAIL when it has not; WARN when the kernel's headers are missing",
+    rule="FAIL when the module is missing. WARN when the kernel's headers are missing",
     source="own",
     remedy="install the kernel's headers and run dkms autoinstall",
     gpus_only=True,
@@ -265,24 +263,24 @@ def headers(machine: MachineView) -> Result:
 
 @machine_check(
     id="driver-held",
-    title="The driver is not upgraded by itself",
+    title="The driver has no automatic upgrades",
     reads="unattended upgrades, held packages",
     rule="WARN when upgrades run and the driver is not held",
     source="NKP 1431",
-    remedy="apt-mark hold the driver's packages",
+    remedy="run apt-mark hold for the driver's packages",
     gpus_only=True,
 )
 def packages_held(machine: MachineView) -> Result:
     units = parse_units(machine.output("upgrade_units", missing=Verdict.SKIP))
     if not units:
-        return unknown("systemctl names no unit")
+        return unknown("systemctl lists no unit")
     running = [unit.name for unit in units.values() if unit.loaded and unit.active == "active"]
     listed = machine.output("dpkg_nvidia", missing=Verdict.SKIP, allowed=(0, 1))
     drivers = _packages_of_driver(listed)
     if not drivers:
-        return skipped("the driver is not a package here")
+        return skipped("the driver was not installed from a package")
     if not running:
-        return passed("nothing upgrades by itself")
+        return passed("no automatic upgrades")
     held = set(machine.output("apt_hold").split())
     loose = sorted(set(drivers) - held)
     if loose:
@@ -297,19 +295,19 @@ def packages_held(machine: MachineView) -> Result:
 
 @machine_check(
     id="driver-device-nodes",
-    title="The driver's device nodes are there",
+    title="The driver's device nodes exist",
     reads="/dev/nvidia*",
     rule="FAIL when nvidiactl, nvidia-uvm or all GPUs are missing",
     source="GOP validator",
-    remedy="nvidia-modprobe -u -c=0",
+    remedy="run nvidia-modprobe -u -c=0",
     gpus_only=True,
 )
 def nodes(machine: MachineView) -> Result:
     files = machine.files("/dev/nvidia", "files_driver")
     if not files and not machine.driver_visible:
-        return unknown("neither /proc nor /dev shows a driver: nvidia-smi is not that of this kernel")
+        return unknown("nvidia-smi answers, but /proc and /dev show no driver")
     if not any(re.match(r"/dev/nvidia\d+$", path) for path in files):
-        return failed("there are no device nodes of the GPUs", "none", "/dev/nvidia0 ...", action=Action.CONFIG)
+        return failed("the device nodes of the GPUs are missing", "none", "/dev/nvidia0 ...", action=Action.CONFIG)
     missing = [path for path in ("/dev/nvidiactl", "/dev/nvidia-uvm") if path not in files]
     if missing:
         return failed(
@@ -320,12 +318,12 @@ def nodes(machine: MachineView) -> Result:
 
 @machine_check(
     id="driver-peer-memory",
-    title="GPUDirect RDMA is loaded where there is RDMA",
+    title="GPUDirect RDMA is loaded on machines with RDMA",
     reads="/sys/class/infiniband, /proc/modules, /proc/driver/nvidia/version, the kernel's release",
-    rule="WARN when nvidia_peermem is missing and DMA-BUF cannot take its place: with another than the open kernel "
-    "module, or before Linux 5.12; SKIP when no port is active",
+    rule="WARN when nvidia_peermem is missing and DMA-BUF cannot replace it: without the open kernel "
+    "module, or before Linux 5.12. SKIP when no port is active",
     source="GPUD, GOP",
-    remedy="modprobe nvidia-peermem",
+    remedy="run modprobe nvidia-peermem",
     gpus_only=True,
 )
 def peer_memory(machine: MachineView) -> Result:
@@ -340,7 +338,7 @@ def peer_memory(machine: MachineView) -> Result:
     if "Open Kernel Module" in machine.file("/proc/driver/nvidia/version"):
         release = _kernel_release(machine)
         if release is None:
-            return unknown("the kernel's release is not known, so neither is whether it has DMA-BUF")
+            return unknown("the kernel release, and thus its support of DMA-BUF, is not known")
         if release >= _DMA_BUF:
             return passed("DMA-BUF", "nvidia_peermem or DMA-BUF")
     return warned(
@@ -358,9 +356,9 @@ def _kernel_release(machine: MachineView) -> tuple[int, int] | None:
     id="dcgm-health",
     title="DCGM agrees, where it is installed",
     reads="dcgmi health -c -j",
-    rule="FAIL or WARN as DCGM says; UNKNOWN for another form of answer",
+    rule="FAIL or WARN as reported by DCGM. UNKNOWN for unreadable output",
     source="DCGM",
-    remedy="see DCGM's own message",
+    remedy="follow DCGM's message",
     action=Action.DRAIN,
     gpus_only=True,
 )
@@ -370,7 +368,7 @@ def dcgm(machine: MachineView) -> Result:
     except NotObservedError as gap:
         return skipped(gap.reason)
     if '"Overall Health"' not in text and "Overall Health" not in text:
-        return unknown("dcgmi answers in an unknown form")
+        return unknown("the output of dcgmi cannot be read")
     word = re.search(r"Overall Health\W+(?:value\W+)?(\w+)", text)
     if word and word.group(1).lower() == "healthy":
         return passed("Healthy", "Healthy")

@@ -37,20 +37,20 @@ _GRID = re.compile(r"^\s*GPU\d+\s")
 
 @machine_check(
     id="nvlink-links",
-    title="Every NVLink is up and as fast as the model has it",
+    title="Every NVLink is up and has the speed of the model",
     reads="nvidia-smi nvlink -s, baseline",
-    rule="FAIL for an inactive link or fewer than nvlink-count or the baseline; WARN below nvlink-speed; SKIP without "
+    rule="FAIL for an inactive link or fewer than nvlink-count or the baseline. WARN below nvlink-speed. SKIP without "
     "NVLink, or for a single GPU with no active link",
     limits=("nvlink-count", "nvlink-speed"),
     source="NHV, recordings",
-    remedy="reset all linked GPUs. Check bridge or board when it stays",
+    remedy="reset all linked GPUs. If the fault persists, check the bridge or board",
     action=Action.RESET_GPU,
     gpus_only=True,
 )
 def links(machine: MachineView) -> Iterator[Result]:
     entries = parse_nvlink_status(machine.output("nvidia_smi_nvlink", missing=Verdict.UNKNOWN, allowed=(0, 1, 3, 255)))
     if not entries and machine.gpus and _alone(machine):
-        yield skipped("one GPU, and its driver lists no NVLink: nothing to reach")
+        yield skipped("one GPU without NVLinks")
     elif not entries:
         yield unknown("nvidia-smi nvlink -s shows no GPU")
     shown = {entry.uuid for entry in entries}
@@ -65,14 +65,14 @@ def links(machine: MachineView) -> Iterator[Result]:
 def _links_of(entry: NvLinks, gpu: GpuView | None, machine: MachineView) -> Result:
     device = gpu.bus_id if gpu else f"GPU {entry.index}"
     if "MIG mode" in entry.note:
-        return skipped("links cannot be asked for in MIG mode", device=device)
+        return skipped("links cannot be read in MIG mode", device=device)
     accepted = gpu.baseline.nvlinks if gpu and gpu.baseline else None
     wanted = accepted if accepted is not None else machine.optional_limit("nvlink-count", entry.name)
     active = [speed for speed in entry.speeds.values() if speed is not None]
     value = f"{len(active)} of {len(entry.speeds)} links"
     inactive = [str(link) for link, speed in entry.speeds.items() if speed is None]
     if not active and (wanted is None or (accepted is None and _alone(machine))):
-        return skipped("this GPU has no NVLink, or none that is connected to another GPU", device=device)
+        return skipped("this GPU has no NVLink to another GPU", device=device)
     if accepted is None and inactive and active:
         return failed(f"NVLinks are inactive: {', '.join(inactive)}", value, "all active", device=device)
     if wanted is not None and len(active) < wanted:
@@ -94,11 +94,11 @@ def _alone(machine: MachineView) -> bool:
     id="nvlink-errors",
     title="NVLink error counters do not grow",
     reads="nvidia-smi nvlink -e, history",
-    rule="FAIL at nvlink-errors-per-minute (replay, recovery) or nvlink-crc-per-second; WARN when they are fewer than "
+    rule="FAIL at nvlink-errors-per-minute (replay, recovery) or nvlink-crc-per-second. WARN when they are fewer than "
     "nvlink-errors-least",
     limits=("nvlink-errors-per-minute", "nvlink-errors-least", "nvlink-crc-per-second"),
     source="DCGM",
-    remedy="reset all linked GPUs. Check bridge or board when it goes on",
+    remedy="reset all linked GPUs. If the counters still grow, check the bridge or board",
     action=Action.RESET_GPU,
     gpus_only=True,
 )
@@ -109,7 +109,9 @@ def link_errors(machine: MachineView) -> Iterator[Result]:
         gone = [name for name in machine.vanished(f"nvlink {index}", values) if _is_fault(name)]
         if gone:
             bad = True
-            yield unknown(f"counters that were there are not: {', '.join(sorted(gone)[:4])}", device=f"GPU {index}")
+            yield unknown(
+                f"counters are missing since the last run: {', '.join(sorted(gone)[:4])}", device=f"GPU {index}"
+            )
         for name, value in values.items():
             if not _is_fault(name):
                 continue
@@ -120,7 +122,7 @@ def link_errors(machine: MachineView) -> Iterator[Result]:
                 bad = True
                 yield judgement
     if not compared and not bad:
-        yield skipped("no earlier run in this boot to compare with")
+        yield skipped("no earlier run in this boot for comparison")
     elif not bad:
         yield passed("no growth", "no growth")
 
@@ -143,7 +145,7 @@ def _growth(machine: MachineView, name: str, delta: tuple[float, float], device:
     id="gpu-fabric",
     title="The GPU has joined the NVLink fabric",
     reads="fabric/state, fabric/status",
-    rule="FAIL when not Completed and Success; WARN while In Progress in the first boot-seconds",
+    rule="FAIL when not Completed and Success. WARN while In Progress in the first boot-seconds",
     limits=("boot-seconds",),
     source="NHV, NVS",
     remedy="restart nvidia-fabricmanager, then reset the GPUs",
@@ -157,7 +159,7 @@ def fabric(gpu: GpuView, machine: MachineView) -> Result:
     if not state and not status:
         return passed()
     if state == "in progress" and machine.young:
-        return warned("the GPU joins the fabric: the machine came up a moment ago", value, "completed, success")
+        return warned("the GPU is joining the fabric: the machine booted a moment ago", value, "completed, success")
     if state == "in progress":
         return failed("the GPU has not joined the fabric yet", value, "completed, success")
     if (state and state != "completed") or (status and status != "success"):
@@ -171,7 +173,7 @@ def fabric(gpu: GpuView, machine: MachineView) -> Result:
     reads="fabric/health/summary",
     rule="FAIL when not Healthy (the state stays Completed meanwhile)",
     source="NVIDIA k8s-test-infra",
-    remedy="drain. See which part is degraded. Reset the GPUs or repair the link",
+    remedy="drain the machine and find the degraded part. Reset the GPUs or repair the link",
     action=Action.DRAIN,
 )
 def fabric_health(gpu: GpuView, _machine: MachineView) -> Result:
@@ -188,9 +190,9 @@ def fabric_health(gpu: GpuView, _machine: MachineView) -> Result:
 
 @machine_check(
     id="fabric-manager",
-    title="The fabric manager runs where there are NVSwitches",
+    title="The fabric manager runs on machines with NVSwitches",
     reads="lspci or /sys/bus/pci, nvidia-fabricmanager.service, its package",
-    rule="FAIL when it does not, or is of another version than the driver; WARN while it starts in the first "
+    rule="FAIL when it is stopped or has another version than the driver. WARN while it starts in the first "
     "boot-seconds",
     limits=("boot-seconds",),
     source="NVS 883",
@@ -205,9 +207,9 @@ def manager(machine: MachineView) -> Result:
     if not visible and not loaded:
         return skipped("no NVSwitch on the bus")
     if unit is None or not loaded:
-        return failed("the fabric manager is not installed, and this machine has NVSwitches", "not installed", "active")
+        return failed("the fabric manager is not installed on this machine with NVSwitches", "not installed", "active")
     if unit.active == "activating" and machine.young:
-        return warned("the fabric manager is still starting: the machine came up a moment ago", unit.active, "active")
+        return warned("the fabric manager is starting: the machine booted a moment ago", unit.active, "active")
     if unit.active != "active":
         return failed("the fabric manager is not running", unit.active, "active")
     return _manager_version(machine) or passed(unit.active, "active")
@@ -220,7 +222,7 @@ def _manager_version(machine: MachineView) -> Result | None:
     found = {match.group(1) for line in listed if (match := _MANAGER.match(line.strip()))}
     driver = machine.smi.driver_version
     if found and driver and driver not in found:
-        return failed("the fabric manager is of another version than the driver", ", ".join(sorted(found)), driver)
+        return failed("the fabric manager has another version than the driver", ", ".join(sorted(found)), driver)
     return None
 
 
@@ -239,11 +241,13 @@ def _zone(machine: MachineView) -> tzinfo:
     id="fabric-manager-log",
     title="The fabric manager reports no errors",
     reads="/var/log/fabricmanager.log",
-    rule="FAIL for fatal NVSwitch errors and missing GPU handles within xid-window-hours; WARN for those earlier in "
-    "this boot and for recent non-fatal ones",
+    rule=(
+        "FAIL for fatal NVSwitch errors and missing GPU handles within xid-window-hours. WARN for such errors earlier "
+        "in this boot and for recent non-fatal ones"
+    ),
     limits=("xid-window-hours",),
     source="GPUD",
-    remedy="reboot the machine. Replace the board when it returns",
+    remedy="reboot the machine. If the fault returns, replace the board",
     action=Action.REBOOT,
     gpus_only=True,
 )
@@ -270,9 +274,9 @@ def manager_log(machine: MachineView) -> Result:
     id="imex",
     title="IMEX runs on GB200 and GB300",
     reads="nvidia-imex.service",
-    rule="WARN when it does not",
+    rule="WARN when it is stopped",
     source="aicr 2641",
-    remedy="systemctl start nvidia-imex, if a job needs it",
+    remedy="run run systemctl start nvidia-imex, if a job needs it",
     gpus_only=True,
 )
 def imex(machine: MachineView) -> Result:
@@ -281,16 +285,16 @@ def imex(machine: MachineView) -> Result:
     unit = parse_units(machine.output("nvidia_units")).get("nvidia-imex")
     if unit is None or not unit.loaded or unit.active != "active":
         return warned(
-            "the IMEX service is not running; it may be idle between jobs", unit.active if unit else "none", "active"
+            "the IMEX service is not running (it may be idle between jobs)", unit.active if unit else "none", "active"
         )
     return passed(unit.active, "active")
 
 
 @machine_check(
     id="gpu-peer-to-peer",
-    title="GPUs reach each other directly",
+    title="GPUs have peer-to-peer access",
     reads="nvidia-smi topo -p2p n",
-    rule="WARN for any word but OK; not supported is no fault between cards without NVLink",
+    rule="WARN for any status other than OK, except `not supported` between cards without NVLink",
     source="own",
     remedy="check ACS and IOMMU settings",
     gpus_only=True,

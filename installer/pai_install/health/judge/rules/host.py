@@ -24,15 +24,18 @@ _TIME_UNITS = ("chrony", "chronyd", "systemd-timesyncd", "ntp", "ntpd", "ntpsec"
     id="host-evidence",
     title="The evidence is complete",
     reads="the collector's own report",
-    rule="FAIL when the machine could start no further process; WARN when a part could not be read",
+    rule="FAIL when the machine cannot start a process. WARN when a part could not be read",
     source="own",
-    remedy="run the health check again. Look at the machine when it stays",
+    remedy="run the health check again. Examine the machine if the result persists",
     action=Action.NONE,
 )
 def collector(machine: MachineView) -> Result:
     if machine.exhausted:
-        message = "the machine could start no further process: it has run out of processes, memory or open files"
-        remedy = "end what fills it (`ps -eLf | wc -l`, /proc/sys/kernel/pid_max, dmesg), or reboot the machine"
+        message = "the machine cannot start a process: processes, memory, or open files are exhausted"
+        remedy = (
+            "stop the programs that exhaust them (`ps -eLf | wc -l`, /proc/sys/kernel/pid_max, dmesg), or reboot the "
+            "machine"
+        )
         return failed(message, machine.exhausted, "processes start", action=Action.REBOOT, remedy=remedy)
     broken = sorted(name for name in _READERS if not _works(machine, name))
     if broken:
@@ -44,7 +47,7 @@ def collector(machine: MachineView) -> Result:
     id="host-edac",
     title="The main memory has no errors",
     reads="/sys/devices/system/edac",
-    rule="FAIL for uncorrected errors; WARN when corrected ones grow",
+    rule="FAIL for uncorrected errors. WARN when corrected errors grow",
     source="own",
     remedy="find the module with ras-mc-ctl and replace it",
     action=Action.DRAIN,
@@ -77,16 +80,16 @@ def _allowed(machine: MachineView) -> bool:
     id="host-swap",
     title="Swap is off",
     reads="/proc/swaps",
-    rule="FAIL when an area is active; WARN where the kubelet has failSwapOn: false; SKIP where there is no kubelet",
+    rule="FAIL when an area is active. WARN if the kubelet has failSwapOn: false. SKIP without a kubelet",
     source="AZ; the kubelet",
-    remedy="swapoff -a and remove it from /etc/fstab",
+    remedy="run swapoff -a and remove the swap area from /etc/fstab",
 )
 def swap(machine: MachineView) -> Result:
     text = machine.file("/proc/swaps")
     if not text.startswith("Filename"):
         return unknown("/proc/swaps is not a table")
     if not machine.expected.node:
-        return skipped("the machine is no node: it may swap")
+        return skipped("the machine is not a node and may swap")
     areas = parse_swaps(text)
     if areas and _allowed(machine):
         return warned("swap is on (allowed by failSwapOn: false)", ", ".join(areas), "none")
@@ -106,16 +109,16 @@ def _still_there(machine: MachineView, processes: tuple[ProcessLine, ...]) -> tu
 
 @machine_check(
     id="host-cgroups",
-    title="cgroup v2 has what Kubernetes needs",
+    title="cgroup v2 has the controllers for Kubernetes",
     reads="/sys/fs/cgroup/cgroup.controllers, /run/systemd/container",
-    rule="FAIL when cpu, memory or pids is missing; WARN for cgroup v1; SKIP for it in a container",
+    rule="FAIL when cpu, memory or pids is missing. WARN for cgroup v1. SKIP for it in a container",
     source="Kubernetes",
     remedy="boot with systemd.unified_cgroup_hierarchy=1",
 )
 def cgroups(machine: MachineView) -> Result:
     text = machine.files("/sys/fs/cgroup/", "files_host").get("/sys/fs/cgroup/cgroup.controllers")
     if text is None and machine.files("/run/systemd/", "files_host"):  # such as a machine of the lab
-        return skipped("the host of the container decides")
+        return skipped("depends on the host of the container")
     if text is None:
         return warned("cgroup v1 is deprecated in Kubernetes", "v1", "v2", action=Action.CONFIG)
     missing = {"cpu", "memory", "pids"} - set(text.split())
@@ -127,11 +130,11 @@ def cgroups(machine: MachineView) -> Result:
 @machine_check(
     id="processes-stuck",
     title="No process hangs",
-    reads="ps, and once more a second later where a process waits",
-    rule="FAIL when one hangs in the NVIDIA driver for stuck-process-seconds; WARN for other D and Z states",
+    reads="ps, and a second time after 1 s if a process waits",
+    rule="FAIL when a process hangs in the NVIDIA driver for stuck-process-seconds. WARN for other D and Z states",
     limits=("stuck-process-seconds",),
     source="PAI, GCM; OpenPAI NvidiaZombieProcess",
-    remedy="end the job. Reboot the machine when the process stays",
+    remedy="stop the job. Reboot the machine if the process remains",
     action=Action.REBOOT,
 )
 def stuck(machine: MachineView) -> Result:
@@ -149,26 +152,28 @@ def stuck(machine: MachineView) -> Result:
     old = [item for item in processes if item.state[0] in "DZ" and item.seconds > least and item.parent != _KERNEL]
     if old:
         shown = ", ".join(f"{item.command} ({item.pid}, {item.state}, {item.seconds} s)" for item in old[:4])
-        return warned("processes are stuck or dead and not collected", shown, "none")
+        return warned("processes are stuck or zombies", shown, "none")
     return passed("none", "none")
 
 
 @machine_check(
     id="clock-synchronised",
-    title="The clock follows a server",
+    title="The clock is synchronised with a server",
     reads="chronyc -c tracking",
-    rule="FAIL when not synchronised (WARN in the first boot-seconds), or on its own clock outside the control plane; "
-    "WARN when not compared",
+    rule=(
+        "FAIL when not synchronised (WARN in the first boot-seconds), or with a local clock outside the control "
+        "plane. WARN when the last comparison is old"
+    ),
     limits=("boot-seconds",),
     source="own",
-    remedy="systemctl restart chrony. Check that port 123/udp of the time servers is reachable",
+    remedy="restart chrony with systemctl. Check that port 123/udp of the time servers is reachable",
 )
 def clock_synchronised(machine: MachineView) -> Result:
     tracking = parse_tracking(machine.output("chrony_tracking"))
     if tracking is None:
-        return unknown("chronyc answers in an unknown form")
+        return unknown("the output of chronyc cannot be read")
     if tracking.leap.lower() == "not synchronised" and machine.young:
-        return warned("the clock is not synchronised yet: the machine came up a moment ago", tracking.leap)
+        return warned("the clock is not synchronised yet: the machine booted a moment ago", tracking.leap)
     if tracking.leap.lower() == "not synchronised":
         return failed("the clock is not synchronised", tracking.leap, "synchronised")
     if tracking.reference in _LOCAL_CLOCK and not machine.expected.control_plane:
@@ -176,25 +181,25 @@ def clock_synchronised(machine: MachineView) -> Result:
     age = machine.collected_at - tracking.reference_time
     if tracking.reference not in _LOCAL_CLOCK and tracking.interval > 0 and age > 10 * max(tracking.interval, 64):
         return warned(
-            "the clock was not compared with its server for long", f"{age:.0f} s", f"<= {10 * tracking.interval:.0f} s"
+            "the last comparison with the time server is old", f"{age:.0f} s", f"<= {10 * tracking.interval:.0f} s"
         )
     return passed(f"stratum {tracking.stratum}")
 
 
 @machine_check(
     id="clock-offset",
-    title="The clock is right",
+    title="The clock is accurate",
     reads="chronyc -c tracking",
-    rule="FAIL above clock-offset-fail-seconds; WARN above clock-offset-warn-, clock-root-distance-seconds; SKIP "
+    rule="FAIL above clock-offset-fail-seconds. WARN above clock-offset-warn-, clock-root-distance-seconds. SKIP "
     "without a server to compare with",
     limits=("clock-offset-warn-seconds", "clock-offset-fail-seconds", "clock-root-distance-seconds"),
     source="etcd, node-exporter mixin",
-    remedy="chronyc makestep on a machine without etcd. Slew on others",
+    remedy="run chronyc makestep on a machine without etcd. Let chrony slew the clock of others",
 )
 def clock_offset(machine: MachineView) -> Result:
     tracking = parse_tracking(machine.output("chrony_tracking"))
     if tracking is None:
-        return unknown("chronyc answers in an unknown form")
+        return unknown("the output of chronyc cannot be read")
     if tracking.leap.lower() == "not synchronised":
         return skipped("the clock follows no server: see clock-synchronised")
     most, much = machine.limit("clock-offset-fail-seconds"), machine.limit("clock-offset-warn-seconds")
@@ -212,9 +217,9 @@ _READERS = ("disks", "files_driver", "files_host", "files_infiniband", "files_lo
 
 @machine_check(
     id="clock-service",
-    title="One program sets the clock",
+    title="Exactly one program sets the clock",
     reads="systemd units",
-    rule="FAIL for none or several",
+    rule="FAIL for none or more than one",
     source="own",
     remedy="keep chrony. Disable and mask the others",
 )

@@ -58,11 +58,11 @@ def _sources(machine: MachineView) -> list[_Source]:
 
 @machine_check(
     id="gpu-count",
-    title="The machine has the GPUs of the layout, and every place that knows them agrees",
+    title="The machine has the GPUs of the layout, and all sources agree",
     reads="nvidia-smi -q and -L, lspci, /proc/driver/nvidia/gpus, /dev/nvidia*, layout",
-    rule="FAIL when there are fewer or the places disagree; WARN when there are more",
+    rule="FAIL for fewer GPUs or different sources. WARN for more GPUs",
     source="GPUD, AZ, NHV",
-    remedy="look for the missing bus id in the kernel log. Reseat the card, check power, or correct the layout",
+    remedy="find the missing bus id in the kernel log. Reseat the card, check its power, or correct the layout",
     action=Action.REBOOT,
     gpus_only=True,
 )
@@ -82,19 +82,19 @@ def gpu_count(machine: MachineView) -> Result:
     if gaps:
         return unknown("; ".join(gaps), value)
     if wanted is not None and any(count > wanted for count in counts.values()):
-        return warned("more GPUs than the layout says", value, expected, action=Action.CONFIG)
+        return warned("more GPUs than in the layout", value, expected, action=Action.CONFIG)
     return passed(value, expected)
 
 
 def _miscount(sources: list[_Source], counts: dict[str, int], wanted: int | None, attached: int | None) -> str:
     known = [source.ids for source in sources if source.ids is not None]
     missing = sorted(frozenset().union(*known) - frozenset.intersection(*known)) if known else []
-    named = f"; not everywhere: {', '.join(missing)}" if missing else ""
+    named = f" (missing in some sources: {', '.join(missing)})" if missing else ""
     shown = counts.get("nvidia-smi")
     if attached is not None and shown is not None and attached != shown:
         return f"nvidia-smi says that {attached} GPUs are attached and shows {shown}"
     if wanted is not None and any(count < wanted for count in counts.values()):
-        return f"fewer GPUs than the layout says{named}"
+        return f"fewer GPUs than in the layout{named}"
     if len(set(counts.values())) > 1 or missing:
         return f"the places that know the GPUs disagree{named}"
     return ""
@@ -132,24 +132,24 @@ def bus_answers(machine: MachineView) -> Result:
     id="gpu-model",
     title="The GPU is the model of the layout",
     reads="product_name, layout",
-    rule="FAIL when a word of the layout's model is not in the name, or memory size or form factor differ",
+    rule="FAIL when the name lacks a word of the layout's model, or memory size or form factor differ",
     source="own",
     remedy="correct the layout, or the machine",
 )
 def model(gpu: GpuView, machine: MachineView) -> Result:
     name, wanted = gpu.text(fields.PRODUCT), machine.expected.model
     if not wanted or not machine.expected.nvidia:
-        return skipped("the site does not say which model") if gpu.record.complete else passed(name)
+        return skipped("the layout has no model") if gpu.record.complete else passed(name)
     if name and not same_model(name, wanted):
-        return failed("another GPU model than the layout says", name, wanted)
+        return failed("another GPU model than in the layout", name, wanted)
     return passed(name, wanted)
 
 
 @machine_check(
     id="gpu-mixed-models",
-    title="All GPUs of the machine are of one model",
+    title="All GPUs of the machine have the same model",
     reads="product_name",
-    rule="WARN when not",
+    rule="WARN when models differ",
     source="own",
     action=Action.NONE,
     gpus_only=True,
@@ -161,15 +161,15 @@ def mixed(machine: MachineView) -> Result:
     if len(names) > 1:
         return warned("different GPU models in one machine", ", ".join(names), "one model")
     if not names or any(reading.state is not State.VALUE for reading in readings):
-        return unknown("not every GPU has a name")
+        return unknown("a GPU reports no name")
     return passed(names[0])
 
 
 @machine_check(
     id="gpu-replaced",
-    title="The GPUs are those of the last run",
+    title="The GPUs have not changed since the last run",
     reads="uuid, history",
-    rule="WARN when a slot holds another card",
+    rule="WARN when a slot has another card",
     source="own",
     gpus_only=True,
 )
@@ -178,7 +178,7 @@ def replaced(machine: MachineView) -> Result:
     now = {gpu.bus_id: gpu.peek(fields.UUID).text for gpu in machine.gpus}
     before = machine.known_cards
     if not before:
-        return skipped("no earlier run to compare with")
+        return skipped("no earlier run for comparison")
     cards = {bus_id: text for bus_id, text in now.items() if card_of(text)}
     known = set(before.values())
     changed = sorted(
@@ -192,10 +192,10 @@ def replaced(machine: MachineView) -> Result:
             ", ".join(changed),
             "as before",
             action=Action.CONFIG,
-            remedy="when this was meant: pai-install health baseline --accept",
+            remedy="if this is intended, run pai-install health baseline --accept",
         )
     if not now or len(cards) < len(now):
-        return unknown("not every GPU has a UUID")
+        return unknown("a GPU reports no UUID")
     return passed(f"{len(now)} as before")
 
 
@@ -203,23 +203,23 @@ def replaced(machine: MachineView) -> Result:
     id="host-memory",
     title="The machine has the memory of the layout",
     reads="/proc/meminfo, layout",
-    rule="FAIL below the layout less ram-short-percent",
+    rule="FAIL when it is more than ram-short-percent below the layout",
     limits=("ram-short-percent",),
     source="NHC",
-    remedy="look for failed modules in the BIOS and the BMC, or correct the layout",
+    remedy="find failed modules in the BIOS and the BMC, or correct the layout",
     action=Action.DRAIN,
 )
 def memory_of_host(machine: MachineView) -> Result:
     wanted = machine.expected.ram_bytes
     total = parse_meminfo(machine.file("/proc/meminfo")).get("MemTotal")
     if wanted is None:
-        return skipped("the site does not say how much")
+        return skipped("the layout has no memory size")
     if total is None:
-        return unknown("/proc/meminfo states no total")
+        return unknown("/proc/meminfo has no total")
     least = wanted * (1 - machine.limit("ram-short-percent") / 100)
     value, expected = f"{total / 2**30:.1f} GiB", f">= {least / 2**30:.1f} GiB"
     if total < least:
-        return failed("less memory than the layout says", value, expected)
+        return failed("less memory than in the layout", value, expected)
     return passed(value, expected)
 
 
@@ -227,7 +227,7 @@ def memory_of_host(machine: MachineView) -> Result:
     id="host-processors",
     title="The machine has the processors of the layout",
     reads="processor count, layout",
-    rule="FAIL when there are fewer",
+    rule="FAIL for fewer processors",
     source="NHC",
     remedy="check the BIOS (a socket or hyper-threading is off), or correct the layout",
 )
@@ -236,27 +236,27 @@ def processors(machine: MachineView) -> Result:
     count = kernel.get("cpus") if isinstance(kernel, dict) else None
     wanted = machine.expected.cpus
     if wanted is None:
-        return skipped("the site does not say how many")
+        return skipped("the layout has no processor count")
     if not isinstance(count, int):
-        return unknown("the number of processors was not collected")
+        return unknown("the number of processors is not known")
     if count < wanted:
-        return failed("fewer processors than the layout says", count, wanted)
+        return failed("fewer processors than in the layout", count, wanted)
     return passed(count, wanted)
 
 
 @machine_check(
     id="other-devices",
-    title="Devices of other vendors are there",
+    title="Devices of other vendors exist",
     reads="lspci, layout",
-    rule="FAIL when there are fewer than the layout says; else UNKNOWN with the count",
+    rule="FAIL for fewer devices than in the layout. Otherwise UNKNOWN with the count",
     source="own",
-    remedy="reseat the card. Use the vendor's own tool",
+    remedy="reseat the card, and run the vendor's own tool",
     action=Action.DRAIN,
 )
 def other_device(machine: MachineView) -> Result:
     device, wanted = machine.expected.device, machine.expected.count
     if not device or machine.expected.nvidia:
-        return skipped("the SKU names no device of another vendor")
+        return skipped("the SKU has no device of another vendor")
     if device.startswith("amd.com/"):
         seen = [
             item
@@ -264,6 +264,8 @@ def other_device(machine: MachineView) -> Result:
             if item.vendor == "1002" and item.device_class in ("0300", "0302", "0380", "1200")
         ]
         if wanted is not None and len(seen) < wanted:
-            return failed(f"fewer {device} than the layout says", len(seen), wanted)
-        return unknown(f"{len(seen)} on the bus; the health of {device} is not known to this program", str(len(seen)))
-    return unknown(f"the health of {device} is not known to this program")
+            return failed(f"fewer {device} than in the layout", len(seen), wanted)
+        return unknown(
+            f"{len(seen)} on the bus, but the health of {device} is not known to pai-install", str(len(seen))
+        )
+    return unknown(f"the health of {device} is not known to pai-install")

@@ -52,7 +52,7 @@ def _events(
         return passed("none", "none")
     value = f"{len(events)} lines, last: {events[-1].text}"
     if warn_only and not recent:
-        return passed(value, "none lately", message="earlier in this boot, not lately")
+        return passed(value, "none lately", message="earlier in this boot, not recently")
     if recent and not warn_only:
         return failed(fatal, value, "none", action=action)
     return warned(fatal, value, "none", action=action)
@@ -60,9 +60,9 @@ def _events(
 
 @machine_check(
     id="kernel-machine-checks",
-    title="No machine checks",
+    title="No machine check exceptions",
     reads="kernel log of this boot",
-    rule="WARN when there are any within xid-window-hours that were not corrected, or do not say",
+    rule="WARN for uncorrected exceptions, or exceptions of unknown kind, within xid-window-hours",
     limits=("xid-window-hours",),
     source="own",
     remedy="find the failing module or processor with `ras-mc-ctl --summary` or the BMC's log",
@@ -74,7 +74,7 @@ def machine_checks(machine: MachineView) -> Result:
     if True in said and False not in said:
         value = f"{len(events)} lines, last: {events[-1].text}"
         return passed(
-            value, "none uncorrected", message="corrected errors. The check host-edac counts those of the memory"
+            value, "none uncorrected", message="corrected errors. The check host-edac counts corrected memory errors"
         )
     return _events(
         machine,
@@ -97,7 +97,7 @@ def _is_corrected(text: str) -> bool | None:
     id="kernel-hung-tasks",
     title="No task hangs in the kernel",
     reads="kernel log of this boot",
-    rule="WARN when there are any within xid-window-hours, or an NFS server that did not answer again",
+    rule="WARN for a hung task within xid-window-hours, or an NFS server that did not answer again",
     limits=("xid-window-hours",),
     source="NPD",
     remedy="find the cause of the wait. Reboot if the task does not end",
@@ -124,7 +124,7 @@ def _silent_servers(machine: MachineView) -> list[LogEvent]:
     id="kernel-filesystems",
     title="No disk or file system errors",
     reads="kernel log of this boot",
-    rule="FAIL within xid-window-hours, WARN later in the same boot; network block devices count if mounted",
+    rule="FAIL within xid-window-hours. WARN later in the same boot. Network block devices count if mounted",
     limits=("xid-window-hours",),
     source="NPD",
     remedy="save the data, check the disk (smartctl -a), repair or replace it",
@@ -150,10 +150,10 @@ def _detached(event: LogEvent, machine: MachineView) -> bool:
     id="kernel-oom",
     title="The machine did not run out of memory",
     reads="kernel log of this boot",
-    rule="WARN when it did within xid-window-hours; a container at its own limit is no case",
+    rule="WARN within xid-window-hours. A container at its own limit does not count",
     limits=("xid-window-hours",),
     source="NPD",
-    remedy="give jobs memory limits, or the machine more memory",
+    remedy="set memory limits for jobs, or add memory",
     action=Action.NONE,
 )
 def oom(machine: MachineView) -> Result:
@@ -162,11 +162,11 @@ def oom(machine: MachineView) -> Result:
 
 @machine_check(
     id="kernel-oops",
-    title="The kernel has not broken (Oops, BUG)",
+    title="No kernel Oops or BUG",
     reads="kernel log of this boot",
-    rule="WARN when it did in this boot: what it held then is not given back",
+    rule="WARN for one in this boot: the kernel does not release its locks and memory",
     source="NPD",
-    remedy="reboot the machine at its next idle moment. Look for a newer kernel or driver when it returns",
+    remedy="reboot the machine when it is idle. If the fault returns, install a newer kernel or driver",
     action=Action.REBOOT,
 )
 def oops(machine: MachineView) -> Result:
@@ -174,18 +174,18 @@ def oops(machine: MachineView) -> Result:
     if not events:
         return passed("none", "none")
     value = f"{len(events)} lines, first: {events[0].text}"
-    return warned("the kernel has broken in this boot", value, "none", action=Action.REBOOT)
+    return warned("the kernel crashed in part (Oops, BUG) in this boot", value, "none", action=Action.REBOOT)
 
 
 @machine_check(
     id="rdma-device-health",
-    title="The driver calls no InfiniBand or RoCE card sick (mlx5)",
+    title="The mlx5 driver reports no fault of an InfiniBand or RoCE card",
     reads="kernel log of this boot",
-    rule="FAIL within xid-window-hours, WARN later in the same boot; WARN for what is beside the card: cable or "
+    rule="FAIL within xid-window-hours. WARN later in the same boot, and for causes outside the card: cable or "
     "transceiver, power of the slot, heat (within xid-window-hours)",
     limits=("xid-window-hours",),
     source="NVS",
-    remedy="drain and reboot the machine. Update the card's firmware, replace the card when it returns",
+    remedy="drain and reboot the machine. If the fault returns, update the card's firmware or replace the card",
     action=Action.REBOOT,
 )
 def rdma_device(machine: MachineView) -> Iterator[Result]:
@@ -199,10 +199,10 @@ def rdma_device(machine: MachineView) -> Iterator[Result]:
         sick = [line for line in lines if not _BESIDE_THE_CARD.search(line[0])]
         value = f"{len(sick or lines)} lines, last: {(sick or lines)[-1][0]}"
         if not sick and not any(recent for _, recent in lines):
-            yield passed(value, "none lately", device=device, message="earlier in this boot, not lately")
+            yield passed(value, "none lately", device=device, message="earlier in this boot, not recently")
             continue
         if not sick:
-            message = "the network card complains of its cable, its power or heat"
+            message = "the network card reports a fault of its cable, power, or cooling"
             remedy = "check cable and transceiver, the slot's power in the BIOS, and the air flow"
             yield warned(message, value, "none", device=device, action=Action.CONFIG, remedy=remedy)
             continue
@@ -216,8 +216,8 @@ def rdma_device(machine: MachineView) -> Iterator[Result]:
     id="network-carrier",
     title="No network card hangs, and no link goes up and down, in the kernel log",
     reads="kernel log of this boot",
-    rule="WARN for a link that went down more than carrier-changes times within xid-window-hours, but for an unused "
-    "port: one without a link now, and in no bond or bridge; WARN for a card that hangs while it sends, FAIL for one "
+    rule="WARN for a link that went down more than carrier-changes times within xid-window-hours, except an unused "
+    "port (no link now, and not in a bond or bridge). WARN for a card that hangs while it sends, FAIL for one "
     "that is lost on the bus, in those hours",
     limits=("carrier-changes", "xid-window-hours"),
     source="AZ, NVS",
@@ -235,7 +235,7 @@ def carrier(machine: MachineView) -> Iterator[Result]:
     yield from sick
     flapping = {name: count for name, count in sorted(lost.items()) if count > most and not machine.unused(name)}
     for name, count in flapping.items():
-        yield warned("the link goes up and down", f"down {count} times", f"<= {most:.0f}", device=name)
+        yield warned("the link flaps", f"down {count} times", f"<= {most:.0f}", device=name)
     if not flapping and not sick:
         yield passed(f"down at most {max(lost.values(), default=0)} times", f"<= {most:.0f}")
 
@@ -259,11 +259,11 @@ def _sick_cards(machine: MachineView) -> Iterator[Result]:
 
 @machine_check(
     id="pcie-bandwidth",
-    title="The kernel calls no GPU's or network card's PCIe link narrow",
+    title="The kernel reports no limited PCIe link of a GPU or network card",
     reads="kernel log of this boot, lspci",
-    rule="WARN where it is limited by fewer lanes than the card has, for a network card also by speed",
+    rule="WARN when the link has fewer lanes than the card or, for a network card, less speed",
     source="imbue; Linux's own report",
-    remedy="reseat card, riser and cables. Check the slot's settings in the BIOS. Many slots are built narrower",
+    remedy="reseat card, riser, and cables. Check the slot in the BIOS. Many slots have fewer lanes by design",
     action=Action.NONE,
 )
 def bandwidth(machine: MachineView) -> Iterator[Result]:
@@ -281,6 +281,6 @@ def bandwidth(machine: MachineView) -> Iterator[Result]:
         if (network and (narrow or slow)) or (narrow and bus_id in machine.bus_ids):
             found[bus_id] = (f"{now} ({speed} x{lanes})", f"{able} ({best} x{width})")
     for bus_id, (value, able) in sorted(found.items()):
-        yield warned("the PCIe link gives less than the card could use", value, able, device=bus_id)
+        yield warned("the PCIe link is slower than the card", value, able, device=bus_id)
     if not found:
         yield passed("none", "none")

@@ -11,7 +11,8 @@ from pai_install.health.judge.fleet import HealthFleet, MachineFacts
 from pai_install.kube.model import Node
 
 _NO_ANSWER = (
-    "on that machine: kubectl --kubeconfig /etc/kubernetes/admin.conf get nodes; crictl ps -a shows the API server"
+    "run run on that machine: kubectl --kubeconfig /etc/kubernetes/admin.conf get nodes, and check the API server "
+    "with crictl ps -a"
 )
 
 
@@ -19,17 +20,17 @@ def _node_of(fleet: HealthFleet, machine: MachineFacts) -> Node | Result:
     if fleet.nodes is None and fleet.nodes_gap:
         return unknown(f"the control plane did not answer: {fleet.nodes_gap}", remedy=_NO_ANSWER)
     if fleet.nodes is None:
-        return skipped("no control plane of this run has a cluster")
-    return fleet.nodes.get(machine.name) or unknown("the cluster has no node of this name")
+        return skipped("no control-plane node of this run belongs to a cluster")
+    return fleet.nodes.get(machine.name) or unknown("the cluster has no node with this name")
 
 
 @fleet_check(
     id="kubernetes-ready",
     title="The Kubernetes node is ready",
     reads="kubectl get nodes on a control plane",
-    rule="FAIL when not; WARN when cordoned; UNKNOWN when no control plane answers",
+    rule="FAIL when the node is not ready. WARN when cordoned. UNKNOWN when no control plane answers",
     source="OpenPAI NodeNotReady",
-    remedy="journalctl -u kubelet on the machine",
+    remedy="check journalctl -u kubelet on the machine",
     action=Action.DRAIN,
 )
 def ready(fleet: HealthFleet) -> Iterator[tuple[str, Result]]:
@@ -41,12 +42,12 @@ def ready(fleet: HealthFleet) -> Iterator[tuple[str, Result]]:
 
 def _readiness(node: Node) -> Result:
     if node.ready is None:
-        return unknown("Kubernetes does not say whether the node is ready")
+        return unknown("Kubernetes does not report the readiness of the node")
     if not node.ready:
         said = next(entry.status for entry in node.conditions if entry.type == "Ready")
-        return failed("Kubernetes says that the node is not ready", said, "True")
+        return failed("the node is not ready", said, "True")
     if node.cordoned:
-        return warned("the node is cordoned: it gets no new pods", "cordoned", "schedulable")
+        return warned("the node is cordoned and gets no new pods", "cordoned", "schedulable")
     return passed("ready", "ready")
 
 
@@ -54,10 +55,10 @@ def _readiness(node: Node) -> Result:
     id="kubernetes-gpus",
     title="Kubernetes offers the GPUs of the layout",
     reads="allocatable and capacity, nvidia-smi, layout",
-    rule="FAIL when they differ, a multiple (time slicing) apart; action config where no machine offers any",
+    rule="FAIL when they differ, except by a multiple (time slicing). Action config if no node offers any",
     source="GOP validator; OpenPAI NodeGpuCountChanged",
-    remedy="look at the pod nvidia-device-plugin of that node (namespace kube-system). Delete it after a repair: "
-    "it keeps a sick GPU sick",
+    remedy="check the pod nvidia-device-plugin of that node (namespace kube-system). Delete the pod after a repair: "
+    "it keeps an unhealthy GPU unhealthy",
     action=Action.DRAIN,
 )
 def gpus(fleet: HealthFleet) -> Iterator[tuple[str, Result]]:
@@ -80,13 +81,13 @@ def _offer(node: Node, machine: MachineFacts, fleet: HealthFleet) -> Result:
     if device not in node.allocatable:
         return _no_offer(device, machine, fleet)._replace(value=value, expected=str(wanted))
     if wanted is not None and offered < wanted:
-        return failed(f"Kubernetes offers fewer {device} than the layout says", value, str(wanted))
+        return failed(f"Kubernetes offers fewer {device} than in the layout", value, str(wanted))
     shared = bool(seen) and offered == had and offered > (seen or 0) and offered % (seen or 1) == 0
     if seen is not None and offered != seen and not shared:
         return failed("Kubernetes and nvidia-smi disagree on the number of GPUs", value, str(wanted))
     if seen is None and device.startswith("nvidia.com/"):
         return unknown("cannot compare: nvidia-smi did not answer", value)
-    return passed(value, str(wanted), message="every GPU is offered several times (time slicing)" if shared else "")
+    return passed(value, str(wanted), message="GPUs are shared by time slicing" if shared else "")
 
 
 def _no_offer(device: str, machine: MachineFacts, fleet: HealthFleet) -> Result:
@@ -98,13 +99,13 @@ def _no_offer(device: str, machine: MachineFacts, fleet: HealthFleet) -> Result:
         message = (
             f"Kubernetes offers no {device}, and nvidia-smi did not answer: the driver is missing or does not work"
         )
-        remedy = "install or repair the driver; the device plugin notices that by itself within a minute"
+        remedy = "install or repair the driver. The device plugin detects this within a minute"
         return failed(message, action=action, remedy=remedy)
     if not nowhere:
-        return failed(f"Kubernetes offers no {device} here: the device plugin does not run there or sees no GPU")
-    remedy = "apply; with nvidia_device_plugin: false in config.yaml a plugin of your own is needed"
+        return failed(f"Kubernetes offers no {device} here: the device plugin does not run or finds no GPU")
+    remedy = "run apply. With nvidia_device_plugin: false in config.yaml, install your own device plugin"
     other = f"install a device plugin for {device}: pai-install brings NVIDIA's only"
-    message = f"no machine of the cluster offers {device}: no device plugin runs"
+    message = f"no node of the cluster offers {device}: no device plugin runs"
     return failed(message, action=action, remedy=remedy if nvidia else other)
 
 
@@ -112,5 +113,7 @@ def _mig_offer(mig: float, machine: MachineFacts) -> Result:
     if machine.gpus is None:
         return unknown("cannot compare: nvidia-smi did not answer", f"{mig:g}")
     if mig != machine.mig_devices:
-        return failed("Kubernetes offers another number of MIG devices than there are", f"{mig:g}", machine.mig_devices)
+        return failed(
+            "Kubernetes and nvidia-smi disagree on the number of MIG devices", f"{mig:g}", machine.mig_devices
+        )
     return passed(f"{mig:g} MIG devices", machine.mig_devices)

@@ -38,10 +38,12 @@ def _sysfs_width(gpu: GpuView, machine: MachineView, name: str) -> float | None:
 
 @gpu_check(
     id="gpu-pcie-width",
-    title="The PCIe link is as wide as it should be",
+    title="The PCIe link has its full width",
     reads="pci/pci_gpu_link_info/link_widths, the port above it, baseline",
-    rule="FAIL below the baseline, below what card and slot allow, or below all others of at least four GPUs of one "
-    "model; WARN below the card's own width; with PCIe 6 in P0 only",
+    rule=(
+        "FAIL below the baseline, below the limit of card and slot, or below all others of at least four GPUs of the "
+        "same model. WARN below the card's width. Judged in P0 only for PCIe 6"
+    ),
     source="own; GCM keeps such a manifest",
     remedy="reseat card and riser. Check the slot's settings in the BIOS",
     action=Action.DRAIN,
@@ -54,14 +56,16 @@ def link_width(gpu: GpuView, machine: MachineView) -> Result:
     accepted = gpu.baseline.pcie_width if gpu.baseline else None
     if accepted is not None:
         if width < accepted:
-            return failed("the PCIe link is narrower than it was", f"x{width:.0f}", f"x{accepted:.0f} (baseline)")
+            return failed(
+                "the PCIe link is narrower than in the baseline", f"x{width:.0f}", f"x{accepted:.0f} (baseline)"
+            )
         return passed(f"x{width:.0f}", f"x{accepted:.0f} (baseline)")
     if (
         width < most
         and (gpu.peek(fields.GEN_MAX).number or 0) >= _NARROWS_AT_IDLE
         and gpu.peek(fields.PSTATE).text != "P0"
     ):
-        return skipped("the link is judged in P0 only: an idle link of PCIe 6 gives lanes up")
+        return skipped("judged in P0 only: PCIe 6 drops lanes of an idle link")
     return _width_of_slot(gpu, machine, width, most)
 
 
@@ -77,26 +81,26 @@ def _width_of_slot(gpu: GpuView, machine: MachineView, width: float, most: float
         message = "the PCIe link is narrower than those of all other GPUs of this machine"
         return failed(message, f"x{width:.0f}", f"x{most:.0f}")
     return warned(
-        "the PCIe link is narrower than the card allows; many cloud machines are wired so",
+        "the PCIe link is narrower than the card allows (normal on many cloud machines)",
         f"x{width:.0f}",
         f"x{most:.0f}",
-        remedy="when this is how the machine is built: pai-install health baseline --accept",
+        remedy="if the machine has this design, run pai-install health baseline --accept",
         action=Action.CONFIG,
     )
 
 
 @gpu_check(
     id="gpu-pcie-gen",
-    title="The PCIe link is as fast as it should be",
+    title="The PCIe link has its full speed",
     reads="pci/pci_gpu_link_info/pcie_gen, performance_state, utilization, baseline",
-    rule="WARN below what card and slot allow, FAIL below the baseline; only in P0, or at work",
+    rule="WARN below the limit of card and slot. FAIL below the baseline. Judged in P0 or under load only",
     source="own",
     remedy="reseat card and riser. Check the slot's settings in the BIOS",
     action=Action.DRAIN,
 )
 def link_generation(gpu: GpuView, _machine: MachineView) -> Result:
     if gpu.text(fields.PSTATE) != "P0" and not gpu.works:
-        return skipped("the link is judged in P0 only: idle GPUs slow it down") if gpu.record.complete else passed()
+        return skipped("judged in P0 only: idle GPUs reduce the link speed") if gpu.record.complete else passed()
     now, most = gpu.number(fields.GEN), gpu.number(fields.GEN_MAX)
     if now is None or most is None:
         return passed()
@@ -112,11 +116,13 @@ def link_generation(gpu: GpuView, _machine: MachineView) -> Result:
 
 @machine_check(
     id="gpu-numa-node",
-    title="The memory node of every GPU is known",
+    title="The NUMA node of every GPU is known",
     reads="/sys/bus/pci/devices/*/numa_node",
-    rule="WARN for GPUs without one (-1) beside GPUs with one; SKIP when none has one",
+    rule="WARN for GPUs without one (-1) if other GPUs have one. SKIP if no GPU has one",
     source="Linux, ABI of sysfs-bus-pci",
-    remedy="update the BIOS. Until then the kubelet cannot give jobs the processors and network cards near these GPUs",
+    remedy=(
+        "update the BIOS. Until then, the kubelet cannot align the processors and network cards of jobs with these GPUs"
+    ),
     action=Action.CONFIG,
     gpus_only=True,
 )
@@ -124,36 +130,36 @@ def numa_node(machine: MachineView) -> Result:
     nodes = {bus_id: machine.file_of(f"{SYSFS}{bus_id}/numa_node", "files_pci") for bus_id in sorted(machine.bus_ids)}
     known = {bus_id: node for bus_id, node in nodes.items() if node and node.isdecimal()}
     if not known:
-        return skipped("the firmware names no memory node of any GPU: this machine has one, or is virtual")
+        return skipped("the firmware reports no NUMA nodes: this machine has only one, or is virtual")
     strange = [bus_id for bus_id in nodes if bus_id not in known]
     if not strange:
         return passed(", ".join(sorted(set(known.values()))))
     if any(nodes[bus_id] != "-1" for bus_id in strange):
         return unknown(f"numa_node cannot be read: {', '.join(strange)}")
-    message = "the firmware does not name the memory node of these GPUs"
+    message = "the firmware reports no NUMA node for these GPUs"
     return warned(message, ", ".join(strange), "known for all", action=Action.CONFIG)
 
 
 @machine_check(
     id="pcie-direct",
-    title="Neither IOMMU nor ACS stands between GPUs and network cards",
+    title="IOMMU and ACS do not redirect transfers between GPUs and network cards",
     reads="/sys/bus/pci/devices/*/iommu_group/type, ACS control of the switches above the GPUs",
-    rule="WARN when the IOMMU translates for a GPU, or a switch above one sends what GPUs say to each other through "
-    "the processor; SKIP where there is nothing to reach: one GPU and no active port",
+    rule="WARN when the IOMMU translates for a GPU, or a switch above one redirects transfers between GPUs through "
+    "the processor. SKIP for one GPU without an active port",
     source="NVIDIA's GPUDirect RDMA guide; NCCL's; GPUD",
-    remedy="boot with iommu=pt (or the IOMMU off) and switch ACS off for the PCIe switches: BIOS, or setpci at boot",
+    remedy="boot with iommu=pt (or disable the IOMMU), and disable ACS of the PCIe switches in the BIOS or with setpci",
     action=Action.CONFIG,
     gpus_only=True,
 )
 def direct(machine: MachineView) -> Iterator[Result]:
     gpus = sorted(machine.bus_ids)
     if len(gpus) < 2 and not any(port.is_up for port in machine.ports):
-        yield skipped("one GPU and no active InfiniBand or RoCE port: nothing to reach")
+        yield skipped("one GPU and no active InfiniBand or RoCE port")
         return
     kinds = {gpu: machine.file_of(f"{SYSFS}{gpu}/iommu_group/type", "files_pci") or "" for gpu in gpus}
     translated = [gpu for gpu, kind in kinds.items() if kind.startswith("DMA")]
     if translated:
-        message = "the IOMMU translates for GPUs: what they send each other and network cards takes a detour"
+        message = "the IOMMU translates addresses for GPUs: transfers between GPUs and network cards take a detour"
         yield warned(
             message, f"{kinds[translated[0]]} ({len(translated)} GPUs)", "identity, or off", action=Action.CONFIG
         )
@@ -167,7 +173,7 @@ def direct(machine: MachineView) -> Iterator[Result]:
             elif control.startswith("0x") and int(control[:6], 16) & _ACS_REDIRECTS:
                 redirected.add(port)
     if redirected:
-        message = "PCIe switches above GPUs redirect what they send each other (ACS)"
+        message = "PCIe switches above GPUs redirect transfers between GPUs (ACS)"
         yield warned(message, ", ".join(sorted(redirected)[:4]), "no redirection", action=Action.CONFIG)
     elif unread:
         yield unknown(f"ACS of the switches could not be read: {', '.join(sorted(unread)[:4])}")
@@ -179,7 +185,7 @@ def direct(machine: MachineView) -> Iterator[Result]:
     id="gpu-pcie-replays",
     title="Few PCIe replays since the last run",
     reads="pci/replay_counter, history",
-    rule="WARN above pcie-replays-per-lane-genN times width per minute; FAIL at pcie-replays-fail-factor times it",
+    rule="WARN above pcie-replays-per-lane-genN times width per minute. FAIL at pcie-replays-fail-factor times it",
     limits=(
         "pcie-replays-per-lane-gen1",
         "pcie-replays-per-lane-gen2",
@@ -190,7 +196,7 @@ def direct(machine: MachineView) -> Iterator[Result]:
         "pcie-replays-fail-factor",
     ),
     source="DCGM",
-    remedy="reseat card and riser. Replace them when it goes on",
+    remedy="reseat card and riser. Replace them if the errors continue",
     action=Action.DRAIN,
 )
 def link_replays(gpu: GpuView, machine: MachineView) -> Result:
@@ -199,7 +205,7 @@ def link_replays(gpu: GpuView, machine: MachineView) -> Result:
         return passed()
     delta = machine.delta(f"gpu {gpu.peek(fields.UUID).text}", "replays", replays)
     if delta is None:
-        return skipped("no earlier run in this boot to compare with")
+        return skipped("no earlier run in this boot for comparison")
     per_minute = delta[0] / (delta[1] / 60)
     # not the present generation: idle GPUs slow their link down
     accepted = gpu.baseline.pcie_gen if gpu.baseline else None
@@ -243,11 +249,13 @@ def _aer_log(machine: MachineView) -> Iterator[Result]:
     id="pcie-aer",
     title="No PCIe errors of the GPUs",
     reads="kernel log, /sys/bus/pci/devices/*/aer_dev_*",
-    rule="FAIL on a fatal error of a GPU or a port above it (in the log: within xid-window-hours); WARN when others "
-    "grow, by aer-corrected-per-hour where they were corrected",
+    rule=(
+        "FAIL for a fatal error of a GPU or a port above it (in the log: within xid-window-hours). WARN when other "
+        "errors grow (corrected errors: by aer-corrected-per-hour)"
+    ),
     limits=("xid-window-hours", "aer-nonfatal", "aer-corrected-per-hour"),
     source="own",
-    remedy="reseat card and riser. Replace them when it goes on",
+    remedy="reseat card and riser. Replace them if the errors continue",
     action=Action.DRAIN,
     gpus_only=True,
 )
@@ -257,13 +265,13 @@ def aer(machine: MachineView) -> Iterator[Result]:
     files = machine.files(SYSFS, "files_pci")
     totals = {path: _aer_total(text) for path, text in sorted(files.items()) if _AER.search(path)}
     if not totals and not found:
-        yield skipped("the kernel counts no PCIe errors here (no AER)")
+        yield skipped("the kernel counts no PCIe errors on this machine (no AER)")
     bad = bool(found)
     for bus_id in sorted(machine.bus_ids) if totals else ():
         missing = [kind for kind in _AER_KINDS if f"{SYSFS}{bus_id}/aer_dev_{kind}" not in totals]
         if missing:
             bad = True
-            yield unknown(f"no count of PCIe errors: {', '.join(missing)}", device=bus_id)
+            yield unknown(f"the count of PCIe errors cannot be read: {', '.join(missing)}", device=bus_id)
     for path, total in totals.items():
         judgement = _aer_count(machine, path, total)
         bad = bad or judgement is not None

@@ -21,11 +21,13 @@ _WHAT = {
 
 @machine_check(
     id="gpu-xid-same-link",
-    title="No NVLink fails again and again (Xid 74)",
+    title="No NVLink fails repeatedly (Xid 74)",
     reads="kernel log of this boot, history",
-    rule="FAIL for the same link of a card in more than xid-same-link incidents, this boot's and one of each earlier "
-    "boot, the last within xid-window-hours; by its registers the card is to be replaced (parity, ECC) or its "
-    "connection to be looked at; corrected errors and those after another error do not count",
+    rule=(
+        "FAIL for the same link of a card in more than xid-same-link incidents, this boot's and one of each earlier "
+        "boot, the last within xid-window-hours. Its registers decide between a replacement of the card (parity, ECC) "
+        "or its connection. Corrected errors and errors caused by another error do not count"
+    ),
     limits=("xid-same-link", "xid-window-hours"),
     source="XC, WORKFLOW_NVLINK_ERR",
     remedy=_WHAT[Action.DRAIN],

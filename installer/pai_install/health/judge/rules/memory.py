@@ -23,18 +23,18 @@ _CONTAINED = re.compile(r"kubepods|docker|containerd|crio|libpod|slurm|lxc")
 
 @gpu_check(
     id="gpu-ecc-mode",
-    title="ECC is on and needs no reboot",
+    title="ECC is on and has no pending change",
     reads="ecc_mode/current_ecc, pending_ecc",
-    rule="WARN off on a data centre GPU, or different after a reboot; SKIP where the card has no ECC",
+    rule="WARN when off on a data centre GPU, or changed after the next reboot. SKIP for a card without ECC",
     source="GPUD, own",
-    remedy="nvidia-smi -i BUS_ID -e 1, then reboot",
+    remedy="run nvidia-smi -i BUS_ID -e 1, and reboot",
 )
 def ecc_mode(gpu: GpuView, _machine: MachineView) -> Result:
     current, pending = gpu.word(fields.ECC_CURRENT, *ON_OFF), gpu.word(fields.ECC_PENDING, *ON_OFF)
     if current and pending and current != pending:
         return warned(f"ECC is {current}, {pending} after the next reboot", current, pending, action=Action.REBOOT)
     if current == "disabled" and not gpu.traits.consumer:
-        return warned("ECC is off: memory errors go unnoticed", current, "enabled", action=Action.CONFIG)
+        return warned("ECC is off: memory errors are not detected", current, "enabled", action=Action.CONFIG)
     return passed(current, "enabled")
 
 
@@ -60,7 +60,7 @@ def _uncorrected_fields(gpu: GpuView) -> tuple[Field, ...]:
     reads="ecc_errors/volatile: SRAM and DRAM uncorrectable (parity, SEC-DED, total or double bit)",
     rule="FAIL above 0",
     source="GCM, AZ, NVS",
-    remedy="drain the machine and reset the GPU, then look at gpu-remap-failed. Field diagnostic when it returns",
+    remedy="drain the machine, reset the GPU, and check gpu-remap-failed. If errors return, run the field diagnostic",
     action=Action.RESET_GPU,
 )
 def uncorrected(gpu: GpuView, _machine: MachineView) -> Result:
@@ -73,7 +73,7 @@ def uncorrected(gpu: GpuView, _machine: MachineView) -> Result:
 
 @gpu_check(
     id="gpu-ecc-sram-threshold",
-    title="SRAM errors below the replacement threshold",
+    title="SRAM errors are below the replacement threshold",
     reads="ecc_errors/aggregate/sram_threshold_exceeded",
     rule="FAIL when Yes",
     source="MEM RMA policy",
@@ -83,18 +83,18 @@ def uncorrected(gpu: GpuView, _machine: MachineView) -> Result:
 def sram_threshold(gpu: GpuView, _machine: MachineView) -> Result:
     word = gpu.word(fields.SRAM_THRESHOLD, *YES_NO)
     if word == "yes":
-        return failed("the GPU says that its SRAM errors exceed what a card may have", word, "no")
+        return failed("the GPU reports more SRAM errors than the replacement threshold", word, "no")
     return passed(word, "no")
 
 
 @gpu_check(
     id="gpu-ecc-lifetime",
-    title="Few uncorrected errors in the card's life",
+    title="Few uncorrected errors in the lifetime of the card",
     reads="ecc_errors/aggregate",
-    rule="WARN above ecc-aggregate-dram or ecc-aggregate-sram; never FAIL: remapped rows keep it above 0",
+    rule="WARN above ecc-aggregate-dram or ecc-aggregate-sram. Never FAIL, because remapped rows remain counted",
     limits=("ecc-aggregate-dram", "ecc-aggregate-sram"),
     source="DCGM, MEM, ML",
-    remedy="watch it. Ask for a replacement when it grows",
+    remedy="watch the counter. Request a replacement if it grows",
     action=Action.NONE,
 )
 def aggregate(gpu: GpuView, machine: MachineView) -> Result:
@@ -109,7 +109,9 @@ def aggregate(gpu: GpuView, machine: MachineView) -> Result:
     value = f"DRAM {dram or 0:.0f}, SRAM {sram:.0f}"
     if (dram or 0) > most_dram or sram > most_sram:
         return warned(
-            "many uncorrected memory errors in the card's life", value, f"<= {most_dram:.0f}, <= {most_sram:.0f}"
+            "many uncorrected memory errors in the lifetime of the card",
+            value,
+            f"<= {most_dram:.0f}, <= {most_sram:.0f}",
         )
     return passed(value, f"<= {most_dram:.0f}, <= {most_sram:.0f}")
 
@@ -121,7 +123,7 @@ def aggregate(gpu: GpuView, machine: MachineView) -> Result:
     rule="WARN above ecc-corrected-dram or ecc-corrected-sram",
     limits=("ecc-corrected-dram", "ecc-corrected-sram"),
     source="AZ",
-    remedy="watch it: corrected errors cost nothing, but their rate announces worse",
+    remedy="watch the rate. Corrected errors are harmless but may precede uncorrected errors",
     action=Action.NONE,
 )
 def corrected(gpu: GpuView, machine: MachineView) -> Result:
@@ -139,11 +141,11 @@ def corrected(gpu: GpuView, machine: MachineView) -> Result:
 
 @gpu_check(
     id="gpu-remap-pending",
-    title="No row remap is waiting",
+    title="No row remap is pending",
     reads="remapped_rows/remapped_row_pending, kernel log",
-    rule="WARN when Yes; FAIL together with Xid 48 or 95",
+    rule="WARN when Yes. FAIL together with Xid 48 or 95",
     source="MEM, AZ, GPUD",
-    remedy="reset the GPU at its next idle moment: nvidia-smi --gpu-reset -i BUS_ID",
+    remedy="reset the GPU when it is idle: nvidia-smi --gpu-reset -i BUS_ID",
     action=Action.RESET_GPU,
 )
 def remap_pending(gpu: GpuView, machine: MachineView) -> Result:
@@ -153,7 +155,7 @@ def remap_pending(gpu: GpuView, machine: MachineView) -> Result:
     recent = {number for incident in _incidents(machine) if incident[0] == gpu.bus_id for number in incident[1]}
     if recent & {48, 95}:
         return failed("a row remap is pending after an uncorrected error", word, "no")
-    return warned("a row remap is pending: reset the GPU at its next idle moment", word, "no", action=Action.RESET_GPU)
+    return warned("a row remap is pending: reset the GPU when it is idle", word, "no", action=Action.RESET_GPU)
 
 
 def _incidents(machine: MachineView) -> list[tuple[str, tuple[int, ...]]]:
@@ -183,7 +185,7 @@ def remap_failed(gpu: GpuView, _machine: MachineView) -> Result:
     id="gpu-remap-banks",
     title="Every memory bank has spare rows",
     reads="remapped_rows/row_remapper_histogram, remapped_banks/bank_remapper_histogram",
-    rule="FAIL when a bank has none; WARN when a bank has few",
+    rule="FAIL when a bank has none. WARN when a bank has few",
     source="MEM, own",
     remedy="plan the replacement of the card",
     action=Action.RMA,
@@ -201,11 +203,11 @@ def banks(gpu: GpuView, _machine: MachineView) -> Result:
 
 @gpu_check(
     id="gpu-repair-pending",
-    title="No channel, TPC or bank repair is waiting",
+    title="No channel, TPC, or bank repair is pending",
     reads="ecc_errors/channel_repair_pending, tpc_repair_pending, remapped_banks/bank_remapper_pending",
     rule="WARN when Yes",
     source="MEM",
-    remedy="reset the GPU at its next idle moment",
+    remedy="reset the GPU when it is idle",
     action=Action.RESET_GPU,
 )
 def repair(gpu: GpuView, _machine: MachineView) -> Result:
@@ -220,7 +222,7 @@ def repair(gpu: GpuView, _machine: MachineView) -> Result:
 
 @gpu_check(
     id="gpu-unrepairable-memory",
-    title="No memory is beyond repair",
+    title="No unrepairable memory",
     reads="ecc_errors/unrepairable_memory",
     rule="FAIL when Yes",
     source="MEM",
@@ -238,7 +240,7 @@ def unrepairable(gpu: GpuView, _machine: MachineView) -> Result:
     id="gpu-retired-pages",
     title="Few retired memory pages (before Ampere)",
     reads="retired_pages: counts and pending",
-    rule="FAIL pending, or at retired-pages-fail of 64; WARN above retired-pages-warn",
+    rule="FAIL pending, or at retired-pages-fail of 64. WARN above retired-pages-warn",
     limits=("retired-pages-warn", "retired-pages-fail"),
     source="DCGM, GCM",
     remedy="reboot to retire pending pages. Replace the card when the pages run out",
@@ -252,9 +254,9 @@ def retired(gpu: GpuView, machine: MachineView) -> Result:
     most, some = machine.limit("retired-pages-fail"), machine.limit("retired-pages-warn")
     value = f"{pages:.0f} pages, pending {pending or '?'}"
     if pages >= most:
-        return failed(f"{pages:.0f} memory pages are retired of 64 possible", value, f"< {most:.0f}", action=Action.RMA)
+        return failed(f"{pages:.0f} memory pages are retired of at most 64", value, f"< {most:.0f}", action=Action.RMA)
     if pending == "yes":
-        return failed("a memory page waits for its retirement: reboot", value, "no", action=Action.REBOOT)
+        return failed("a memory page retirement is pending: reboot", value, "no", action=Action.REBOOT)
     if pages > some:
         return warned(f"{pages:.0f} memory pages are retired", value, f"<= {some:.0f}")
     return passed(value, f"<= {some:.0f}, no")
@@ -266,12 +268,12 @@ _SUPERCHIP = re.compile(r"\bG[HB]\d00\b")
 
 @gpu_check(
     id="gpu-memory-size",
-    title="The GPU has the memory it should have",
+    title="The GPU has the memory of its model",
     reads="fb_memory_usage/total, product_name, baseline",
-    rule="FAIL below the baseline (or the size in the product name, but that of a superchip) less memory-short-percent",
+    rule="FAIL below the baseline (or the size in the product name, except for a superchip) less memory-short-percent",
     limits=("memory-short-percent",),
     source="Xid 168; own",
-    remedy="reset the GPU. Replace it when memory stays missing",
+    remedy="reset the GPU. Replace it if memory is still missing",
     action=Action.RESET_GPU,
 )
 def memory_size(gpu: GpuView, machine: MachineView) -> Result:
@@ -282,10 +284,12 @@ def memory_size(gpu: GpuView, machine: MachineView) -> Result:
     if accepted is None and named:
         accepted = float(named.group(1)) * 1e9 / 2**20
     if accepted is None:
-        return skipped("neither the product name nor a baseline says how much; `health baseline --accept` makes one")
+        return skipped(
+            "no memory size in the product name or a baseline: run `health baseline --accept` to make a baseline"
+        )
     least = accepted * (1 - machine.limit("memory-short-percent") / 100)
     if total is not None and total < least:
-        return failed("the GPU offers less memory than it should", f"{total:.0f} MiB", f">= {least:.0f} MiB")
+        return failed("the GPU has less memory than expected", f"{total:.0f} MiB", f">= {least:.0f} MiB")
     return passed(f"{total or 0:.0f} MiB", f">= {least:.0f} MiB")
 
 
@@ -293,11 +297,11 @@ def memory_size(gpu: GpuView, machine: MachineView) -> Result:
     id="gpu-memory-leak",
     title="No memory is in use without a process",
     reads="fb_memory_usage/used, processes, utilization: gpu, performance_state",
-    rule="FAIL above memory-leak-mib with no process; UNKNOWN where the GPU computes, so that it has one which is not "
-    "shown; SKIP for a vGPU",
+    rule="FAIL above memory-leak-mib without a process. UNKNOWN while the GPU computes for a process that is not "
+    "shown. SKIP for a vGPU",
     limits=("memory-leak-mib",),
     source="GCM, NKP 12; own number",
-    remedy="find the holder with `fuser -v /dev/nvidia*`. Reset the GPU or reboot when there is none",
+    remedy="find the process with `fuser -v /dev/nvidia*`. If there is none, reset the GPU or reboot",
     action=Action.REBOOT,
 )
 def leak(gpu: GpuView, machine: MachineView) -> Result:
@@ -305,7 +309,7 @@ def leak(gpu: GpuView, machine: MachineView) -> Result:
     if used is None:
         return passed(used)
     if gpu.traits.virtual:
-        return skipped("a vGPU counts memory that its host reserves as used")
+        return skipped("a vGPU counts memory reserved by its host as used")
     if gpu.gpu.processes:
         return passed(f"{used:.0f} MiB", message="in use")
     most = machine.limit("memory-leak-mib")
@@ -316,9 +320,9 @@ def _unowned(gpu: GpuView, used: float, most: float) -> Result:
     """Returns the result for used memory that belongs to no process in nvidia-smi."""
     value = f"{used:.0f} MiB"
     if gap := gpu.gpu.process_gap:
-        return unknown(f"memory is in use, and by whom is not known: {gap}", value)
+        return unknown(f"memory is in use, and its owner is not known: {gap}", value)
     if work := _works(gpu):
-        return unknown(f"memory is in use by a process that nvidia-smi does not show here: {work}", value)
+        return unknown(f"memory is in use by a process that nvidia-smi does not show: {work}", value)
     return failed("memory is in use and no process owns it", value, f"<= {most:.0f} MiB", action=Action.REBOOT)
 
 
@@ -340,9 +344,9 @@ def _group(groups: dict[str, Any], pid: str) -> str:
     id="gpu-stray-process",
     title="Only containers and jobs use the GPU",
     reads="processes, /proc/PID/cgroup",
-    rule="WARN for a compute process outside containers and Slurm jobs, or one that is gone",
+    rule="WARN for a compute process outside containers and Slurm jobs, or a dead process",
     source="OpenPAI GpuUsedByExternalProcess, GpuUsedByZombieContainer",
-    remedy="ask its owner to end it. Reset the GPU when the process is gone",
+    remedy="ask its owner to stop it. Reset the GPU if the process is dead",
     action=Action.NONE,
 )
 def stray(gpu: GpuView, machine: MachineView) -> Result:

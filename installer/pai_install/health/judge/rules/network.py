@@ -27,12 +27,12 @@ _RATES = {
     title="Every InfiniBand or RoCE port is up",
     reads="/sys/class/infiniband/*/ports/*, the network interfaces of the cards, baseline",
     rule="FAIL when a port is not ACTIVE and LinkUp, an active RoCE port has no interface that is up, or fewer "
-    "InfiniBand ports are up than the baseline or ib-ports says; WARN for a slower link than those of the same "
+    "InfiniBand ports are up than in the baseline or ib-ports. WARN for a slower link than others of the same "
     "card type, and when one never had a link in this boot, is off while most are up, none has "
     "ib-gigabits, or the machine has fewer than ib-ports",
     limits=("ib-gigabits", "ib-ports"),
     source="GPUD, GCM",
-    remedy="check cable, transceiver and the switch's port",
+    remedy="check cable, transceiver, and switch port",
     action=Action.DRAIN,
 )
 def port_state(machine: MachineView) -> Iterator[Result]:
@@ -56,7 +56,9 @@ def port_state(machine: MachineView) -> Iterator[Result]:
     if fabric and wanted is not None and not full_speed:
         rates = sorted({f"{port.rate:g}" if port.rate is not None else "?" for port in fabric})
         yield warned(
-            "no InfiniBand port has the speed this GPU model is built with", ", ".join(rates), f"{wanted:g} Gb/s"
+            "no InfiniBand port has the usual speed of machines with this GPU model",
+            ", ".join(rates),
+            f"{wanted:g} Gb/s",
         )
 
 
@@ -65,7 +67,7 @@ def _shortage(ports: Sequence[FabricPort], rate: float | None, product: str, mac
     up = [port for port in ports if port.is_up]
     fast = [port for port in up if rate is None or (port.rate or 0) >= rate]
     accepted = machine.baseline.ib_ports if machine.baseline else None
-    message = "InfiniBand ports are missing: jobs over several machines are slower, or hang"
+    message = "InfiniBand ports are missing: jobs on several nodes are slower, or hang"
     if accepted is not None:
         short = len(up) < accepted
         return failed(message, f"{len(up)} up", f"{accepted} (baseline)") if short else None
@@ -77,8 +79,8 @@ def _shortage(ports: Sequence[FabricPort], rate: float | None, product: str, mac
     value, expected = f"{len(fast)} up of {len(ports)}", f"{least:.0f}"
     if own or len(ports) >= least:
         return failed(message, value, expected)
-    remedy = "when this is how the machine is built: pai-install health baseline --accept, or ib-ports in health.yml"
-    message = "fewer InfiniBand ports than machines with these GPUs are built with"
+    remedy = "if the machine has this design, run pai-install health baseline --accept, or set ib-ports in health.yml"
+    message = "fewer InfiniBand ports than usual for machines with these GPUs"
     return warned(message, value, expected, action=Action.CONFIG, remedy=remedy)
 
 
@@ -106,11 +108,11 @@ def _state_of(port: FabricPort, *, odd: bool, served: bool) -> Result:
         return _switched_off(port, value) if odd else skipped("the port is disabled", device=port.name)
     if _never_used(port):
         return warned(
-            "the port has had no link in this boot: is there no cable?",
+            "the port has had no link in this boot: the cable may be missing",
             value,
             "ACTIVE, LinkUp",
             device=port.name,
-            remedy="plug it in, or switch an unused port off: mlxlink -d DEVICE --port_state DN",
+            remedy="connect the cable, or disable an unused port with mlxlink -d DEVICE --port_state DN",
         )
     if not port.is_up:
         return _not_up(port, value, served=served)
@@ -152,8 +154,8 @@ def _without_interface(port: FabricPort, value: str) -> Result | None:
 
 
 def _switched_off(port: FabricPort, value: str) -> Result:
-    remedy = "switch it on; when it is off on purpose: pai-install health baseline --accept"
-    message = "the port is disabled, and most other InfiniBand ports here are up"
+    remedy = "enable the port. If it is disabled on purpose, run pai-install health baseline --accept"
+    message = "the port is disabled, but most other InfiniBand ports are up"
     return warned(message, value, "ACTIVE, LinkUp", device=port.name, action=Action.CONFIG, remedy=remedy)
 
 
@@ -161,7 +163,7 @@ def _switched_off(port: FabricPort, value: str) -> Result:
     id="rdma-errors",
     title="Error counters of the ports do not grow",
     reads="/sys/class/infiniband/*/ports/*/counters, history",
-    rule="FAIL for link_downed, buffer overruns, integrity errors, rnr retries; WARN above the ib-* rates",
+    rule="FAIL for link_downed, buffer overruns, integrity errors, rnr retries. WARN above the ib-* rates",
     limits=("ib-symbol-errors-per-hour", "ib-recoveries-per-minute", "ib-receive-errors-per-second"),
     source="NVS",
     remedy="clean or replace cable and transceiver",
@@ -174,7 +176,7 @@ def port_counters(machine: MachineView) -> Iterator[Result]:
         gone = machine.vanished(f"port {port.name}", port.counters) & {*_FATAL_COUNTERS, *_RATES}
         if gone:
             bad = True
-            yield unknown(f"counters that were there are not: {', '.join(sorted(gone))}", device=port.name)
+            yield unknown(f"counters are missing since the last run: {', '.join(sorted(gone))}", device=port.name)
         for name, value in port.counters.items():
             delta = machine.delta(f"port {port.name}", name, value)
             if delta is None:
@@ -187,7 +189,7 @@ def port_counters(machine: MachineView) -> Iterator[Result]:
     if not ports:
         yield skipped("no InfiniBand or RoCE device")
     elif not compared and not bad:
-        yield skipped("no earlier run in this boot to compare with")
+        yield skipped("no earlier run in this boot for comparison")
     elif not bad:
         yield passed("no growth", "no growth")
 
@@ -225,14 +227,14 @@ def flaps(machine: MachineView) -> Iterator[Result]:
             continue
         if not text.isdecimal():
             bad = True
-            yield unknown("the number of its changes cannot be read", text, device=name)
+            yield unknown("the number of link changes cannot be read", text, device=name)
             continue
         delta = machine.delta(f"net {name}", "carrier_changes", float(text))
         compared = compared or delta is not None
         if delta and delta[0] > machine.limit("carrier-changes"):
             bad = True
-            yield warned("the link goes up and down", f"+{delta[0]:.0f} in {delta[1]:.0f} s", "stable", device=name)
+            yield warned("the link flaps", f"+{delta[0]:.0f} in {delta[1]:.0f} s", "stable", device=name)
     if not compared and not bad:
-        yield skipped("no earlier run in this boot to compare with")
+        yield skipped("no earlier run in this boot for comparison")
     elif not bad:
         yield passed("stable", "stable")

@@ -46,7 +46,7 @@ def _trait_check(trait: str) -> FleetCheck:
         id=f"peers-{trait}",
         title=f"Machines of one SKU have one {title}",
         reads=title,
-        rule="WARN for the machines that differ from the majority of their SKU",
+        rule="WARN for machines that differ from the majority of their SKU",
         source="own",
         remedy=remedy,
     )
@@ -81,12 +81,12 @@ def _verdict(value: str, usual: str, majority: str, title: str) -> Result:
 
 @fleet_check(
     id="peers-clock",
-    title="Control planes have one time, and machines of one SKU",
-    reads="chronyc tracking of the control planes, and of three machines of a SKU or more",
-    rule="WARN above clock-spread-seconds from the middle one",
+    title="Clocks of control planes, and of machines of one SKU, agree",
+    reads="chronyc tracking of the control planes, and of at least three machines of a SKU",
+    rule="WARN when more than clock-spread-seconds from the median",
     limits=("clock-spread-seconds",),
     source="etcd",
-    remedy="see clock-offset on that machine",
+    remedy="follow the remedy of clock-offset on that machine",
 )
 def clocks(fleet: HealthFleet) -> Iterator[tuple[str, Result]]:
     most = fleet.limits.number("clock-spread-seconds")
@@ -116,12 +116,12 @@ def _spread(machines: Sequence[MachineFacts], most: float, others: str, *, fewes
 
 @fleet_check(
     id="peers-bandwidth",
-    title="No machine's GPUs are slower together than those of its SKU",
-    reads="all_reduce_perf of three machines of a SKU or more (only with --bandwidth-image)",
-    rule="WARN and FAIL by so many percent below the median: nccl-behind-warn-percent, nccl-behind-fail-percent",
+    title="No machine has a slower all-reduce than others of its SKU",
+    reads="all_reduce_perf of at least three machines of a SKU (only with --bandwidth-image)",
+    rule="WARN at nccl-behind-warn-percent below the median. FAIL at nccl-behind-fail-percent",
     limits=("nccl-behind-warn-percent", "nccl-behind-fail-percent"),
     source="own",
-    remedy="see nccl-all-reduce on that machine",
+    remedy="follow the remedy of nccl-all-reduce on that machine",
     action=Action.DRAIN,
 )
 def bandwidth(fleet: HealthFleet) -> Iterator[tuple[str, Result]]:
@@ -129,7 +129,7 @@ def bandwidth(fleet: HealthFleet) -> Iterator[tuple[str, Result]]:
         speeds = {machine.name: machine.bandwidth for machine in machines if machine.bandwidth is not None}
         for name, speed in speeds.items():
             if len(speeds) < _FEWEST:
-                yield name, skipped("too few machines of this SKU were measured to compare them")
+                yield name, skipped("too few machines of this SKU were measured")
             else:
                 yield name, _straggler(speed, median(speeds.values()), sku, fleet.limits)
 
@@ -137,7 +137,7 @@ def bandwidth(fleet: HealthFleet) -> Iterator[tuple[str, Result]]:
 def _straggler(speed: float, middle: float, sku: str, limits: Limits) -> Result:
     short = (1 - speed / middle) * 100 if middle else 0.0
     value, expected = f"{speed:g} GB/s, {short:.0f} % less", f"{middle:g} GB/s (median of {sku})"
-    message = "its GPUs are slower together than those of the same SKU: jobs over several machines wait for it"
+    message = "all-reduce is slower than on other machines of the SKU: jobs on several nodes wait for this machine"
     if short > limits.number("nccl-behind-fail-percent"):
         return failed(message, value, expected, action=Action.DRAIN)
     if short > limits.number("nccl-behind-warn-percent"):

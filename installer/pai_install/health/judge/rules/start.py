@@ -22,9 +22,19 @@ _CAUSES = (
     ("power cables", "its power cables are not connected", Action.CONFIG, "connect the power cables of the card"),
     ("is invalid", "the firmware gave it no address space", Action.CONFIG, "switch Above 4G Decoding on in the BIOS"),
     ("already bound to vfio", "it is given to virtual machines", Action.CONFIG, "unbind it from vfio-pci, or not"),
-    ("nouveau", "another driver (nouveau) holds it", Action.CONFIG, "blacklist nouveau, rebuild the initramfs, reboot"),
+    (
+        "nouveau",
+        "another driver (nouveau) holds it",
+        Action.CONFIG,
+        "blacklist nouveau, rebuild the initramfs, and reboot",
+    ),
     ("already bound", "another driver holds it", Action.CONFIG, "unload that driver and load the nvidia modules again"),
-    ("was not called", "another driver holds it", Action.CONFIG, "blacklist nouveau, rebuild the initramfs, reboot"),
+    (
+        "was not called",
+        "another driver holds it",
+        Action.CONFIG,
+        "blacklist nouveau, rebuild the initramfs, and reboot",
+    ),
     ("No firmware image", "its firmware is not on the disk", Action.CONFIG, "install the driver's firmware package"),
     ("GSP firmware", "its firmware (GSP) does not start", Action.REBOOT, ""),
     ("", "the driver could not start it", Action.REBOOT, ""),
@@ -34,13 +44,13 @@ _ASIDE = ("None of the NVIDIA", "No NVIDIA", "probe routine failed", "rm_init_ad
 
 @machine_check(
     id="gpu-driver-start",
-    title="The driver could start every GPU",
+    title="The driver initialised every GPU",
     reads="kernel log of this boot (RmInitAdapter, probe), nvidia-smi",
-    rule="FAIL for a GPU whose start failed and that nvidia-smi does not show now; WARN within xid-window-hours for "
-    "one that it shows",
+    rule="FAIL for a failed GPU that nvidia-smi does not show now. WARN within xid-window-hours for "
+    "a GPU that nvidia-smi shows",
     limits=("xid-window-hours",),
     source="NVS; the driver's own words",
-    remedy="power the machine off and on. Reseat or replace the card when it returns",
+    remedy="power the machine off and on. If the fault returns, reseat or replace the card",
     action=Action.REBOOT,
     gpus_only=True,
 )
@@ -52,7 +62,7 @@ def driver_start(machine: MachineView) -> Iterator[Result]:
         device = normalise_bus_id(named.group(1)) if named else ""
         if not found or not any(word in event.text for word in _ASIDE):
             found[device] = replace(event, text=f"{before}{event.text}") if named else event
-        before = "" if named else f"{event.text}; "
+        before = "" if named else f"{event.text}, "
     if any(found) and "" in found:
         del found[""]  # the same once more, without a name
     results = [result for device, event in sorted(found.items()) if (result := _start_of(device, event, machine))]
@@ -64,11 +74,11 @@ def _start_of(device: str, event: LogEvent, machine: MachineView) -> Result | No
     cause, action, remedy = next(row[1:] for row in _CAUSES if row[0] in event.text)
     device = shown.get(device.partition(".")[0], device)
     well = device in shown.values() if device else bool(shown) and set(shown.values()) >= machine.bus_ids
-    message = f"the driver did not start a GPU: {cause}"
+    message = f"the driver did not initialise a GPU: {cause}"
     if not well:
         return failed(message, event.text, "started", device=device, action=action, remedy=remedy)
     if machine.recent(event.time):
-        return warned(f"{message}; it is there now", event.text, "started", device=device)
+        return warned(f"{message} (available now)", event.text, "started", device=device)
     return None
 
 
@@ -76,9 +86,9 @@ def _start_of(device: str, event: LogEvent, machine: MachineView) -> Result | No
     id="driver-nouveau",
     title="nouveau is not loaded",
     reads="/proc/modules",
-    rule="FAIL when it is, unless nvidia-smi shows every GPU on the bus",
+    rule="FAIL when loaded, unless nvidia-smi shows every GPU on the bus",
     source="NVIDIA's installation guide",
-    remedy="blacklist nouveau, rebuild the initramfs, reboot",
+    remedy="blacklist nouveau, rebuild the initramfs, and reboot",
     action=Action.REBOOT,
     gpus_only=True,
 )
@@ -86,7 +96,7 @@ def nouveau(machine: MachineView) -> Result:
     # a kernel without loadable modules has no such file
     modules = parse_modules(machine.file("/proc/modules", missing=Verdict.SKIP))
     if not modules:
-        return unknown("/proc/modules names no module")
+        return unknown("/proc/modules is empty")
     if "nouveau" not in modules:
         return passed("not loaded", "not loaded")
     shown = {gpu.bus_id for gpu in machine.gpus}
@@ -97,12 +107,12 @@ def nouveau(machine: MachineView) -> Result:
 
 @machine_check(
     id="nvlink-driver-start",
-    title="The driver found the other ends of all NVLinks",
+    title="The driver found the peers of all NVLinks",
     reads="kernel log of this boot (knvlink ... PostRxDet)",
-    rule="FAIL within xid-window-hours, WARN later in the same boot",
+    rule="FAIL within xid-window-hours. WARN later in the same boot",
     limits=("xid-window-hours",),
     source="GPUD",
-    remedy="reboot the machine. Look at fabric manager and NVSwitches when it returns",
+    remedy="reboot the machine. If the fault returns, check the fabric manager and the NVSwitches",
     action=Action.REBOOT,
     gpus_only=True,
 )
@@ -119,9 +129,9 @@ def nvlink_start(machine: MachineView) -> Result:
     id="gpu-excluded",
     title="No GPU is excluded from use",
     reads="nvidia-smi -B",
-    rule="WARN for a GPU that the driver was told to leave alone: someone hid it, for it is sick",
+    rule="WARN for a GPU that the driver is configured to exclude, usually because it is unhealthy",
     source="own",
-    remedy="look at NVreg_ExcludedGpus in /etc/modprobe.d. Have the card repaired or correct the layout",
+    remedy="check NVreg_ExcludedGpus in /etc/modprobe.d. Repair the card or correct the layout",
     gpus_only=True,
 )
 def excluded(machine: MachineView) -> Iterator[Result]:
@@ -134,4 +144,4 @@ def excluded(machine: MachineView) -> Iterator[Result]:
         device = normalise_bus_id(name) if ":" in name else name
         yield warned("the GPU is excluded from use", name, "none excluded", device=device, action=Action.CONFIG)
     if not names:
-        yield unknown("nvidia-smi -B answers in an unknown form", text[:160])
+        yield unknown("the output of nvidia-smi -B cannot be read", text[:160])

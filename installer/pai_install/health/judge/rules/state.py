@@ -28,11 +28,11 @@ _RECOVERY = {
 
 @gpu_check(
     id="gpu-recovery-action",
-    title="The GPU itself asks for nothing",
-    reads="gpu_recovery_action; before 570 gpu_reset_status: reset required, drain and reset recommended",
-    rule="FAIL for any reset or reboot; WARN for Drain P2P",
+    title="The GPU requests no recovery action",
+    reads="gpu_recovery_action (before 570: gpu_reset_status, reset required, drain and reset recommended)",
+    rule="FAIL for any reset or reboot. WARN for Drain P2P",
     source="DCGM, MEM: NVIDIA's own verdict",
-    remedy="follow the action: drain, then reset the GPU or reboot",
+    remedy="follow the requested action: drain, and then reset the GPU or reboot",
     action=Action.RESET_GPU,
 )
 def recovery(gpu: GpuView, _machine: MachineView) -> Result:
@@ -49,10 +49,10 @@ def recovery(gpu: GpuView, _machine: MachineView) -> Result:
     if not word:
         return passed(gpu.text(fields.RECOVERY), "none")
     if word == "drain p2p":
-        return warned("the GPU asks to drain peer-to-peer work", word, "none", action=Action.DRAIN)
+        return warned("the GPU requests a drain of peer-to-peer work", word, "none", action=Action.DRAIN)
     if word in _RECOVERY:
-        return failed(f"the GPU itself asks for: {word}", word, "none", action=_RECOVERY[word])
-    return unknown(f"the GPU asks for {word!r}, which this program does not know", word)
+        return failed(f"the GPU requests: {word}", word, "none", action=_RECOVERY[word])
+    return unknown(f"the GPU requests {word!r}, which pai-install does not know", word)
 
 
 @gpu_check(
@@ -61,7 +61,7 @@ def recovery(gpu: GpuView, _machine: MachineView) -> Result:
     reads="every field of nvidia-smi -q -x",
     rule="FAIL when one reads `GPU is lost` or `GPU requires reset`",
     source="NKP 231",
-    remedy="drain and reboot. A cold start when it stays lost",
+    remedy="drain and reboot. If the GPU is still lost, power the machine off and on",
     action=Action.REBOOT,
 )
 def reachable(gpu: GpuView, _machine: MachineView) -> Result:
@@ -69,9 +69,7 @@ def reachable(gpu: GpuView, _machine: MachineView) -> Result:
     errors = gpu.errors
     lost = [path for path, text in errors.items() if "is lost" in text.lower()]
     if lost:
-        return failed(
-            "the GPU is lost: the driver can no longer reach it", f"GPU is lost ({len(lost)} fields)", "reachable"
-        )
+        return failed("the GPU is lost: the driver cannot reach it", f"GPU is lost ({len(lost)} fields)", "reachable")
     reset = [path for path, text in errors.items() if "requires reset" in text.lower()]
     if reset:
         return failed(
@@ -84,9 +82,9 @@ def reachable(gpu: GpuView, _machine: MachineView) -> Result:
     id="gpu-readable",
     title="No value of the GPU is an error",
     reads="every field of nvidia-smi -q -x",
-    rule="FAIL when one reads Unknown Error, ERR! or another error of NVML; UNKNOWN for Insufficient Permissions",
+    rule="FAIL when one reads Unknown Error, ERR! or another error of NVML. UNKNOWN for Insufficient Permissions",
     source="own; dcgm-exporter 319",
-    remedy="drain and reboot. Replace the card when it returns",
+    remedy="drain and reboot. If the fault returns, replace the card",
     action=Action.REBOOT,
 )
 def readable(gpu: GpuView, _machine: MachineView) -> Result:
@@ -95,7 +93,7 @@ def readable(gpu: GpuView, _machine: MachineView) -> Result:
     if errors:
         shown = ", ".join(f"{path} {text}" for path, text in list(errors.items())[:4])
         if all("insufficient permissions" in text.lower() for text in errors.values()):
-            return unknown("the collector may not read everything", shown, remedy="collect as root")
+            return unknown("the collector lacks permissions", shown, remedy="run the collector as root")
         action = Action.RESET_GPU if gpu.asks_for_reset else None
         return failed(f"{len(errors)} values cannot be read: {shown}", shown, "no errors", action=action)
     return passed("no errors", "no errors")
@@ -104,7 +102,7 @@ def readable(gpu: GpuView, _machine: MachineView) -> Result:
 @machine_check(
     id="gpu-inforom",
     title="No infoROM is corrupted",
-    reads="lines around the answer of nvidia-smi, inforom.checksum_validation",
+    reads="lines around the output of nvidia-smi, inforom.checksum_validation",
     rule="FAIL on the warning or a wrong checksum",
     source="AZD, GPU Operator",
     remedy="replace the card",
@@ -141,7 +139,7 @@ def inforom(machine: MachineView) -> list[Result]:
     reads="persistence_mode",
     rule="WARN when Disabled",
     source="GPUD",
-    remedy="systemctl enable --now nvidia-persistenced",
+    remedy="run systemctl enable --now nvidia-persistenced",
 )
 def persistence(gpu: GpuView, _machine: MachineView) -> Result:
     word = gpu.word(fields.PERSISTENCE, "enabled", "disabled")
@@ -154,15 +152,15 @@ def persistence(gpu: GpuView, _machine: MachineView) -> Result:
     id="gpu-compute-mode",
     title="The compute mode is Default",
     reads="compute_mode",
-    rule="WARN for another mode",
+    rule="WARN for any other mode",
     source="own",
-    remedy="nvidia-smi -i BUS_ID -c DEFAULT",
+    remedy="run nvidia-smi -i BUS_ID -c DEFAULT",
 )
 def compute_mode(gpu: GpuView, _machine: MachineView) -> Result:
     word = gpu.text(fields.COMPUTE_MODE).lower()
     if word and word != "default":
         return warned(
-            "the compute mode is not Default: containers may be refused", word, "default", action=Action.CONFIG
+            "the compute mode is not Default: containers may fail to start", word, "default", action=Action.CONFIG
         )
     return passed(word, "default")
 
@@ -171,20 +169,20 @@ def compute_mode(gpu: GpuView, _machine: MachineView) -> Result:
     id="gpu-vgpu-license",
     title="A vGPU has its licence",
     reads="vgpu_software_licensed_product/license_status",
-    rule="WARN when unlicensed: the driver slows it down after a while; SKIP for a whole GPU",
+    rule="WARN when unlicensed: the driver reduces its speed later. SKIP for a whole GPU",
     source="NVIDIA's vGPU licensing guide",
-    remedy="give the machine a licence: /etc/nvidia/gridd.conf, the client token, nvidia-gridd.service",
+    remedy="configure a licence: /etc/nvidia/gridd.conf, the client token, nvidia-gridd.service",
 )
 def license_status(gpu: GpuView, _machine: MachineView) -> Result:
     if not gpu.traits.virtual:
         return skipped("a whole GPU needs no licence")
     if not gpu.peek(fields.LICENSE).text:
-        return unknown("the driver does not say whether this vGPU has a licence")
+        return unknown("the driver does not report the licence of this vGPU")
     word = gpu.text(fields.LICENSE)
     if word.lower().startswith("unlicensed"):
-        return warned("this vGPU has no licence: it gets slower", word, "Licensed", action=Action.CONFIG)
+        return warned("this vGPU has no licence and will be slowed down", word, "Licensed", action=Action.CONFIG)
     if word and not word.lower().startswith("licensed"):
-        return unknown(f"the licence reads {word!r}, which this program does not know", word)
+        return unknown(f"the licence reads {word!r}, which pai-install does not know", word)
     return passed(word, "Licensed")
 
 
@@ -203,7 +201,7 @@ def gsp(gpu: GpuView, machine: MachineView) -> Result:
         form = re.fullmatch(r"\d{3}\.[\d.]+", version.text)
         return passed(version.text) if form else unknown("the GSP firmware states no version", version.text)
     if gpu.traits.virtual:
-        return skipped("the GSP of a vGPU belongs to its host")
+        return skipped("the host of a vGPU manages its GSP")
     if "Open Kernel Module" in machine.file("/proc/driver/nvidia/version"):
         return failed("the open driver runs without GSP firmware", version.text, "a version")
     return passed(version.text)
@@ -211,11 +209,11 @@ def gsp(gpu: GpuView, machine: MachineView) -> Result:
 
 @gpu_check(
     id="gpu-mig",
-    title="MIG is as the layout says",
+    title="MIG matches the layout",
     reads="mig_mode, mig_devices",
-    rule="FAIL when a reset is needed or the machine has fewer instances than the layout says; WARN on without any",
+    rule="FAIL when a reset is pending, or instances of the layout are missing. WARN when on without instances",
     source="NKP 225, 343",
-    remedy="reset the GPU, or create the instances again (they do not outlive a reboot)",
+    remedy="reset the GPU, or re-create the instances (a reboot deletes them)",
 )
 def mig(gpu: GpuView, machine: MachineView) -> Result:
     modes = ("enabled", "disabled")
@@ -225,12 +223,12 @@ def mig(gpu: GpuView, machine: MachineView) -> Result:
     wanted, seen = machine.expected.mig, sum(other.gpu.mig_devices for other in machine.gpus)
     if current and wanted is not None and seen < wanted:
         return failed(
-            "the machine has fewer MIG instances than the layout says (they do not outlive a reboot)",
+            "the machine has fewer MIG instances than in the layout (a reboot deletes them)",
             f"MIG {current}, {seen} instances on all GPUs",
             f"{wanted} instances",
         )
     if current == "enabled" and gpu.gpu.mig_devices == 0:
-        return warned("MIG is on and has no instance: nothing can use this GPU", 0, "1 or more", action=Action.CONFIG)
+        return warned("MIG is on without instances: no job can use this GPU", 0, "1 or more", action=Action.CONFIG)
     return passed(f"{current}, {gpu.gpu.mig_devices} instances")
 
 
@@ -243,11 +241,11 @@ def _mig_mode(gpu: GpuView) -> Reading:
 
 @machine_check(
     id="gpu-mig-mixed",
-    title="MIG is on for all GPUs of the machine or for none",
+    title="MIG is on for all GPUs of the machine, or off for all",
     reads="mig_mode of every GPU",
-    rule="FAIL when mixed",
+    rule="FAIL when only some have MIG on",
     source="NKP",
-    remedy="switch MIG on or off for all GPUs of the machine",
+    remedy="enable or disable MIG for all GPUs of the machine",
     gpus_only=True,
 )
 def mig_mixed(machine: MachineView) -> Result:
@@ -255,12 +253,12 @@ def mig_mixed(machine: MachineView) -> Result:
     assert machine.smi  # noqa: S101 - reading records it and raises
     values = {reading.text for reading in modes.values() if reading.state is State.VALUE}
     if all(reading.state is State.NOT_AVAILABLE for reading in modes.values()):
-        return skipped("no GPU here can do MIG")
+        return skipped("no GPU of this machine supports MIG")
     if any(reading.state is not State.VALUE for reading in modes.values()):
-        return unknown("some GPUs do not say whether MIG is on")
+        return unknown("some GPUs do not report their MIG mode")
     if len(values) > 1:
         shown = ", ".join(f"{bus_id} {reading.text}" for bus_id, reading in modes.items())
         return failed(
-            "MIG is on for some GPUs only: the device plugin's single strategy refuses that", shown, "all alike"
+            "MIG is on for only some GPUs: the device plugin's strategy `single` rejects this", shown, "all alike"
         )
     return passed(values.pop(), "all alike")

@@ -23,11 +23,11 @@ _RANK = {Verdict.PASS: 0, Verdict.WARN: 1, Verdict.FAIL: 2}
     id="nvswitch-sxid",
     title="The NVSwitches report no errors (SXid)",
     reads="kernel log of this boot",
-    rule="by number, see the SXid table, and by the line's own word Fatal; FAIL within xid-window-hours, WARN later in "
+    rule="by number (see the SXid table) and the word Fatal of the line. FAIL within xid-window-hours, WARN later in "
     "the same boot",
     limits=("xid-window-hours",),
     source="NVIDIA's fabric manager guide; GPUD",
-    remedy="reboot the machine. Replace the board when it returns",
+    remedy="reboot the machine. If the fault returns, replace the board",
     action=Action.REBOOT,
     gpus_only=True,
 )

@@ -18,13 +18,13 @@ ACTIVE = ("active", "not active")
 
 @gpu_check(
     id="gpu-temperature",
-    title="The GPU is not too hot",
+    title="The GPU's temperature is below its limit",
     reads="temperature: gpu_temp with gpu_temp_tlimit (Ada and newer) or gpu_temp_slow_threshold",
-    rule="FAIL at the slowdown temperature; WARN within temperature-margin of it, or for an idle GPU that is "
-    "temperature-spread hotter than the middle one of at least three idle GPUs of its model",
+    rule="FAIL at the slowdown temperature. WARN within temperature-margin of it, or for an idle GPU that is "
+    "temperature-spread hotter than the median of at least three idle GPUs of its model",
     limits=("temperature-margin", "temperature-spread"),
     source="GPUD; own margin",
-    remedy="check fans, air flow, dust and the room's temperature",
+    remedy="check fans, air flow, dust, and the room temperature",
     action=Action.DRAIN,
 )
 def temperature(gpu: GpuView, machine: MachineView) -> Result:
@@ -42,9 +42,9 @@ def temperature(gpu: GpuView, machine: MachineView) -> Result:
         left, where = left_or_none, "margin above 0"
     value = f"{celsius:.0f} C, {left:.0f} C left"
     if left <= 0:
-        return failed("the GPU is too hot and slows down", value, where)
+        return failed("the GPU is too hot and throttles", value, where)
     if left < margin:
-        return warned("the GPU is nearly too hot", value, f">= {margin:.0f} C left")
+        return warned("the GPU is almost too hot", value, f">= {margin:.0f} C left")
     return _hotter_than_its_peers(gpu, machine) or passed(value, f">= {margin:.0f} C left")
 
 
@@ -68,12 +68,12 @@ def _hotter_than_its_peers(gpu: GpuView, machine: MachineView) -> Result | None:
 
 @gpu_check(
     id="gpu-memory-temperature",
-    title="The GPU's memory is not too hot",
+    title="The temperature of the GPU's memory is below its limit",
     reads="temperature: memory_temp, gpu_temp_max_mem_threshold",
-    rule="FAIL above the limit; WARN within temperature-margin of it",
+    rule="FAIL above the limit. WARN within temperature-margin of it",
     limits=("temperature-margin",),
     source="GPUD",
-    remedy="check fans, air flow, dust and the room's temperature",
+    remedy="check fans, air flow, dust, and the room temperature",
     action=Action.DRAIN,
 )
 def memory_temperature(gpu: GpuView, machine: MachineView) -> Result:
@@ -87,18 +87,18 @@ def memory_temperature(gpu: GpuView, machine: MachineView) -> Result:
     if celsius > most:
         return failed("the GPU's memory is too hot", value, expected)
     if celsius > most - margin:
-        return warned("the GPU's memory is nearly too hot", value, expected)
+        return warned("the GPU's memory is almost too hot", value, expected)
     return passed(value, expected)
 
 
 @gpu_check(
     id="gpu-throttle",
-    title="Nothing slows the GPU down now",
+    title="The GPU is not throttled now",
     reads="clocks_event_reasons (clocks_throttle_reasons before 535)",
-    rule="FAIL for hardware slowdown, thermal slowdown or power brake; WARN for software thermal slowdown. Idle, "
+    rule="FAIL for hardware slowdown, thermal slowdown or power brake. WARN for software thermal slowdown. Idle, "
     "power cap, clock settings and sync boost are normal",
     source="own; NVS and DCGM report the same bits",
-    remedy="thermal: cooling. Power brake: power supplies and the chassis's power limit",
+    remedy="check the cooling (thermal), or the power supplies and the chassis's power limit (power brake)",
     action=Action.DRAIN,
 )
 def throttle(gpu: GpuView, _machine: MachineView) -> Result:
@@ -106,20 +106,20 @@ def throttle(gpu: GpuView, _machine: MachineView) -> Result:
     active = [field.name for field in hard if gpu.word(field, *ACTIVE) == "active"]
     soft = gpu.word(fields.SW_THERMAL, *ACTIVE)
     if active:
-        return failed("the hardware slows the GPU down: " + ", ".join(active), ", ".join(active), "none")
+        return failed("the hardware throttles the GPU: " + ", ".join(active), ", ".join(active), "none")
     if soft == "active":
-        return warned("the driver slows the GPU down because of heat", "software thermal slowdown", "none")
+        return warned("the driver throttles the GPU because of heat", "software thermal slowdown", "none")
     return passed("none", "none")
 
 
 @gpu_check(
     id="gpu-throttle-time",
-    title="Nothing has slowed the GPU down since the last run",
+    title="The GPU was not throttled since the last run",
     reads="clocks_event_reasons_counters, history",
     rule="WARN when a thermal or power brake counter grew by more than throttle-microseconds",
     limits=("throttle-microseconds",),
     source="DCGM",
-    remedy="check cooling and power while the machine is under load",
+    remedy="check cooling and power under load",
     action=Action.NONE,
 )
 def throttle_time(gpu: GpuView, machine: MachineView) -> Result:
@@ -135,9 +135,9 @@ def throttle_time(gpu: GpuView, machine: MachineView) -> Result:
         if delta and delta[0] > machine.limit("throttle-microseconds"):
             grown.append(f"{field.name} +{delta[0] / 1e6:.1f} s in {delta[1]:.0f} s")
     if not compared:
-        return skipped("no earlier run in this boot to compare with")
+        return skipped("no earlier run in this boot for comparison")
     if grown:
-        return warned("the GPU was slowed down since the last run: " + "; ".join(grown), "; ".join(grown), "none")
+        return warned("the GPU was throttled since the last run: " + "; ".join(grown), "; ".join(grown), "none")
     return passed("none", "none")
 
 
@@ -147,7 +147,7 @@ def throttle_time(gpu: GpuView, machine: MachineView) -> Result:
     reads="performance_state, utilization: gpu, clocks_event_reasons: idle, power cap",
     rule="WARN at P8 or lower while it computes (utilisation above 0) and is not at the power cap",
     source="OpenPAI NodeGpuLowPerfState",
-    remedy="reset the GPU when its work is done",
+    remedy="reset the GPU after its jobs end",
     action=Action.RESET_GPU,
 )
 def performance(gpu: GpuView, _machine: MachineView) -> Result:
@@ -157,23 +157,27 @@ def performance(gpu: GpuView, _machine: MachineView) -> Result:
         return unknown(f"the performance state reads {state!r}", state)
     if state and idle == "not active" and int(number) >= 8:
         if gpu.word(fields.POWER_CAP, *ACTIVE) == "active":
-            return passed(state, message="held down by the power cap, which is normal")
+            return passed(state, message="limited by the power cap (normal)")
         busy = gpu.number(fields.UTILISATION)
         if not busy:  # a loaded model that waits: some drivers do not call that idle
             return passed(f"{state}, {busy or 0:.0f} % used", "below P8 while busy")
-        return warned("the GPU works in a low performance state", state, "below P8 while busy", action=Action.RESET_GPU)
+        return warned(
+            "the busy GPU is in a low performance state", state, "below P8 while busy", action=Action.RESET_GPU
+        )
     return passed(state, "below P8 while busy")
 
 
 @gpu_check(
     id="gpu-clock-limit",
-    title="No setting holds the GPU's clocks down",
+    title="No setting reduces the GPU's clocks",
     reads="applications_clocks, default_applications_clocks, clocks, max_clocks, clocks_event_reasons",
-    rule="WARN when the application clock is below the card's default, a locked clock holds a working GPU below it "
-    "(where the card has none, below locked-clock-percent of the highest), or it works below that for no reason",
+    rule=(
+        "WARN when the application clock is below the card's default, a locked clock keeps a busy GPU below it (where "
+        "the card has none, below locked-clock-percent of the highest), or a busy GPU stays below it without a reason"
+    ),
     limits=("locked-clock-percent",),
     source="AZ, GCM; own number",
-    remedy="nvidia-smi -i BUS_ID -rgc, then -rac, unless the clocks were lowered on purpose",
+    remedy="run nvidia-smi -i BUS_ID -rgc and -rac, unless you lowered the clocks on purpose",
     action=Action.NONE,
 )
 def clock_limit(gpu: GpuView, machine: MachineView) -> Result:
@@ -187,12 +191,12 @@ def clock_limit(gpu: GpuView, machine: MachineView) -> Result:
     if held == "active" and not idle and now is not None and most is not None:
         least = default if default is not None else most * machine.limit("locked-clock-percent") / 100
         if now < least:
-            message = "a locked clock holds the working GPU down"
+            message = "a locked clock slows the busy GPU"
             return warned(message, f"{now:.0f} MHz", f">= {least:.0f} MHz", action=Action.CONFIG)
     least_at_work = (most or 0) * machine.limit("locked-clock-percent") / 100
     if gpu.works and now is not None and now < least_at_work and not _slowed(gpu):
-        message = "the GPU works at a fraction of its clock, and the driver gives no reason"
-        remedy = "drain the node and reset the GPU. Check the card's power supply when it returns"
+        message = "the GPU runs at a fraction of its clock, and the driver reports no reason"
+        remedy = "drain the node and reset the GPU. If the fault returns, check the card's power supply"
         value, expected = f"{now:.0f} MHz", f">= {least_at_work:.0f} MHz"
         return warned(message, value, expected, action=Action.DRAIN, remedy=remedy)
     return passed(f"setting {held or '?'}, {now or 0:.0f} of {most or 0:.0f} MHz")
@@ -217,7 +221,7 @@ def _slowed(gpu: GpuView) -> bool:
     reads="gpu_power_readings (power_readings before 535)",
     rule="FAIL when it reads Unknown Error or ERR!",
     source="NVS POWER_UNREADABLE",
-    remedy="reboot. Replace the card when it returns",
+    remedy="reboot. If the fault returns, replace the card",
     action=Action.REBOOT,
 )
 def power(gpu: GpuView, _machine: MachineView) -> Result:
@@ -236,7 +240,7 @@ def power(gpu: GpuView, _machine: MachineView) -> Result:
     rule="WARN more than power-limit-percent below the default",
     limits=("power-limit-percent",),
     source="own",
-    remedy="nvidia-smi -i BUS_ID -pl DEFAULT, unless the limit was lowered on purpose",
+    remedy="run nvidia-smi -i BUS_ID -pl DEFAULT, unless you lowered the limit on purpose",
 )
 def power_limit(gpu: GpuView, machine: MachineView) -> Result:
     limit, default = gpu.number(fields.POWER_LIMIT), gpu.number(fields.POWER_DEFAULT)

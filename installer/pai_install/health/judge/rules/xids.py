@@ -30,15 +30,17 @@ _PLACE = re.compile(r"GPC \d+, TPC \d+, SM \d+")
 
 @machine_check(
     id="gpu-xid",
-    title="The driver has reported no fault of a GPU (Xid)",
+    title="The driver reports no GPU fault (Xid)",
     reads="kernel log of this boot",
-    rule="by number, see the Xid table; a burst is one incident, judged by its gravest Xid; FAIL within "
-    "xid-window-hours, WARN later in the same boot; ended by a later 154 to None; application faults pass unless "
-    "several processes hit them within xid-window-hours; WARN for a repair that waits for a reset or reboot, and "
-    "where the driver's watchdog alone calls a GPU locked",
+    rule=(
+        "by number (see the Xid table). A burst is one incident, judged by its worst Xid. FAIL within "
+        "xid-window-hours. WARN later in the same boot. A later Xid 154 with None ends an incident. Application "
+        "faults pass unless several processes hit them within xid-window-hours. WARN for a repair that waits for a "
+        "reset or reboot, and where the driver's watchdog alone calls a GPU locked"
+    ),
     limits=("xid-window-hours", "xid-merge-seconds"),
     source="XC; GPUD, NHV, DCGM where they differ",
-    remedy="see the Xid table",
+    remedy="follow the Xid table",
     action=Action.RESET_GPU,
     gpus_only=True,
 )
@@ -60,7 +62,7 @@ def _of_gpu(bus_id: str, incidents: Sequence[Incident], machine: MachineView) ->
     value = "; ".join(_describe(incident) for incident in incidents[-4:])
     if not open_ones:
         worst = max(incidents, key=lambda item: item.gravest.gravity)
-        message = f"{_message(worst)}; ended since, as the GPU says (Xid 154: None)"
+        message = f"{_message(worst)} (resolved since then, Xid 154: None)"
         return passed(value, "nothing open", device=device, message=message)
     incident = max(open_ones, key=lambda item: (item.gravest.gravity[0], item.last_time or 0))
     grave, message = incident.gravest, _message(incident)
@@ -73,7 +75,7 @@ def _of_gpu(bus_id: str, incidents: Sequence[Incident], machine: MachineView) ->
     if grave.verdict in (Verdict.FAIL, Verdict.WARN):
         return warned(message, value, "none", device=device, action=grave.action, remedy=remedy)
     if waits := _waits_for(open_ones, device, machine):
-        remedy = "reset the GPU at its next idle moment"
+        remedy = "reset the GPU when it is idle"
         if waits is Action.REBOOT:
             remedy = "reboot the machine at its next idle moment"
         return warned(message, value, "none", device=device, action=waits, remedy=remedy)
@@ -154,13 +156,13 @@ def _fatal_and_new(incidents: Sequence[Incident], machine: MachineView) -> list[
 
 @machine_check(
     id="gpu-xid-recurrence",
-    title="No fault comes back after a reboot",
+    title="No fault returns after a reboot",
     reads="kernel log of this boot",
-    rule="FAIL for the same fatal Xid on the same card in xid-recurrences boots, this one in xid-window-hours, or "
-    "more than xid-per-day fatal ones in those hours",
+    rule="FAIL for the same fatal Xid of a card in xid-recurrences boots, the last within xid-window-hours, or for "
+    "more than xid-per-day fatal Xids in that time",
     limits=("xid-window-hours", "xid-recurrences", "xid-per-day"),
     source="GPUD, OCI",
-    remedy="replace the card. The history is the evidence for the vendor",
+    remedy="replace the card. Send the history to the vendor as evidence",
     action=Action.RMA,
     gpus_only=True,
 )
@@ -180,7 +182,7 @@ def recurrence(machine: MachineView) -> Iterator[Result]:
         if times >= most:
             found = True
             yield failed(
-                f"Xid {number} in {times} boots of this card: it is the hardware",
+                f"Xid {number} in {times} boots of this card: the hardware is faulty",
                 times,
                 f"< {most:.0f}",
                 device=device,

@@ -56,8 +56,8 @@ def _sections(site: Site) -> Iterator[Wrong]:
         remedy = "add scheduler: {type: kueue}, or volcano, hived or default"
         yield Wrong(("virtual-clusters",), "missing", "needs the section scheduler, which says what keeps them", remedy)
     if services.scheduler is not None and services.virtual_clusters == ():
-        remedy = "list them; without the section there is one, default, that has everything"
-        yield Wrong(("virtual-clusters",), "missing", "is empty: no one is guaranteed anything", remedy)
+        remedy = "list virtual clusters, or remove the section to have one (default) with all devices"
+        yield Wrong(("virtual-clusters",), "missing", "is empty: nothing is guaranteed", remedy)
     yield from _of_hived_switch(site)
     yield from _of_training_operator(site)
     if services.hivedscheduler is None or services.hivedscheduler.config is None:
@@ -100,8 +100,8 @@ def _hived_image(site: Site) -> Iterator[Wrong]:
     if settings.component_source == "modules" and "hivedscheduler" not in settings.component_images:
         message = "needs HiveD's image, and there is only its makers': component_source: modules lacks it"
         remedy = (
-            "add component_images: {hivedscheduler: FILE} to config.yaml, or enable_hived_scheduler: false; or choose "
-            "upstream, mirror or a bundle"
+            "add component_images: {hivedscheduler: FILE} to config.yaml, set enable_hived_scheduler: false, or choose "
+            "upstream, mirror, or a bundle"
         )
         yield Wrong(("scheduler", "type") if scheduler is not None else HIVED, "no-image", message, remedy)
 

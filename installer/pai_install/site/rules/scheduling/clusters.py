@@ -45,7 +45,7 @@ def _names(scheduler: Scheduler, clusters: tuple[VirtualClusterEntry, ...]) -> I
         path: YamlPath = (_CLUSTERS, number, "name")
         earlier = first.setdefault(cluster.name, number)
         if earlier != number:
-            remedy = f"give it another name; the first is {_CLUSTERS}[{earlier}]"
+            remedy = f"rename it: {_CLUSTERS}[{earlier}] has the same name"
             yield Wrong(path, "twice", f"{cluster.name} is here a second time", remedy)
         if cluster.name in _TAKEN.get(scheduler.type, ()):
             message = f"{cluster.name} is a queue that {scheduler.type} has of its own"

@@ -78,7 +78,7 @@ def _cycles(config: HivedConfig) -> Iterator[Wrong]:
         circle = _circle(config, name)
         if circle and not told.intersection(circle):
             told.update(circle)
-            message = f"is made of itself: {' -> '.join((*circle, circle[0]))}; HiveD runs out of memory"
+            message = f"contains itself: {' -> '.join((*circle, circle[0]))} (HiveD would run out of memory)"
             yield Wrong((*TYPES, name, "childCellType"), "cell-cycle", message, "name the type below it")
 
 

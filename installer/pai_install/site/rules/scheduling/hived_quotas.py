@@ -171,7 +171,7 @@ def _capacity(site: Site, config: HivedConfig, chains: Mapping[str, Chain], asks
         short = _short(mine, Room(chain, cells))
         if short is not None:
             ask, left = short
-            remedy = f"write {left} at most; what is pinned counts, and a cell of which a part is given is not whole"
+            remedy = f"write at most {left}. Pinned cells count, and a cell with an assigned part is not available"
             yield Wrong((*ask.path, "cellNumber"), "over-quota", _too_much(ask, left), remedy)
         elif absent and (short := _short(mine, Room(chain, cells, absent))) is not None:
             message = f"{_too_much(*short)} while machines are absent"

@@ -29,7 +29,7 @@ def of_quotas(site: Site, scheduler: Scheduler, clusters: tuple[VirtualClusterEn
             earlier = first.setdefault(quota.sku, place)
             if earlier != place:
                 message = f"{cluster.name} has a quota of {quota.sku} already"
-                yield Wrong((*path, "sku"), "twice", message, f"write one; the first is quota[{earlier}]")
+                yield Wrong((*path, "sku"), "twice", message, f"keep one entry: the first is quota[{earlier}]")
             yield from _sku(site, path, quota, workers)
             yield from _amount(path, quota, workers.get(quota.sku))
             yield from _lending(path, quota, scheduler, workers.get(quota.sku))

@@ -36,7 +36,7 @@ def _twice(path: YamlPath, level: LevelEntry, number: int, first: dict[str, int]
     for key, value in (("name", level.name), ("label", level.label)):
         earlier = first.setdefault(f"{key} {value}", number)
         if earlier != number:
-            remedy = f"remove one of them; the first is scheduler.topology[{earlier}]"
+            remedy = f"remove one of them: the first is scheduler.topology[{earlier}]"
             yield Wrong((*path, key), "twice", f"{value} is a level already", remedy)
 
 

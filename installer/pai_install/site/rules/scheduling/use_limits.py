@@ -23,7 +23,7 @@ def of_use_limits(site: Site) -> Iterator[Wrong]:
             yield Wrong(path, "no-recorder", message, "write list, or keep-days: 1 or more")
         if then == "preemptible" and scheduler_of(site) != "kueue":
             message = f"{scheduler_of(site) or 'no scheduler'} cannot change the priority of a job that runs"
-            yield Wrong(path, "preemptible", message, "write warn or stop; scheduler: {type: kueue} can")
+            yield Wrong(path, "preemptible", message, "write warn or stop, or use scheduler: {type: kueue}")
 
 
 def _thens(site: Site) -> Iterator[tuple[YamlPath, Then]]:
