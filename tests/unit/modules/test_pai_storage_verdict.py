@@ -48,13 +48,13 @@ SAID = {
     "creating until the deadline": (
         "storage-mount",
         "FAIL",
-        f"{CANNOT}the mount neither comes nor fails within 150 s",
+        f"{CANNOT}the mount did not end within 150 s",
     ),
-    "only the summary": ("storage-mount", "FAIL", f"{CANNOT}the mount neither comes nor fails within 150 s"),
+    "only the summary": ("storage-mount", "FAIL", f"{CANNOT}the mount did not end within 150 s"),
     "image missing": (
         "storage-mount",
         "UNKNOWN",
-        "data: not tested, the worker does not get the image of the test pod",
+        "data: not tested, the worker cannot pull the image of the test pod",
     ),
     "no room for pods": ("storage-mount", "UNKNOWN", "data: not tested, the worker takes no pod"),
     "kubelet silent": ("storage-mount", "UNKNOWN", "data: not tested, its kubelet does not take the pod"),
@@ -72,11 +72,11 @@ SAID = {
         "FAIL",
         "data is mounted, and looking at it failed: its mount on this worker is broken",
     ),
-    "data differ": ("storage-use", "FAIL", "data: what is read differs from what was written"),
+    "data differ": ("storage-use", "FAIL", "data: the data read differ from the data written"),
     "no room for the data": (
         "storage-mount",
         "UNKNOWN",
-        "data: not tested, its pod could not make the data to write",
+        "data: not tested, its pod could not create the test data",
     ),
     "said nothing": ("storage-mount", "UNKNOWN", "data: not tested, its pod said nothing"),
 }

@@ -100,7 +100,7 @@ def test_name_of_a_member_and_address_of_a_control_plane_are_fixed(site: Site) -
         ("hostip", "master", ("machine-list", 0, "hostip")),
         ("hostname", "worker1", ("machine-list", 1, "hostname")),
     ]
-    assert "write hostname: gpu-old" in found[1].remedy
+    assert "set hostname: gpu-old" in found[1].remedy
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ REFUSED = {
     ),
     "storage of another": ("submitFrom: web", STORAGE, "Vision_1", "17:15", "may not mount sets"),
     "no such storage": ("submitFrom: web", STORAGE.replace("sets", "taem"), "Vision_1", "17:15", "did you mean team?"),
-    "nine GPUs": ("{cpu: 1, memoryMB: 1000, gpu: 1}", LARGE, None, "10:5", "the largest machine for it, a100, has 8"),
+    "nine GPUs": ("{cpu: 1, memoryMB: 1000, gpu: 1}", LARGE, None, "10:5", "the largest machine type, a100, has 8"),
     "memory": ("memoryMB: 1000", "memoryMB: 1000000", None, "10:5", "for jobs"),
     "no such machine": (
         "submitFrom: web", "hivedScheduler: {taskRoles: {worker: {skuType: h100}}}", None, "16:41", "no machine type",
@@ -31,7 +31,7 @@ REFUSED = {
     "not of this virtual cluster": (
         "submitFrom: web", "hivedScheduler: {taskRoles: {worker: {skuType: t4}}}", None, "16:41", "may borrow none",
     ),
-    "a gang that is too large": ("instances: 2", "instances: 25", None, "14:3", "never has more than"),
+    "a gang that is too large": ("instances: 2", "instances: 25", None, "14:3", "has at most"),
     "a gang that fits no machines": (
         TASKS,
         TASKS.replace("instances: 2", "instances: 4").replace("gpu: 1", "gpu: 5").replace(": default", ": research"),

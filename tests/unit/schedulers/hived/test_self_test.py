@@ -82,7 +82,7 @@ def test_one_who_has_everything_cannot_borrow() -> None:
     found = planned(CASES["quick_start"]())
     assert "borrow" not in names(found)
     assert {found.reasons[check] for check in SMALL} == {
-        "default has all machines of DT: there is no one to borrow from"
+        "default has all machines of DT: no other virtual cluster can lend"
     }
 
 
