@@ -66,7 +66,7 @@ def test_another_place_is_told_with_what_to_do(there: dict[str, Any], said: str)
 )
 def test_the_advice_names_the_type_that_does_the_same(driver: str, kind: str) -> None:
     (finding,) = adoption([WANTED], *pair({"flexVolume": {"driver": driver}})).findings
-    assert f"with type {kind}" in finding.remedy
+    assert f"and type {kind}" in finding.remedy
 
 
 def test_ours_and_what_is_not_there_are_no_case() -> None:

@@ -81,7 +81,7 @@ def test_renamed_machine_that_was_reset_is_known_by_machine_id_and_address(
     assert renamed(site, seen).get("worker1", "") == known
 
 
-@pytest.mark.parametrize(("joined", "word"), [(False, "apply joins it again"), (True, "restart kubelet")])
+@pytest.mark.parametrize(("joined", "word"), [(False, "run pai-install apply"), (True, "restart kubelet")])
 def test_machine_with_another_id_than_its_node_is_named(site: Site, joined: bool, word: str) -> None:
     seen = observed(worker1="fresh")
     if joined:
@@ -126,7 +126,7 @@ def test_a_changed_machine_type_is_named_before_anything_is_done(site: Site) -> 
     )
     (found,) = identity_findings(site, typed)
     assert (found.subject, found.value) == ("worker1", "h100")
-    assert found.message.startswith("its machine type changes from h100 to ")
+    assert found.message.startswith("the machine type changes from h100 to ")
     assert "node replace worker1" in found.remedy
 
 

@@ -201,7 +201,7 @@ def clock_offset(machine: MachineView) -> Result:
     if tracking is None:
         return unknown("the output of chronyc cannot be read")
     if tracking.leap.lower() == "not synchronised":
-        return skipped("the clock follows no server: see clock-synchronised")
+        return skipped("the clock is not synchronised: see clock-synchronised")
     most, much = machine.limit("clock-offset-fail-seconds"), machine.limit("clock-offset-warn-seconds")
     offset, distance = abs(tracking.offset), machine.limit("clock-root-distance-seconds")
     value = f"offset {offset * 1000:.1f} ms, root distance {tracking.root_distance * 1000:.1f} ms"
