@@ -90,6 +90,7 @@ class DemoRole:
     sku: str = ""
     pin: str = ""
     group: str = ""
+    command: str = PROGRAM
 
 
 @dataclass(frozen=True)
@@ -132,7 +133,7 @@ class DemoJob:
                     "resourcePerInstance": {"cpu": 1, "memoryMB": 128, "gpu": role.gpus},
                     # as in the demo of the pairs: more than there are
                     "completion": {"minFailedInstances": 1, "minSucceededInstances": 6},
-                    "commands": [PROGRAM],
+                    "commands": [role.command],
                 }
                 for name, role in self.roles.items()
             },

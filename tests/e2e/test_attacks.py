@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,6 +21,8 @@ MASTER = "lab-master"
 BOOTSTRAP_RULES = {"kubeadm:kubelet-bootstrap", "kubeadm:node-autoapprove-bootstrap"}
 TUNNEL_PORT, OTHER_PORT = 8472, 8473
 TARGET = f"{SUBNET}.13"
+# of a registry with the same content under another name
+PORT = 5999
 # counts datagrams with two bytes: none of a real tunnel is that short
 SEEN = f"""
 table inet attack_seen {{
@@ -124,18 +128,23 @@ def test_file_that_was_given_away_is_drift(cluster: Cluster) -> None:
     assert cluster.on(LOST, f"stat -c %U:%G {path}").strip() == "root:root"
 
 
-@pytest.mark.parametrize("by", ["tag", "digest"])
+@pytest.mark.parametrize("by", ["tag", "digest", "other-name"])
 def test_pod_that_pulls_a_system_image_leaves_its_pin(cluster: Cluster, by: str) -> None:
     """containerd forgets the labels of a name that is pulled again, and the kubelet deletes what is not pinned."""
     names = cluster.on(LOST, "ctr --namespace k8s.io images ls --quiet").split()
     tag = next(name for name in names if name.startswith("registry.pai.internal/pause:"))
-    image = tag if by == "tag" else next(name for name in names if name.startswith("registry.pai.internal/pause@"))
+    with_digest = next(name for name in names if name.startswith("registry.pai.internal/pause@"))
+    image = {"tag": tag, "digest": with_digest, "other-name": f"127.0.0.1:{PORT}/member/own:1"}[by]
     overrides = json.dumps({"spec": {"nodeName": LOST}})
     words = ("--restart=Never", "--image-pull-policy=Always", f"--image={image}", f"--overrides={overrides}")
+    program = base64.b64encode((Path(__file__).parent / "other_registry.py").read_bytes()).decode()
+    start = f"systemd-run --unit=other-registry python3 /run/other.py {PORT} {with_digest.partition('@')[2]}"
+    cluster.on(LOST, f"echo {program} | base64 -d >/run/other.py && {start}")
     try:
         cluster.kubectl("run", "pulls-pause", *words)
         cluster.kubectl("wait", "--for=condition=Ready", "pod/pulls-pause", "--timeout=120s")
     finally:
         cluster.kubectl("delete", "pod", "pulls-pause", "--ignore-not-found", "--grace-period=0")
+        cluster.on(LOST, "systemctl stop other-registry")
     assert '"pinned": true' in cluster.on(LOST, f"crictl inspecti --output json {tag}")
     assert cluster.to_change() == []

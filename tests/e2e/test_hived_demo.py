@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,10 +33,10 @@ from tests.hived_scenarios import (
     two_types,
 )
 
-from .conftest import Cluster, equip, machines, until
+from .conftest import KEPT, Cluster, equip, machines, until
 from .hived_image import write_image
 from .test_examples import POLICY
-from .test_jobs import IMAGE, python_image, shown
+from .test_jobs import IMAGE, METHOD, WORKERS, python_image, shown
 from .test_jobs import job as job_verb
 from .test_scheduler import create
 
@@ -134,7 +135,12 @@ def widened(text: str) -> str:
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """Six machines with HiveD."""
+    """Six machines with HiveD. PAI_LAB_SITE may name a site of the same machines, which stays."""
+    if KEPT:
+        cluster = Cluster(Path(KEPT), subprocess.CompletedProcess([], 0, "", ""))
+        prepare(cluster)
+        yield cluster
+        return
     folder = tmp_path_factory.mktemp("demo")
     image = folder / "hived.tar"
     write_image(Path(PROGRAM), image)
@@ -155,7 +161,8 @@ def prepare(cluster: Cluster) -> None:
         cluster.on(worker, python_image())
 
 
-SEEN: dict[str, list[dict[str, Any]]] = {}
+# a record may be continued
+SEEN: dict[str, list[dict[str, Any]]] = json.loads(Path(RECORD).read_text()) if RECORD and Path(RECORD).exists() else {}
 
 
 @pytest.fixture
@@ -202,6 +209,18 @@ def test_pair_of_devices_goes_to_a_job_of_two(demo: Demo) -> None:
     demo.use(groups_of_machines())
     assert demo.submit(job("buddy", 2, cluster="vc2")) == ""
     assert is_pair(demo.settles(("buddy", 2))["buddy"])
+
+
+def test_distributed_training_succeeds(demo: Demo) -> None:
+    demo.use(groups_of_machines())
+    index = "--task_index=$PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX"
+    method = f"{METHOD.format(0)} {WORKERS} {index}"
+    roles = {
+        "ps_server": DemoRole(1, command=f"{method} --job_name=ps"),
+        "worker": DemoRole(2, command=f"{method} --job_name=worker"),
+    }
+    assert demo.submit(DemoJob("trains", cluster="vc2", roles=roles)) == ""
+    assert until(lambda: shown(demo.cluster, "trains")["state"] == "SUCCEEDED", 180), shown(demo.cluster, "trains")
 
 
 def test_job_without_a_gang_runs_in_part(demo: Demo) -> None:
@@ -336,6 +355,20 @@ def test_bad_machine_gets_no_job_until_it_is_back(demo: Demo) -> None:
         demo.settles(("waits", 0), seconds=5)
     finally:
         demo.cluster.on(FIVE, "systemctl start kubelet")
+    demo.settles(("waits", 1))
+    assert shown(demo.cluster, "waits")["retries"] == 0
+
+
+def test_filters_of_kubernetes_count_for_hived(demo: Demo) -> None:
+    """The demo takes a label away from the only machine of a type. A taint is another filter."""
+    demo.use(two_types())
+    taint = "pai.test/away=yes:NoSchedule"
+    demo.cluster.kubectl("taint", "node", FIVE, taint)
+    try:
+        assert demo.submit(job("waits", 1, 1, "M60")) == ""
+        demo.settles(("waits", 0), seconds=5)
+    finally:
+        demo.cluster.kubectl("taint", "node", FIVE, f"{taint}-")
     demo.settles(("waits", 1))
     assert shown(demo.cluster, "waits")["retries"] == 0
 
