@@ -1,6 +1,6 @@
 """A registry on a machine's own loopback that has one image of containerd under another name: run as root, PORT DIGEST.
 
-containerd asks loopback over HTTP without settings. Any registry that members reach could have the same content.
+Any registry that members reach could have the same content.
 """
 
 from __future__ import annotations

@@ -139,12 +139,14 @@ def test_pod_that_pulls_a_system_image_leaves_its_pin(cluster: Cluster, by: str)
     words = ("--restart=Never", "--image-pull-policy=Always", f"--image={image}", f"--overrides={overrides}")
     program = base64.b64encode((Path(__file__).parent / "other_registry.py").read_bytes()).decode()
     start = f"systemd-run --unit=other-registry python3 /run/other.py {PORT} {with_digest.partition('@')[2]}"
-    cluster.on(LOST, f"echo {program} | base64 -d >/run/other.py && {start}")
+    hosts = f"/etc/containerd/certs.d/127.0.0.1:{PORT}"
+    as_http = f"mkdir {hosts} && echo 'server = \"http://127.0.0.1:{PORT}\"' >{hosts}/hosts.toml"
+    cluster.on(LOST, f"echo {program} | base64 -d >/run/other.py && {as_http} && {start}")
     try:
         cluster.kubectl("run", "pulls-pause", *words)
         cluster.kubectl("wait", "--for=condition=Ready", "pod/pulls-pause", "--timeout=120s")
     finally:
         cluster.kubectl("delete", "pod", "pulls-pause", "--ignore-not-found", "--grace-period=0")
-        cluster.on(LOST, "systemctl stop other-registry")
+        cluster.on(LOST, f"systemctl stop other-registry; rm -r {hosts}")
     assert '"pinned": true' in cluster.on(LOST, f"crictl inspecti --output json {tag}")
     assert cluster.to_change() == []

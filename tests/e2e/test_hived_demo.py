@@ -35,7 +35,7 @@ from tests.hived_scenarios import (
 
 from .conftest import KEPT, Cluster, equip, machines, until
 from .hived_image import write_image
-from .test_examples import POLICY
+from .test_examples import CORES, POLICY
 from .test_jobs import IMAGE, METHOD, WORKERS, python_image, shown
 from .test_jobs import job as job_verb
 from .test_scheduler import create
@@ -159,6 +159,9 @@ def prepare(cluster: Cluster) -> None:
     create(cluster, *POLICY)
     for worker in MACHINES:
         cluster.on(worker, python_image())
+    where = "--output=jsonpath={.items[*].status.allocatable.cpu}"
+    # a kubelet reports after five minutes at the latest
+    assert until(lambda: cluster.kubectl("get", "nodes", where).split().count(CORES) >= len(MACHINES), 330)
 
 
 # a record may be continued
@@ -268,7 +271,7 @@ def test_more_important_job_takes_devices_at_once(demo: Demo) -> None:
     demo.settles(("less", 1))
     assert demo.submit(job("more", 1, 4, "M60")) == ""
     demo.settles(("more", 1), ("less", 0))
-    assert shown(demo.cluster, "less")["state"] == "WAITING"
+    assert until(lambda: shown(demo.cluster, "less")["state"] == "WAITING", 30)
     assert until(lambda: [one["by"] for one in demo.gave_way("less")] == [f"{GROUP}/more"], 30), demo.gave_way("less")
     demo.cluster.kubectl("delete", "jobset", "more", f"--namespace={GROUP}")
     demo.settles(("less", 1))
