@@ -7,6 +7,7 @@ from typing import Any
 
 from pai_install.schedulers.last_applied import kept_object
 from pai_install.schedulers.registry import backend_of
+from pai_install.scheduling.job_size import size_policies
 from pai_install.scheduling.model import SKU_LABEL, Scheduling
 
 Object = dict[str, Any]
@@ -14,7 +15,8 @@ Object = dict[str, Any]
 
 def objects_of(scheduling: Scheduling) -> tuple[Object, ...]:
     """All objects of a site's virtual clusters, those that others name before them, and the value they come from."""
-    return (*backend_of(scheduling.backend).desired(scheduling).objects, kept_object(scheduling))
+    own = backend_of(scheduling.backend).desired(scheduling).objects
+    return (*own, *size_policies(scheduling), kept_object(scheduling))
 
 
 def remarks(scheduling: Scheduling) -> tuple[str, ...]:

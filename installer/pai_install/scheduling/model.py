@@ -76,6 +76,7 @@ class VirtualCluster:
 
     pinned: its own machines, which are never lent. groups: with permission to submit. namespaces: of the groups, in the
     same order. highest: the highest permitted priority of its jobs. usual: the default priority.
+    pods_per_job: the greatest number of pods of a job, None without a limit of its own.
     """
 
     name: str
@@ -85,6 +86,7 @@ class VirtualCluster:
     namespaces: tuple[str, ...] = ()
     highest: Priority = "crit"
     usual: Priority = "test"
+    pods_per_job: int | None = None
 
     def share(self, sku: str) -> Share | None:
         """Its share of an SKU, None where it has none but by pinned machines."""

@@ -88,6 +88,7 @@ def _of_entry(site: Site, entry: VirtualClusterEntry, workers: Mapping[str, Work
         namespaces=namespaces,
         highest=entry.priorities.highest,
         usual=entry.priorities.normal,
+        pods_per_job=entry.pods_per_job,
     )
 
 

@@ -144,6 +144,8 @@ class VirtualClusterEntry(KebabSection):
     """Machines of this virtual cluster only. They are not lent."""
     priorities: Priorities = Priorities()
     """Priorities of its jobs."""
+    pods_per_job: Count | None = None
+    """Maximum number of pods of a job at a time. A pod is on one machine. [default: 10000]"""
     idle: IdleLimit | None = None
     """Rule for jobs with idle GPUs. Missing keys come from jobs.idle."""
     long: LongLimit | None = None
