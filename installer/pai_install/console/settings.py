@@ -52,6 +52,13 @@ class LegacyPorts(_Section):
     webportal: int = 9286
 
 
+class MonitoringSettings(_Section):
+    """Addresses of Prometheus and Alertmanager on this machine."""
+
+    prometheus: str
+    alertmanager: str
+
+
 class ConsoleSettings(_Section):
     """All settings.
 
@@ -74,6 +81,7 @@ class ConsoleSettings(_Section):
     api_token: Path
     namespace: str = "pai-console"
     oidc: OidcSettings | None = None
+    monitoring: MonitoringSettings | None = None
     sign_in: SignInSettings = SignInSettings()
     rates: RateLimits = RateLimits()
     language: str = "en"

@@ -7,8 +7,9 @@ import hmac
 from typing import Any
 
 from pai_install.parts.context import Context
+from pai_install.parts.monitoring import has_monitoring
 from pai_install.parts.part import Port
-from pai_install.ports import API_PROXY_PORT
+from pai_install.ports import ALERTMANAGER_PORT, API_PROXY_PORT, PROMETHEUS_PORT
 from pai_install.registry.identity import Identity, Serving
 from pai_install.site import Site
 from pai_install.site.console import SiteConsole, console_of
@@ -41,7 +42,7 @@ def console_values(context: Context) -> dict[str, Any]:
     return {
         "objects": [*own, *(first.objects if first else ())],
         "passwords": [first.secret] if first else [],
-        "settings": _settings(console, directory),
+        "settings": _settings(site, console, directory),
         "authority": directory.authority if directory else "",
         "secrets": {"secret_data": secrets},
         "port": console.port,
@@ -72,7 +73,7 @@ def console_ports(site: Site) -> tuple[Port, ...]:
     return tuple(Port(port, purposes.get(port, "console"), (_PROGRAM,), clients="machines") for port in ports)
 
 
-def _settings(console: SiteConsole, directory: Directory | None) -> dict[str, Any]:
+def _settings(site: Site, console: SiteConsole, directory: Directory | None) -> dict[str, Any]:
     """The settings as `pai_install.console.settings` reads them. Defaults of that program are not repeated."""
     found: dict[str, Any] = {
         "names": list(console.names),
@@ -94,6 +95,11 @@ def _settings(console: SiteConsole, directory: Directory | None) -> dict[str, An
     }
     if console.legacy:
         found["legacy_ports"] = dict(zip(("rest_server", "webportal"), console.legacy, strict=True))
+    if has_monitoring(site):
+        found["monitoring"] = {
+            "prometheus": f"http://127.0.0.1:{PROMETHEUS_PORT}",
+            "alertmanager": f"http://127.0.0.1:{ALERTMANAGER_PORT}",
+        }
     if directory is not None:
         found["oidc"] = _oidc(directory)
     return found

@@ -9,7 +9,9 @@ from starlette.routing import Route
 
 from pai_install.console.endpoint import ApiCall
 from pai_install.console.model.query import JobQuery
+from pai_install.console.monitoring import gpus_of_groups
 from pai_install.console.openpai.job import full_name, gpus_of
+from pai_install.console.pages.charts import chart
 from pai_install.console.pages.endpoint import page, shown
 from pai_install.console.services import ConsoleServices
 from pai_install.report.virtual_clusters_usage import quota_usage_report
@@ -17,6 +19,7 @@ from pai_install.report.virtual_clusters_usage import quota_usage_report
 # the order in which people look at them
 _STATES = ("WAITING", "RUNNING", "STOPPING", "FAILED", "SUCCEEDED", "STOPPED")
 _MOST_JOBS, _MOST_FINDINGS = 10, 10
+_CHART_HOURS = 24
 
 
 def show_home(call: ApiCall) -> Response:
@@ -27,6 +30,7 @@ def show_home(call: ApiCall) -> Response:
     scheduling = model.profile.require_scheduling()
     groups = set(call.caller.groups)
     mine = {one.name for one in scheduling.clusters if groups & set(one.groups)}
+    spaces = {one.namespace for one in model.profile.groups if call.caller.admin or one.name in groups}
     clusters = quota_usage_report(scheduling, model.usage()).virtual_clusters
     return shown(
         call,
@@ -36,6 +40,8 @@ def show_home(call: ApiCall) -> Response:
         clusters=[one for one in clusters if call.caller.admin or one.name in mine],
         full_name=full_name,
         gpus_of=gpus_of,
+        chart=chart(call, gpus_of_groups(sorted(spaces)), _CHART_HOURS, percent=False),
+        chart_hours=_CHART_HOURS,
         age=int(model.age),
         **_for_administrators(call, shown_to=call.caller.admin and visible is None),
     )

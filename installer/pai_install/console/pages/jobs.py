@@ -13,8 +13,10 @@ from starlette.routing import Route
 from pai_install.app.job_quota import utilization_in
 from pai_install.console.endpoint import ApiCall
 from pai_install.console.job_access import read_job_now
+from pai_install.console.monitoring import gpus_of_pods
 from pai_install.console.openpai.job import full_name, gpus_of
 from pai_install.console.openpai.states import STATES
+from pai_install.console.pages.charts import chart
 from pai_install.console.pages.endpoint import action, page, shown
 from pai_install.console.pages.waiting import job_address, why_waiting
 from pai_install.console.routes.job_changes import stop_job
@@ -28,6 +30,7 @@ from pai_install.jobs.state import JobState
 _PAGE = 100
 # instances of a job that a page shows
 _MOST_INSTANCES = 1000
+_CHART_HOURS = 6
 
 
 def list_jobs(call: ApiCall) -> Response:
@@ -82,6 +85,8 @@ def show_job(call: ApiCall) -> Response:
         why=_why(job),
         use=utilization_in(call.services.model.profile, job, time.time()) if not job.ended else None,
         **why_waiting(call, job),
+        chart=chart(call, gpus_of_pods(job.namespace, [one.pod for one in job.instances]), _CHART_HOURS),
+        chart_hours=_CHART_HOURS,
         events=events_of(call, job)[-50:] if not job.gone else [],
         file=kept_file(call),
     )

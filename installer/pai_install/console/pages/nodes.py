@@ -17,7 +17,9 @@ from pai_install.app.job_quota import utilization_in
 from pai_install.app.node_health import GpuGroup, GpuState, NodeGpus
 from pai_install.console.endpoint import ApiCall
 from pai_install.console.errors import RestError
+from pai_install.console.monitoring import load_of_node
 from pai_install.console.openpai.job import full_name
+from pai_install.console.pages.charts import chart
 from pai_install.console.pages.endpoint import page, shown
 from pai_install.console.pages.waiting import HolderRow, job_address
 from pai_install.console.services import ConsoleServices
@@ -28,6 +30,7 @@ PAGE = 100
 # of a node: GPUs that are shared may have more
 _MOST_JOBS, _MOST_SQUARES = 12, 64
 STATES: tuple[GpuState, ...] = get_args(GpuState)
+_CHART_HOURS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +134,8 @@ def show_node(call: ApiCall) -> Response:
         jobs=[_row(call, group) for group in node.groups if group.job is not None and _is_seen(group, visible)],
         findings=[one for one in model.findings() if one.subject == name] if found is not None else [],
         kubernetes=Node.parse(found) if found is not None else None,
+        chart=chart(call, load_of_node(name), _CHART_HOURS) if found is not None else None,
+        chart_hours=_CHART_HOURS,
         age=int(model.age),
     )
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from http import HTTPStatus
 from urllib.parse import urlencode
 
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from pai_install.console.endpoint import ADMINISTRATORS, ApiCall, endpoint
-from pai_install.console.errors import invalid
+from pai_install.console.errors import RestError, invalid
+from pai_install.console.monitoring import NoMonitoringError, alerts_of
 
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
@@ -30,9 +32,17 @@ def list_pods(call: ApiCall) -> Response:
 
 
 def list_alerts(call: ApiCall) -> Response:
-    """No alerts: the console asks no Alertmanager."""
-    del call
-    return JSONResponse([])
+    """Firing alerts as Alertmanager lists them: of the caller's namespaces, and for administrators all."""
+    monitoring = call.services.monitoring
+    if monitoring is None:
+        return JSONResponse([])
+    try:
+        found = monitoring.alerts()
+    except NoMonitoringError as error:
+        raise RestError(
+            HTTPStatus.SERVICE_UNAVAILABLE, "UnknownError", "the monitoring does not answer on this control plane"
+        ) from error
+    return JSONResponse(alerts_of(found, call.services.model.visible(call.caller)))
 
 
 ROUTES = (

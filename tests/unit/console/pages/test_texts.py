@@ -13,6 +13,7 @@ import pytest
 from pai_install.app.node_health import GpuState
 from pai_install.checks.verdict import Action
 from pai_install.console.caller import CallerKind
+from pai_install.console.monitoring import CURVES
 from pai_install.console.openpai.states import STATES as OPENPAI_STATES
 from pai_install.console.pages.rendering import FOLDER, MENU
 from pai_install.console.pages.texts import LANGUAGES, language_of, texts_of
@@ -28,6 +29,7 @@ FAMILIES = {
     "gpu": {*get_args(GpuState), "hidden"},
     "action": set(Action),
     "kind": set(CallerKind),
+    "curve": set(CURVES),
     "menu": {name for name, _, _ in MENU},
 }
 # words that are the same in all languages

@@ -1,0 +1,102 @@
+"""What the console draws and lists of a real Prometheus and a real Alertmanager."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from pai_install.console.monitoring import Monitoring, NoMonitoringError, alerts_of, gpus_of_groups, gpus_of_pods
+from pai_install.console.settings import MonitoringSettings
+from tests.integration.control_plane import running
+from tests.ports import free_ports
+
+HOURS = 1
+ALERTS = [{"alertname": "GpuHot", "namespace": "vision"}, {"alertname": "NodeDown", "node": "gpu-1"}]
+
+
+def metrics(now: int) -> str:
+    """Two GPUs of a job, one busy and one idle, and one of another group, for an hour."""
+    series = {
+        'gpu="0",namespace="vision",pod="train-0"': 90,
+        'gpu="1",namespace="vision",pod="train-1"': 10,
+        'gpu="2",namespace="speech",pod="other-0"': 50,
+    }
+    lines = ["# TYPE DCGM_FI_DEV_GPU_UTIL gauge"]
+    for labels, value in series.items():
+        lines += [f"DCGM_FI_DEV_GPU_UTIL{{{labels}}} {value} {at}" for at in range(now - 3600, now, 30)]
+    return "\n".join([*lines, "# EOF\n"])
+
+
+def until_ready(*urls: str) -> None:
+    end = time.monotonic() + 60
+    for url in urls:
+        while True:
+            try:
+                with urllib.request.urlopen(f"{url}/-/ready", timeout=5):  # noqa: S310 - ours
+                    break
+            except OSError:
+                assert time.monotonic() < end
+                time.sleep(0.2)
+
+
+@pytest.fixture(scope="module")
+def settings(
+    promtool: Path, prometheus: Path, alertmanager: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[MonitoringSettings]:
+    folder, now = tmp_path_factory.mktemp("monitoring"), int(time.time())
+    (folder / "metrics").write_text(metrics(now))
+    words = [promtool, "tsdb", "create-blocks-from", "openmetrics", folder / "metrics", folder / "data"]
+    subprocess.run(words, check=True, capture_output=True)
+    (folder / "prometheus.yml").write_text("{}")
+    (folder / "alertmanager.yml").write_text("{route: {receiver: none}, receivers: [{name: none}]}")
+    manager, server = (f"127.0.0.1:{port}" for port in free_ports(2))
+    with ExitStack() as stack:
+        config = f"--config.file={folder}/prometheus.yml"
+        words = [prometheus, config, f"--storage.tsdb.path={folder}/data", f"--web.listen-address={server}"]
+        stack.enter_context(running(words, folder / "prometheus.log"))
+        words = [alertmanager, f"--config.file={folder}/alertmanager.yml", f"--storage.path={folder}/alerts"]
+        words += [f"--web.listen-address={manager}", "--cluster.listen-address="]
+        stack.enter_context(running(words, folder / "alertmanager.log"))
+        until_ready(f"http://{server}", f"http://{manager}")
+        body = json.dumps([{"labels": labels} for labels in ALERTS]).encode()
+        headers = {"Content-Type": "application/json"}
+        urllib.request.urlopen(urllib.request.Request(f"http://{manager}/api/v2/alerts", body, headers), timeout=10)
+        yield MonitoringSettings(prometheus=f"http://{server}", alertmanager=f"http://{manager}")
+
+
+def test_curves_are_of_the_pods_of_a_job(settings: MonitoringSettings) -> None:
+    curves = Monitoring(settings).curves(gpus_of_pods("vision", ["train-0", "train-1"]), HOURS)
+    found = {one.key: {value for _, value in one.points} for one in curves}
+    assert found == {"max": {90}, "avg": {50}, "min": {10}}
+    assert len(curves[0].points) > 100
+    assert Monitoring(settings).curves(gpus_of_pods("speech", ["train-0"]), HOURS) == ()
+
+
+def test_curves_are_of_groups(settings: MonitoringSettings) -> None:
+    curves = Monitoring(settings).curves(gpus_of_groups(["vision"]), HOURS)
+    assert {one.key: one.points[0][1] for one in curves} == {"held": 2, "busy": 1}
+    curves = Monitoring(settings).curves(gpus_of_groups(["vision", "speech"]), HOURS)
+    assert {one.key: one.points[0][1] for one in curves} == {"held": 3, "busy": 1.5}
+
+
+def test_alerts(settings: MonitoringSettings) -> None:
+    found = Monitoring(settings).alerts()
+    assert sorted(one["labels"]["alertname"] for one in found) == ["GpuHot", "NodeDown"]
+    assert {"annotations", "startsAt", "status", "fingerprint"} <= found[0].keys()
+    assert [one["labels"] for one in alerts_of(found, frozenset({"vision"}))] == [ALERTS[0]]
+
+
+def test_a_wrong_program_on_the_port_is_no_monitoring(settings: MonitoringSettings) -> None:
+    swapped = MonitoringSettings(prometheus=settings.alertmanager, alertmanager=settings.prometheus)
+    with pytest.raises(NoMonitoringError):
+        Monitoring(swapped).alerts()
+    with pytest.raises(NoMonitoringError):
+        Monitoring(swapped).curves(gpus_of_groups(["vision"]), HOURS)
