@@ -7,17 +7,18 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
 
+from tests.integration.browser.machine import JOB, kubelet, start_job
 from tests.integration.openpai.conftest import Console, api, console, programs
 from tests.integration.openpai.node_clients import modules
 
 __all__ = ["api", "console", "programs"]
 HERE = Path(__file__).parent / "node"
 NAMES = ("chromium", "chromium-browser", "google-chrome")
-JOB = "by-keyboard"
 FIELDS = {
     "name": JOB,
     "cluster": "default",
@@ -50,6 +51,14 @@ def chromium() -> str:
 
 @pytest.fixture(scope="module")
 def seen(console: Console, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """What the browser found, while a machine ran its job."""
+    with kubelet(console) as port:
+        starting = Thread(target=start_job, args=(console.admin, port), daemon=True)
+        starting.start()
+        return found_by(console, tmp_path_factory.mktemp("home"))
+
+
+def found_by(console: Console, home: Path) -> Any:
     """What the browser found."""
     folder = modules(HERE)
     given = {
@@ -62,7 +71,7 @@ def seen(console: Console, tmp_path_factory: pytest.TempPathFactory) -> Any:
     }
     environment = {
         "GIVEN": json.dumps(given),
-        "HOME": str(tmp_path_factory.mktemp("home")),
+        "HOME": str(home),
         "NODE_PATH": str(folder),
         "PATH": os.environ["PATH"],
     }
@@ -74,7 +83,9 @@ def seen(console: Console, tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 def test_a_job_needs_no_mouse(seen: Any) -> None:
     job = f"/jobs/alice~{JOB}"
-    assert seen["walked"] == ["/", "/jobs", "/jobs/new", "/jobs/new", job, job, "/"]
+    log = f"{job}/log/worker/0"
+    assert seen["walked"] == ["/", "/jobs", "/jobs/new", "/jobs/new", job, log, job, job, "/"]
+    assert seen["texts"]["log"].split("\n")[:4] == ["step 0", "step 1", "step 2", "step 3"]
     assert "policies of the cluster permit the job" in seen["texts"]["checked"]
     assert "WAITING" in seen["texts"]["submitted"]
     assert "STOP" in seen["texts"]["stopped"]

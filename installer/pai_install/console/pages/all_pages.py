@@ -13,6 +13,7 @@ from pai_install.console.pages import (
     health,
     home,
     jobs,
+    live,
     new_job,
     nodes,
     storages,
@@ -24,7 +25,7 @@ from pai_install.console.pages.rendering import FOLDER
 from pai_install.console.services import ConsoleServices
 
 # the first route that fits an address counts
-_SUBJECTS = (home, new_job, templates, jobs, virtual_clusters, nodes, health, users, storages, account)
+_SUBJECTS = (home, new_job, templates, live, jobs, virtual_clusters, nodes, health, users, storages, account)
 
 
 def page_routes(services: ConsoleServices) -> Iterator[Route]:

@@ -44,7 +44,7 @@ def action(services: ConsoleServices, path: str, handler: FormHandler, largest: 
         return handler(call_of(services, given.caller, given.request), given.form)
 
     def caller_of(request: Request) -> Caller | None:
-        return _caller(services, request)
+        return page_caller(services, request)
 
     return Route(path, form_page(services.settings, caller_of, handled, largest), methods=["POST"])
 
@@ -71,7 +71,7 @@ def _session(call: ApiCall) -> str:
     return cookie_parser(call.headers.get("cookie", "")).get(COOKIE, "")
 
 
-def _caller(services: ConsoleServices, request: Request) -> Caller | None:
+def page_caller(services: ConsoleServices, request: Request) -> Caller | None:
     return next((it for one in services.page_authenticators if (it := one.authenticate(request))), None)
 
 
@@ -79,7 +79,7 @@ def _handled(handler: PageHandler, request: Request) -> Response:
     services: ConsoleServices = request.app.state.services
     caller = GUEST
     try:
-        caller = _caller(services, request) or GUEST
+        caller = page_caller(services, request) or GUEST
         if caller.kind is CallerKind.GUEST:
             return _to_sign_in(request)
         services.rates.take("api", caller.name)

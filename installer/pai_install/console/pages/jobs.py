@@ -12,17 +12,17 @@ from starlette.routing import Route
 
 from pai_install.app.job_quota import utilization_in
 from pai_install.console.endpoint import ApiCall
-from pai_install.console.job_access import read_job_now
+from pai_install.console.job_access import find_job, read_job_now
 from pai_install.console.monitoring import gpus_of_pods
 from pai_install.console.openpai.job import full_name, gpus_of
 from pai_install.console.openpai.states import STATES
 from pai_install.console.pages.charts import chart
 from pai_install.console.pages.endpoint import action, page, shown
+from pai_install.console.pages.live import log_page, state_key
 from pai_install.console.pages.waiting import job_address, why_waiting
 from pai_install.console.routes.job_changes import stop_job
 from pai_install.console.routes.job_events import events_of
 from pai_install.console.routes.jobs import kept_file, read_query
-from pai_install.console.routes.logs import TAIL, log_address
 from pai_install.console.services import ConsoleServices
 from pai_install.console.sign_in.forms import sent_to
 from pai_install.jobs.state import JobState
@@ -70,7 +70,7 @@ def show_job(call: ApiCall) -> Response:
     """One job with its instances, their logs, its events, and its file."""
     job = read_job_now(call)
     instances = job.instances[:_MOST_INSTANCES]
-    logs = {one.pod: log_address(call, job, one, tail=TAIL) for one in instances if one.pod}
+    logs = {one.pod: log_page(job, one.role, one.index) for one in instances if one.pod}
     return shown(
         call,
         "job.html",
@@ -82,6 +82,8 @@ def show_job(call: ApiCall) -> Response:
         instances=instances,
         hidden=len(job.instances) - len(instances),
         logs=logs,
+        changes=f"{job_address(job)}/changes" if not job.ended and not job.gone else "",
+        state_key=state_key(find_job(call).job),
         why=_why(job),
         use=utilization_in(call.services.model.profile, job, time.time()) if not job.ended else None,
         **why_waiting(call, job),

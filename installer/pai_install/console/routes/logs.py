@@ -56,6 +56,12 @@ def log_address(call: ApiCall, job: JobState, one: Instance, *, tail: int = -1, 
     return f"{PLACE}?{urlencode({'token': call.services.links.seal(call.caller, request)})}"
 
 
+def log_text(call: ApiCall, job: JobState, one: Instance, *, tail: int) -> str:
+    """The last lines of an instance, read as the caller. Raises ApiError."""
+    record = f"{find_job(call).record}.{LOGS}" if one.gone else ""
+    return _text(call.services, call.caller, LogRequest(job.namespace, one.pod, tail, record=record))
+
+
 def list_locations(call: ApiCall) -> Response:
     """Addresses of the log of an instance."""
     job = read_job_now(call)

@@ -49,6 +49,14 @@ async function signIn(page, user, from) {
   await press(page, 'input[name="password"]');
 }
 
+async function judge(page, where) {
+  await page.evaluate(axe);
+  const result = await page.evaluate(() => axe.run({ resultTypes: ['violations'] }));
+  for (const one of result.violations) {
+    found.violations.push([...where, one.id, one.impact, one.nodes[0].html.slice(0, 200)]);
+  }
+}
+
 async function steps(page) {
   const job = given.job;
   await signIn(page, given.member, '/');
@@ -59,6 +67,15 @@ async function steps(page) {
   found.texts.checked = await page.innerText('main');
   await press(page, 'main .buttons button[value="submit"]');
   found.texts.submitted = await page.innerText('main');
+  // the script of the page sees that the job runs
+  await page.waitForSelector('main a[href*="/log/"]', { timeout: 60000 });
+  await press(page, 'main a[href*="/log/"]');
+  await page.waitForFunction(() => document.querySelector('pre.log').textContent.includes('step 3'), null, {
+    timeout: 60000,
+  });
+  found.texts.log = await page.innerText('pre.log');
+  await judge(page, ['log']);
+  await press(page, 'main a[href^="/jobs/"]');
   await press(page, 'main form[action$="/stop"] button');
   found.texts.stopped = await page.innerText('main');
 }
@@ -71,11 +88,7 @@ async function check(page, address) {
     found.sizes[address] = (await answer.body()).length;
     const wide = await page.evaluate(() => document.scrollingElement.scrollWidth - window.innerWidth);
     if (wide > 0) found.wide.push([address, width, wide]);
-    await page.evaluate(axe);
-    const result = await page.evaluate(() => axe.run({ resultTypes: ['violations'] }));
-    for (const one of result.violations) {
-      found.violations.push([address, width, scheme, one.id, one.impact, one.nodes[0].html.slice(0, 200)]);
-    }
+    await judge(page, [address, width, scheme]);
   }
   found.addresses.push(address);
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
@@ -51,7 +52,12 @@ def test_queries_name_what_was_asked() -> None:
 
 
 def test_alerts_are_of_namespaces() -> None:
-    alerts = [{"labels": {"namespace": "vision"}}, {"labels": {"namespace": "nlp"}}, {"labels": {}}, {"labels": 3}]
+    alerts: list[dict[str, Any]] = [
+        {"labels": {"namespace": "vision"}},
+        {"labels": {"namespace": "nlp"}},
+        {"labels": {}},
+        {"labels": 3},
+    ]
     assert alerts_of(alerts, frozenset({"vision"})) == alerts[:1]
     assert alerts_of(alerts, None) == alerts
 

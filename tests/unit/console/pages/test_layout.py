@@ -16,6 +16,8 @@ from tests.unit.console.routes.test_jobs import train
 
 __all__ = ["train"]
 MOST = 300 * 1024
+# the one script, which pages work without
+SCRIPT = '<script src="/console.js" defer></script>'
 
 
 def get(web: TestClient, path: str, who: str = "root", **headers: str) -> str:
@@ -40,12 +42,12 @@ def test_every_page(train: TestClient, path: str) -> None:
     assert page.count("<table>") == page.count('<div class="scroll" tabindex="0"><table>')
     labels = len(re.findall(r"<(?:input|select|textarea)(?![^>]*type=\"hidden\")", page))
     assert len(re.findall(r"<label", page)) == labels
-    assert not re.search(r"<script|\son\w+=|style=|(?:src|href|action)=\"(?:https?:)?//", page)
+    assert not re.search(r"<script|\son\w+=|style=|(?:src|href|action)=\"(?:https?:)?//", page.replace(SCRIPT, ""))
 
 
 @pytest.mark.parametrize("template", sorted(FOLDER.glob("*.html")), ids=lambda path: path.name)
 def test_templates_have_no_script_and_no_foreign_address(template: Path) -> None:
-    assert not re.search(r"<script|\son\w+=|style=|https?://|\|\s*safe", template.read_text())
+    assert not re.search(r"<script|\son\w+=|style=|https?://|\|\s*safe", template.read_text().replace(SCRIPT, ""))
 
 
 def test_the_style_asks_no_other_host() -> None:
