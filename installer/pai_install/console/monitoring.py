@@ -48,7 +48,7 @@ class Query:
     expression: str
 
 
-class Monitoring:
+class MonitoringReader:
     """Asks Prometheus and Alertmanager."""
 
     def __init__(self, settings: MonitoringSettings) -> None:

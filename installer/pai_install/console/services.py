@@ -10,7 +10,7 @@ from starlette.routing import BaseRoute
 from pai_install.console.caller import Authenticator, Caller, Clients
 from pai_install.console.links import LinkSealer
 from pai_install.console.model.read_model import ReadModel
-from pai_install.console.monitoring import Monitoring
+from pai_install.console.monitoring import MonitoringReader
 from pai_install.console.rates import RateGate
 from pai_install.console.settings import ConsoleSettings
 from pai_install.console.sign_in.service import SignInService
@@ -35,7 +35,7 @@ class ConsoleServices:
     is_valid: Callable[[Caller], bool] = field(default=lambda _caller: True, repr=False)
     model: ReadModel = field(default=None, repr=False)  # type: ignore[assignment] # one of these clients
     sign_in: SignInService | None = field(default=None, repr=False)
-    monitoring: Monitoring | None = field(init=False, repr=False)
+    monitoring: MonitoringReader | None = field(init=False, repr=False)
     rates: RateGate = field(init=False, repr=False)
     streams: StreamGate = field(default_factory=StreamGate, repr=False)
     links: LinkSealer = field(init=False, repr=False)
@@ -48,7 +48,7 @@ class ConsoleServices:
             "submit": (rates.submit_per_hour, 3600.0),
         }
         monitoring = self.settings.monitoring
-        object.__setattr__(self, "monitoring", Monitoring(monitoring) if monitoring is not None else None)
+        object.__setattr__(self, "monitoring", MonitoringReader(monitoring) if monitoring is not None else None)
         object.__setattr__(self, "model", self.model or ReadModel(self.clients))
         object.__setattr__(self, "rates", RateGate(limits))
         object.__setattr__(self, "links", LinkSealer(self.settings.signing_key))

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from pai_install.console.monitoring import Monitoring, NoMonitoringError, alerts_of, gpus_of_groups, gpus_of_pods
+from pai_install.console.monitoring import MonitoringReader, NoMonitoringError, alerts_of, gpus_of_groups, gpus_of_pods
 from pai_install.console.settings import MonitoringSettings
 from tests.integration.control_plane import running
 from tests.ports import free_ports
@@ -73,22 +73,22 @@ def settings(
 
 
 def test_curves_are_of_the_pods_of_a_job(settings: MonitoringSettings) -> None:
-    curves = Monitoring(settings).curves(gpus_of_pods("vision", ["train-0", "train-1"]), HOURS)
+    curves = MonitoringReader(settings).curves(gpus_of_pods("vision", ["train-0", "train-1"]), HOURS)
     found = {one.key: {value for _, value in one.points} for one in curves}
     assert found == {"max": {90}, "avg": {50}, "min": {10}}
     assert len(curves[0].points) > 100
-    assert Monitoring(settings).curves(gpus_of_pods("speech", ["train-0"]), HOURS) == ()
+    assert MonitoringReader(settings).curves(gpus_of_pods("speech", ["train-0"]), HOURS) == ()
 
 
 def test_curves_are_of_groups(settings: MonitoringSettings) -> None:
-    curves = Monitoring(settings).curves(gpus_of_groups(["vision"]), HOURS)
+    curves = MonitoringReader(settings).curves(gpus_of_groups(["vision"]), HOURS)
     assert {one.key: one.points[0][1] for one in curves} == {"held": 2, "busy": 1}
-    curves = Monitoring(settings).curves(gpus_of_groups(["vision", "speech"]), HOURS)
+    curves = MonitoringReader(settings).curves(gpus_of_groups(["vision", "speech"]), HOURS)
     assert {one.key: one.points[0][1] for one in curves} == {"held": 3, "busy": 1.5}
 
 
 def test_alerts(settings: MonitoringSettings) -> None:
-    found = Monitoring(settings).alerts()
+    found = MonitoringReader(settings).alerts()
     assert sorted(one["labels"]["alertname"] for one in found) == ["GpuHot", "NodeDown"]
     assert {"annotations", "startsAt", "status", "fingerprint"} <= found[0].keys()
     assert [one["labels"] for one in alerts_of(found, frozenset({"vision"}))] == [ALERTS[0]]
@@ -97,6 +97,6 @@ def test_alerts(settings: MonitoringSettings) -> None:
 def test_a_wrong_program_on_the_port_is_no_monitoring(settings: MonitoringSettings) -> None:
     swapped = MonitoringSettings(prometheus=settings.alertmanager, alertmanager=settings.prometheus)
     with pytest.raises(NoMonitoringError):
-        Monitoring(swapped).alerts()
+        MonitoringReader(swapped).alerts()
     with pytest.raises(NoMonitoringError):
-        Monitoring(swapped).curves(gpus_of_groups(["vision"]), HOURS)
+        MonitoringReader(swapped).curves(gpus_of_groups(["vision"]), HOURS)

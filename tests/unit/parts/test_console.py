@@ -63,6 +63,13 @@ def test_its_program_reads_the_settings(values: Callable[..., dict[str, Any]]) -
     assert read(values(f"{BOTH}console: {{http: false}}\n")).http_port is None
 
 
+def test_it_reads_the_monitoring_of_its_machine(values: Callable[..., dict[str, Any]]) -> None:
+    assert read(values(BOTH)).monitoring is None
+    found = read(values(f"{BOTH}monitoring: true\n")).monitoring
+    assert found is not None
+    assert (found.prometheus, found.alertmanager) == ("http://127.0.0.1:9091", "http://127.0.0.1:9093")
+
+
 def test_the_clients_secret_is_a_file_of_the_secret(values: Callable[..., dict[str, Any]]) -> None:
     made = values(OIDC)
     found = read(made).oidc
