@@ -53,7 +53,14 @@ def settings(
 ) -> Iterator[MonitoringSettings]:
     folder, now = tmp_path_factory.mktemp("monitoring"), int(time.time())
     (folder / "metrics").write_text(metrics(now))
-    words: list[str | Path] = [promtool, "tsdb", "create-blocks-from", "openmetrics", folder / "metrics", folder / "data"]
+    words: list[str | Path] = [
+        promtool,
+        "tsdb",
+        "create-blocks-from",
+        "openmetrics",
+        folder / "metrics",
+        folder / "data",
+    ]
     subprocess.run(words, check=True, capture_output=True)
     (folder / "prometheus.yml").write_text("{}")
     (folder / "alertmanager.yml").write_text("{route: {receiver: none}, receivers: [{name: none}]}")
