@@ -260,10 +260,8 @@ def _require_names(names: tuple[str, ...], confirmed: str | None, *, by_name: bo
     given = {word for word in confirmed.replace(" ", ",").split(",") if word}
     if given != {*names}:
         raise PaiError(
-            (
-                f"cannot continue: --yes confirms {', '.join(sorted(given)) or 'no name'}, and the command "
-                f"concerns {', '.join(names)}"
-            ),
+            f"cannot continue: --yes confirms {', '.join(sorted(given)) or 'no name'}, and the command "
+            f"concerns {', '.join(names)}",
             code="confirmed-names-differ",
             remedy=f"confirm all names: --yes={','.join(names)}",
             exit_code=ExitCode.USAGE,

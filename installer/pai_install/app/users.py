@@ -154,7 +154,7 @@ class _Writer:
         namespaces = tuple(sorted(namespace_of(one) for one in found.memberships if effective(one, user)))
         if not namespaces:
             raise PaiError(
-                f"cannot use {user}: the user is not a member of any group",
+                f"cannot make a kubeconfig for {user}: the user is not a member of any group",
                 code="user-without-group",
                 remedy=f"run pai-install user add {user} --group GROUP",
                 exit_code=ExitCode.USAGE,
@@ -219,7 +219,7 @@ def _server(path: Path, server: str) -> dict[str, str]:
     found = {key: text(cluster.get(key)) for key in ("server", "certificate-authority-data")}
     if not all(found.values()):
         raise PaiError(
-            f"cannot use {path}: it contains no cluster with an authority",
+            f"cannot read {path}: it contains no cluster with a certificate authority",
             code="kubeconfig-without-authority",
             remedy=remedy,
         )

@@ -144,10 +144,8 @@ def _require_same_scheduler(change: ClustersChange) -> None:
     """Raises PaiError where the site names another scheduler than the cluster has."""
     if change.before and change.before != change.after:
         raise PaiError(
-            (
-                f"cannot apply the virtual clusters: the cluster has the scheduler {change.before}, and the "
-                f"site has {change.after}"
-            ),
+            f"cannot apply the virtual clusters: the cluster has the scheduler {change.before}, and the "
+            f"site has {change.after}",
             code="scheduler-differs-from-cluster",
             remedy=f"run pai-install scheduler switch --to {change.after}",
             exit_code=ExitCode.PREFLIGHT_FAILED,

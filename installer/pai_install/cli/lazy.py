@@ -18,7 +18,20 @@ def imported(module: str, command: str = "command") -> click.Command:
     return found
 
 
-class LazyGroup(click.Group):
+class SuggestingGroup(click.Group):
+    """A group that suggests commands for a misspelt one. click knows only the commands that are imported already."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Returns the command of the first word. Raises NoSuchCommand with similar names."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.exceptions.NoSuchCommand:
+            raise click.exceptions.NoSuchCommand(args[0], possibilities=self.list_commands(ctx), ctx=ctx) from None
+
+
+class LazyGroup(SuggestingGroup):
     """A group with commands of other modules. later: command -> module, where the function has the command's name.
 
     A verb that reads does not wait for the imports of a verb that changes something.

@@ -71,6 +71,8 @@ def _tell(error: BaseException, words: Sequence[str], *, debug: bool) -> int:  #
             return ExitCode.INTERRUPTED
         case click.ClickException():
             error.show()
+            if hint := _usage_hint(error):
+                echo(hint, err=True)
             if _as_json(words):
                 failure.show_document(PaiError(error.format_message(), code="usage", exit_code=ExitCode.USAGE))
             return ExitCode.USAGE
@@ -88,6 +90,15 @@ def _tell(error: BaseException, words: Sequence[str], *, debug: bool) -> int:  #
         case _:
             _show_bug(error, words, debug=debug)
             return ExitCode.INTERNAL
+
+
+def _usage_hint(error: click.ClickException) -> str:
+    """Returns a hint for a site folder without --site, or ""."""
+    context = getattr(error, "ctx", None)
+    if context is None or "unexpected extra argument" not in error.message:
+        return ""
+    has_site = any(parameter.name == "site_dir" for parameter in context.command.params)
+    return "Name the folder of the site with --site FOLDER." if has_site else ""
 
 
 def _without_debug(argv: Sequence[str]) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from pai_install.cli.lazy import imported
+from pai_install.cli.lazy import SuggestingGroup, imported
 from pai_install.cli.site_names import complete_names
 
 # section -> verb -> one line of help. The module of a verb is cli/<verb>.py and its click command is named `command`.
@@ -69,7 +69,7 @@ _NEWCOMER = (
 )
 
 
-class Verbs(click.Group):
+class Verbs(SuggestingGroup):
     """Lists verbs without their modules."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature

@@ -73,10 +73,8 @@ def fetch_toolchain(wanted: GoToolchain, architecture: Architecture, target: Pat
             seen = module_sum(content)
             if seen != wanted.toolchain[architecture]:
                 raise PaiError(
-                    (
-                        f"cannot use the Go toolchain of the module proxy: its sum is {seen}, expected "
-                        f"{wanted.toolchain[architecture]}"
-                    ),
+                    f"cannot use the Go toolchain of the module proxy: its sum is {seen}, expected "
+                    f"{wanted.toolchain[architecture]}",
                     code="go-checksum-mismatch",
                     remedy="check GOPROXY",
                 )

@@ -35,10 +35,8 @@ def check_disk(folder: Path, needed_mb: int) -> None:
     free_mb = shutil.disk_usage(there).free >> 20
     if free_mb < needed_mb:
         raise PaiError(
-            (
-                f"cannot build components: {folder} has {free_mb / 1024:.1f} GiB free, and {needed_mb / 1024:.1f}"
-                " GiB are needed"
-            ),
+            f"cannot build components: {folder} has {free_mb / 1024:.1f} GiB free, and {needed_mb / 1024:.1f}"
+            " GiB are needed",
             code="disk-space-low",
             remedy="free some space, or set XDG_CACHE_HOME to another disk",
         )

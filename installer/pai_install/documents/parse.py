@@ -59,7 +59,7 @@ def parse_rewritten(
 
 def _tell_empty(document: Document, top: str) -> None:
     if document.root is None and not document.problems:
-        remedy = "pai-install init writes a commented start" if document.of == "site" else ""
+        remedy = "run pai-install init to create a site with comments" if document.of == "site" else ""
         document.add((), "site.empty", f"is empty, but {top} is expected", remedy)
 
 

@@ -43,6 +43,9 @@ class Problem:
         return asdict(self)
 
 
+_CORRECT = "correct the lines above. Run `pai-install validate --annotate` to show them in the files"
+
+
 class SiteInvalid(PaiError):  # noqa: N818 - reads as what it is; other rooms catch it by this name
     """The site is invalid. `problems`: every error and warning of all its files, in file order."""
 
@@ -53,7 +56,8 @@ class SiteInvalid(PaiError):  # noqa: N818 - reads as what it is; other rooms ca
             f"the site has {count}",
             code="site-invalid",
             details="\n".join(text_lines(errors)),
-            remedy="correct the lines above. `pai-install validate --annotate` shows them in the files",
+            # a missing file has no line to correct, and its own remedy stands above
+            remedy="" if all(problem.code == "site.no-file" for problem in errors) else _CORRECT,
             exit_code=ExitCode.SITE_INVALID,
         )
         self.problems = tuple(problems)

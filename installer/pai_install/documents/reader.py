@@ -53,10 +53,8 @@ def _missing_remedy(path: Path) -> str:
         return f"rename {other.name} to {path.name}"
     for version, names in _OLD_SITES.items():
         if any((path.parent / name).is_file() for name in names):
-            return (
-                f"this is a site of OpenPAI {version}: pai-install migrate OLD --site NEW turns it into a current one"
-            )
-    return "pai-install init writes a commented start; --site names another folder"
+            return f"run pai-install migrate OLD --site NEW to convert this site of OpenPAI {version}"
+    return "run pai-install init to create a site, or name the folder of your site with --site"
 
 
 def _decode(data: bytes, document: Document) -> str | None:

@@ -30,7 +30,7 @@ class CertsRenew(Operation):
     """kubeadm's certificates on one control plane after another."""
 
     name: ClassVar[str] = "certs renew"
-    summary: ClassVar[str] = "Renew the certificates of the control planes, one after the other."
+    summary: ClassVar[str] = "Renew the certificates of the control planes, one by one."
     configures: ClassVar[bool] = True  # the proof at the end is a role with settings
     within_days: Annotated[int, Parameter("--within", "DAYS")] = Field(
         DEFAULT_WITHIN_DAYS, ge=1, le=36500, description="Renew certificates that expire within this number of days."
@@ -76,7 +76,7 @@ class CertsRenew(Operation):
         """What restarts where."""
         renewing = [name for step in plan.steps if step.name == RENEW for name in step.names if name in hosts]
         if not renewing:
-            return "bring the administrator's kubeconfig to the controller host"
+            return "copy the administrator's kubeconfig to the controller host"
         return f"renew the certificates of {', '.join(renewing)} and restart their programs"
 
     def _due(self, rows: Sequence[CertificateRow]) -> list[CertificateRow]:

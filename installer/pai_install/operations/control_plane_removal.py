@@ -43,10 +43,10 @@ def out_of_etcd(
     names = ", ".join(machine.hostname for machine in machines if machine.control_plane)
     host = HostStep(leader, (f"{names} leaves",), (f"{names} no longer counts for the quorum",))
     look = Playbook(_PLAYBOOK, {"etcd_leaving": addresses, "etcd_only_check": True})
-    check = Step(CHECK, "See whether etcd can spare the control planes", (replace(host, effects=()),), look, looks=True)
+    check = Step(CHECK, "Check the quorum of etcd", (replace(host, effects=()),), look, looks=True)
     going = Playbook(_PLAYBOOK, {"etcd_leaving": addresses, "etcd_only_check": False})
     # whoever runs jobs there has moved by then; a member that is gone does not come back by itself
-    leave = Step(LEAVE, "Take the control planes out of etcd", (host,), going, needs=(CHECK,), looks=True)
+    leave = Step(LEAVE, "Remove the control planes from etcd", (host,), going, needs=(CHECK,), looks=True)
     place = next((number for number, step in enumerate(steps) if step.name in before), len(steps))
     first = [replace(step, needs=(*step.needs, CHECK)) for step in steps[:place]]
     last = [replace(step, needs=(*step.needs, LEAVE)) for step in steps[place:]]

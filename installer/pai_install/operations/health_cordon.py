@@ -56,5 +56,7 @@ class HealthCordon(Operation):
             )
             for name in hosts
         )
-        step = Step("cordon", "Cordon sick nodes, uncordon recovered nodes", tuple(hosts.values()), ClusterCalls(calls))
+        step = Step(
+            "cordon", "Cordon unhealthy nodes, uncordon recovered nodes", tuple(hosts.values()), ClusterCalls(calls)
+        )
         return Plan((step,), observation.inventory)

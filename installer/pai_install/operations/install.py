@@ -1,4 +1,4 @@
-"""Bring the machines to the state that the site describes, and verify the cluster."""
+"""Apply the site to the machines and verify the cluster."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Install(Operation):
     """Everything that `apply` does."""
 
     name: ClassVar[str] = "apply"
-    summary: ClassVar[str] = "Bring the machines to the state that the site describes, and verify the cluster."
+    summary: ClassVar[str] = "Apply the site to the machines and verify the cluster."
     configures: ClassVar[bool] = True
     phases: Annotated[tuple[str, ...], Parameter("--phase", "NAME,...", split=True)] = Field(
         (), description=f"Run only these phases, of {', '.join(PHASE_NAMES)}."

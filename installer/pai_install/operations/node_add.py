@@ -31,7 +31,7 @@ class NodeAdd(Operation):
     """Everything that `node add` does, once layout.yaml has the machines."""
 
     name: ClassVar[str] = "node add"
-    summary: ClassVar[str] = "Let machines of layout.yaml join the cluster; a worker touches no other machine."
+    summary: ClassVar[str] = "Add machines of layout.yaml to the cluster."
     configures: ClassVar[bool] = True
     nodes: tuple[str, ...] = Field(min_length=1, description="Host names of machines.")
     before: str = Field("", exclude=True, description="The text of layout.yaml from which `text` was made.")

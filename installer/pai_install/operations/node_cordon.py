@@ -1,4 +1,4 @@
-"""Take nodes out of scheduling. The recipe of docs/contributing/operation.md follows this file."""
+"""Cordon nodes. The recipe of docs/contributing/operation.md follows this file."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class NodeCordon(NodeOperation):
     """Cordons nodes. Running pods stay."""
 
     name: ClassVar[str] = "node cordon"
-    summary: ClassVar[str] = "Take nodes out of scheduling; pods that run there stay."
+    summary: ClassVar[str] = "Cordon nodes. Running pods stay."
 
     def plan(self, site: Site, observation: Observation) -> Plan:
         """One call for each node that still takes pods."""
@@ -64,7 +64,7 @@ def cordoning(nodes: Sequence[Node]) -> tuple[Step, ...]:
     if not hosts:
         return ()
     calls, back = (ClusterCalls(tuple(scheduling(one.host, stop=stop) for one in hosts)) for stop in (True, False))
-    return (Step("cordon", "Take nodes out of scheduling", hosts, calls, undo=back, undo_verb="node uncordon"),)
+    return (Step("cordon", "Cordon the nodes", hosts, calls, undo=back, undo_verb="node uncordon"),)
 
 
 def _effect(node: Node) -> str:

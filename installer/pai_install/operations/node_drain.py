@@ -26,7 +26,7 @@ class NodeDrain(NodeOperation):
     """Takes nodes out of scheduling and evicts their pods, within the disruption budgets."""
 
     name: ClassVar[str] = "node drain"
-    summary: ClassVar[str] = "Take nodes out of scheduling and move their pods away."
+    summary: ClassVar[str] = "Cordon nodes and evict their pods."
     grace: Annotated[int | None, Parameter(metavar="SECONDS", default="the pod's own")] = Field(
         None, ge=0, description="Grace period of a pod in seconds."
     )
@@ -66,7 +66,7 @@ class NodeDrain(NodeOperation):
             for name, found in pods.items()
         )
         calls = ClusterCalls(tuple(self._call(host.host, unmanaged=unmanaged) for host in hosts))
-        return (Step("drain", "Move the pods away", hosts, calls, needs=("cordon",)),) if hosts else ()
+        return (Step("drain", "Evict the pods", hosts, calls, needs=("cordon",)),) if hosts else ()
 
     def _require_owners(self, pods: dict[str, tuple[Pod, ...]]) -> None:
         lost = [f"{pod.ref} on {name}" for name, found in pods.items() for pod in unmanaged(found)]

@@ -34,7 +34,7 @@ class NodeReboot(NodeOperation):
     """Each batch is emptied, rebooted, asked for its health and given back before the next one begins."""
 
     name: ClassVar[str] = "node reboot"
-    summary: ClassVar[str] = "Reboot machines batch by batch; a bad batch is the last."
+    summary: ClassVar[str] = "Reboot nodes in batches. A failed batch stops the command."
     max_unavailable: Annotated[str, Parameter(metavar="N|N%")] = Field(
         "1", description="Nodes out of service at the same time."
     )
@@ -141,7 +141,7 @@ def _marking(nodes: Sequence[Node]) -> tuple[Step, ...]:
     """Returns the step that marks the nodes, so that the next command can resume after an interruption."""
     new = [node for node in nodes if BOOT_TO_END not in node.labels]
     calls = tuple(_note(node, "Note the boot that is to end", node.boot_id) for node in new)
-    return (Step("mark", "Note which boots are to end", _asked(new), ClusterCalls(calls)),) if new else ()
+    return (Step("mark", "Record the pending reboots", _asked(new), ClusterCalls(calls)),) if new else ()
 
 
 def _forgetting(nodes: Sequence[Node]) -> tuple[Step, ...]:
@@ -149,7 +149,7 @@ def _forgetting(nodes: Sequence[Node]) -> tuple[Step, ...]:
     calls = tuple(_note(node, "Forget the boot that ended", None) for node in nodes)
     again = "an interrupted command rebooted it already"
     hosts = tuple(HostStep(node.name, (again if _through(node) else ASKED,)) for node in nodes)
-    return (Step("forget", "Forget the boots that ended", hosts, ClusterCalls(calls)),)
+    return (Step("forget", "Delete the records of finished reboots", hosts, ClusterCalls(calls)),)
 
 
 def _note(node: Node, title: str, boot: str | None) -> ClusterCall:
@@ -160,7 +160,7 @@ def _note(node: Node, title: str, boot: str | None) -> ClusterCall:
 def _cordoning(nodes: Sequence[Node]) -> tuple[Step, ...]:
     calls = tuple(scheduling(node.name, stop=True, mark=CORDONED_BY_REBOOT) for node in nodes)
     hosts = tuple(HostStep(node.name, (ASKED,), ("no new pods start there",)) for node in nodes)
-    return (Step("cordon", "Take nodes out of scheduling", hosts, ClusterCalls(calls)),) if nodes else ()
+    return (Step("cordon", "Cordon the nodes", hosts, ClusterCalls(calls)),) if nodes else ()
 
 
 def _asked(nodes: Sequence[Node]) -> tuple[HostStep, ...]:
@@ -171,7 +171,7 @@ def _giving_back(nodes: Sequence[Node]) -> tuple[Step, ...]:
     if not nodes:
         return ()
     calls = tuple(scheduling(node.name, stop=False, mark=CORDONED_BY_REBOOT) for node in nodes)
-    return (Step("uncordon", "Put the nodes back into scheduling", _asked(nodes), ClusterCalls(calls)),)
+    return (Step("uncordon", "Uncordon the nodes", _asked(nodes), ClusterCalls(calls)),)
 
 
 def _numbered(step: Step, number: int) -> Step:

@@ -63,9 +63,9 @@ def forgetting(names: Sequence[str], how: str, why: str, addresses: Mapping[str,
     if not names:
         return ()
     hosts = tuple(HostStep(name, (why,)) for name in names)
-    title = {"remove": "Take the machines out of layout.yaml", "absent": "Mark the machines as absent in layout.yaml"}
+    title = {"remove": "Remove the machines from layout.yaml", "absent": "Mark the machines as absent in layout.yaml"}
     work = LocalWork(FORGET, {"how": how, "addresses": dict(addresses)})
-    return (Step(FORGET, title.get(how, "Forget the machines' history"), hosts, work, needs=(LEAVE, CLEAN)),)
+    return (Step(FORGET, title.get(how, "Delete the machines' history"), hosts, work, needs=(LEAVE, CLEAN)),)
 
 
 def writing(before: str, text: str, leader: str) -> tuple[Step, ...]:

@@ -1,4 +1,4 @@
-"""Take machines out of the cluster, clean them, and take them out of layout.yaml."""
+"""Remove machines from the cluster and from layout.yaml."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class NodeRemove(Operation):
     """
 
     name: ClassVar[str] = "node remove"
-    summary: ClassVar[str] = "Take machines out of the cluster, clean them, and take them out of layout.yaml."
+    summary: ClassVar[str] = "Remove machines from the cluster and from layout.yaml."
     configures: ClassVar[bool] = True
     machines: tuple[Machine, ...] = Field(min_length=1, exclude=True)
     nodes: tuple[str, ...] = Field(min_length=1, description="Host names of machines.")
@@ -92,7 +92,7 @@ class NodeRemove(Operation):
         """Which machines leave."""
         del plan, hosts
         if self.how == "replaced":
-            return f"replace {', '.join(self.nodes)} by another machine of that name"
+            return f"replace {', '.join(self.nodes)} by new hardware"
         return f"remove {', '.join(self.nodes)} from the cluster"
 
 
@@ -187,7 +187,7 @@ class _Removal:
             return
         words = {one.host: {"node": one.host, "timeout_s": wait} for one in hosts}
         calls = tuple(ClusterCall(host, "Wait for jobs to end", AWAIT, how) for host, how in words.items())
-        yield Step(AWAIT, "Wait until jobs have ended", hosts, ClusterCalls(calls), needs=("cordon",))
+        yield Step(AWAIT, "Wait for running jobs", hosts, ClusterCalls(calls), needs=("cordon",))
 
     def _draining(self, nodes: Sequence[Node]) -> tuple[Step, ...]:
         operation = self._operation

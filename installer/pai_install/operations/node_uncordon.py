@@ -1,4 +1,4 @@
-"""Put nodes back into scheduling."""
+"""Uncordon nodes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class NodeUncordon(NodeOperation):
     """Uncordons nodes, regardless of who cordoned them."""
 
     name: ClassVar[str] = "node uncordon"
-    summary: ClassVar[str] = "Put nodes back into scheduling."
+    summary: ClassVar[str] = "Uncordon nodes."
 
     def plan(self, site: Site, observation: Observation) -> Plan:
         """One call for each node that is out of scheduling."""

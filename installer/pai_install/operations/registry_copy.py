@@ -16,7 +16,7 @@ class RegistryCopy(RegistryLook):
     """The content of the cache on the first control-plane node. The role's variables contain source and target."""
 
     name: ClassVar[str] = "registry copy"
-    summary: ClassVar[str] = "Copy what the cache keeps to its new place, where that does not have it yet."
+    summary: ClassVar[str] = "Copy missing content of the registry cache to its new storage."
     configures: ClassVar[bool] = True  # the places and their keys are the machine's settings
     in_use: bool = Field(default=False, description="Whether the cache uses the new place already.")
 

@@ -58,7 +58,7 @@ class RegistryTest(RegistryLook):
     """Every machine asks its endpoints, and pulls images if any are named."""
 
     name: ClassVar[str] = "registry test"
-    summary: ClassVar[str] = "Ask the registries from every machine, as its containerd does."
+    summary: ClassVar[str] = "Test the registries from every machine with the settings of containerd."
     images: Annotated[tuple[Image, ...], Parameter(flag="--image", metavar="IMAGE")] = Field(
         (), description="An image that every machine pulls and removes. Repeatable."
     )
@@ -90,7 +90,7 @@ class RegistryWarm(RegistryLook):
     """Images come into the cache before a class of jobs starts."""
 
     name: ClassVar[str] = "registry warm"
-    summary: ClassVar[str] = "Bring images into the cache before jobs ask for them."
+    summary: ClassVar[str] = "Load images into the registry cache."
     images: Annotated[tuple[Image, ...], Parameter(positional=True, metavar="IMAGE...")] = Field(
         min_length=1, description="Images to bring into the cache."
     )
@@ -104,7 +104,7 @@ class RegistryStatus(RegistryLook):
     """How the cache is used."""
 
     name: ClassVar[str] = "registry status"
-    summary: ClassVar[str] = "Show how the cache is used: hits, misses, traffic, size, limit."
+    summary: ClassVar[str] = "Show hits, misses, traffic, size, and limit of the registry cache."
 
     def require(self, site: Site) -> None:
         """The site must have a cache of its own."""
@@ -123,7 +123,7 @@ class RegistryGc(RegistryLook):
     """Deletes unused content now instead of at the scheduled time. The cache can pull it again."""
 
     name: ClassVar[str] = "registry gc"
-    summary: ClassVar[str] = "Drop from the cache what is unused or over its limit, now."
+    summary: ClassVar[str] = "Delete unused and excess content of the registry cache."
     only_count: Annotated[bool, Parameter(flag="--check")] = Field(
         default=False, description="Only list the content to remove."
     )

@@ -23,7 +23,7 @@ class RegistryRotate(Operation):
     """Runs only the phases of a stage, on machines that differ from the site and the identity."""
 
     name: ClassVar[str] = "registry rotate"
-    summary: ClassVar[str] = "Bring one stage of a rotation to what serves and to the machines; no container restarts."
+    summary: ClassVar[str] = "Apply one stage of a credential rotation to servers and machines."
     configures: ClassVar[bool] = True
     subject: Subject | Literal["upstream"] = Field(description="What is rotated.")
     phases: tuple[str, ...] = Field((), description="The phases of the stage; empty: those of all stages.")

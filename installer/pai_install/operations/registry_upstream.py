@@ -22,7 +22,7 @@ class RegistryUpstream(RegistryLook):
     """
 
     name: ClassVar[str] = "registry upstream"
-    summary: ClassVar[str] = "Ask a registry with the site's account, and keep what the cache has for it."
+    summary: ClassVar[str] = "Test a registry with the site's account."
     configures: ClassVar[bool] = True
     upstream: str = Field(description="The registry, as images are named after it.")
     does: Literal["ask", "keep", "restore", "forget"] = Field("ask", description="What is done for it.")

@@ -22,7 +22,7 @@ class Reset(Operation):
     """Restores every machine to its state before the installation, without requests to Kubernetes."""
 
     name: ClassVar[str] = "reset"
-    summary: ClassVar[str] = "Take the cluster and everything of pai-install off all machines."
+    summary: ClassVar[str] = "Remove the cluster from all machines."
     ends_cluster: ClassVar[bool] = True
     with_data: bool = Field(
         default=False, description="Also remove images, Docker's data, the component store's content and storages."

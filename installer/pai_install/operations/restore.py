@@ -28,7 +28,7 @@ class Restore(Operation):
     """
 
     name: ClassVar[str] = "restore"
-    summary: ClassVar[str] = "Put the objects of a backup in the place of those that the cluster has."
+    summary: ClassVar[str] = "Restore the cluster from a backup."
     configures: ClassVar[bool] = True
     machine: str = Field(exclude=True, description="What goes to the control plane, on the controller host.")
     cluster: str = Field(description="The id of the cluster in the backup.")
@@ -72,7 +72,7 @@ class Restore(Operation):
     def question(self, plan: Plan, hosts: tuple[str, ...]) -> str:
         """What is lost."""
         del plan, hosts
-        return f"everything that the cluster's API has is replaced by what it had at {self.created}"
+        return f"replace all objects of the cluster's API by those of {self.created}"
 
     def _reason(self, name: str, leader: str) -> str:
         return f"it gets the data of {self.created}" if name == leader else f"it joins {leader} again"

@@ -26,7 +26,7 @@ class SchedulerSwitch(Operation):
     """
 
     name: ClassVar[str] = "scheduler switch"
-    summary: ClassVar[str] = "Replace the scheduler of jobs; nothing of the old one stays."
+    summary: ClassVar[str] = "Replace the batch scheduler and remove the old one."
     configures: ClassVar[bool] = True
     to: Backend = Field(description="New scheduler.")
     before: Backend = Field(description="The one that the cluster has.")

@@ -34,7 +34,7 @@ class SchedulerTest(Operation):
     """Gangs, quota, lending, reclaim, priority: the guarantees for users, from the view of jobs."""
 
     name: ClassVar[str] = "scheduler test"
-    summary: ClassVar[str] = "Show with small jobs that the scheduler keeps what it promises; cleans up."
+    summary: ClassVar[str] = "Test the guarantees of the scheduler with small jobs."
     configures: ClassVar[bool] = True  # the image of the pods is known with the site's components
     backend: Annotated[Backend | None, Parameter(default="the site's")] = Field(None, description="Scheduler to test.")
     disruptive: bool = Field(default=False, description="Also stop the scheduler for a moment. New jobs wait.")

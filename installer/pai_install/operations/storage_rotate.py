@@ -23,7 +23,7 @@ class StorageTry(Operation):
     """Every worker mounts a temporary grant of the new place. It is not in OPERATIONS, which have no grant."""
 
     name: ClassVar[str] = "storage rotate"
-    summary: ClassVar[str] = "Try the new place of a storage on every worker."
+    summary: ClassVar[str] = "Test the new server of a storage on every worker."
     configures: ClassVar[bool] = True  # the image of the pods is known with the site's components
     grants: tuple[InstanceOf[Grant], ...] = Field(exclude=True)
 
@@ -40,7 +40,7 @@ class StorageRotate(Operation):
     """Applies only the add-ons, if the cluster differs from the site and the rotation."""
 
     name: ClassVar[str] = "storage rotate"
-    summary: ClassVar[str] = "Bring one stage of a storage's rotation to the cluster; data stays."
+    summary: ClassVar[str] = "Apply one stage of a storage rotation. Data stay."
     configures: ClassVar[bool] = True
     storage: str = Field(description="The storage.")
     final: bool = Field(default=False, description="Also prove the control plane through which it was done.")

@@ -30,7 +30,7 @@ class StorageTest(Operation):
     """Every worker mounts each group's storages, in a pod in the group's namespace."""
 
     name: ClassVar[str] = "storage test"
-    summary: ClassVar[str] = "Mount the storages on every worker, write, read back, measure; cleans up."
+    summary: ClassVar[str] = "Test the storages on every worker."
     configures: ClassVar[bool] = True  # the image of the pods is known with the site's components
     storages: Annotated[tuple[str, ...], Parameter(positional=True, metavar="[NAME]...")] = Field(
         (), description="Only these storages; empty: all that a group may mount."

@@ -55,7 +55,7 @@ class Upgrade(Operation):
     """Everything that `upgrade` does."""
 
     name: ClassVar[str] = "upgrade"
-    summary: ClassVar[str] = "Bring Kubernetes, runtimes and add-ons to other versions, machine after machine."
+    summary: ClassVar[str] = "Upgrade Kubernetes, runtimes, and add-ons, node by node."
     configures: ClassVar[bool] = True
     asks_deprecated: ClassVar[bool] = True
     to: Annotated[str, Parameter(metavar="VERSION", default="the version in config.yaml")] = Field(

@@ -108,10 +108,8 @@ def require_components(had: Mapping[str, Versions], wanted: Mapping[str, Version
     )
     if older:
         raise PaiError(
-            (
-                "cannot upgrade: the machines run newer programs than this version of pai-install has: "
-                f"{next(iter(older))}"
-            ),
+            "cannot upgrade: the machines run newer programs than this version of pai-install has: "
+            f"{next(iter(older))}",
             code="upgrade-components-newer",
             details="\n".join(older),
             remedy="use the pai-install version that installed them, or a newer one",

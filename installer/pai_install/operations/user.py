@@ -79,7 +79,7 @@ def additions(members: Mapping[str, Collection[str]], site: Site, observation: O
         if missing:
             hosts.append(HostStep(user, (ASKED,), tuple(one.effect for one in missing)))
         calls += [ClusterCall(user, one.title, "apply", {"objects": [one.object], "force": True}) for one in missing]
-    return Step("add", "Give users access", tuple(hosts), ClusterCalls(tuple(calls))) if calls else None
+    return Step("add", "Give users access", tuple(hosts), ClusterCalls(tuple(calls)), subject="user") if calls else None
 
 
 def _require_places(groups: Collection[PlacedGroup], observation: Observation) -> None:

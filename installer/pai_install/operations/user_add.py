@@ -17,7 +17,7 @@ class UserAdd(UserOperation):
     """Creates an account for a user and adds it to groups. Existing memberships stay."""
 
     name: ClassVar[str] = "user add"
-    summary: ClassVar[str] = "Make a person a user: a member of groups, with access to their namespaces."
+    summary: ClassVar[str] = "Add a user to groups, with access to their namespaces."
 
     groups: Annotated[tuple[str, ...], Parameter("--group", "GROUP,...", split=True)] = Field(
         description="Group of authentication.group-manager. Repeatable."
@@ -32,4 +32,4 @@ class UserAdd(UserOperation):
     def question(self, plan: Plan, hosts: tuple[str, ...]) -> str:
         """Who gets what."""
         del plan, hosts
-        return f"make {self.user} a member of {', '.join(self.groups)}"
+        return f"add {self.user} to {', '.join(self.groups)}"

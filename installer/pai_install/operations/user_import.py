@@ -22,7 +22,7 @@ class UserImport(UsersOperation):
     """Creates the missing accounts of many users and adds them to groups. Existing memberships stay."""
 
     name: ClassVar[str] = "user import"
-    summary: ClassVar[str] = "Make all persons in a file users."
+    summary: ClassVar[str] = "Add the users of a file."
 
     users: Annotated[tuple[ImportedUser, ...], Parameter(hidden=True)] = Field(description="Users and their groups.")
 

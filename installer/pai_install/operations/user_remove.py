@@ -27,7 +27,7 @@ class UserRemove(UserOperation):
     """Takes a user out of groups, or out of the cluster with its account and kubeconfigs where no group is named."""
 
     name: ClassVar[str] = "user remove"
-    summary: ClassVar[str] = "Take a user's access away, to some groups or to all; its jobs go on."
+    summary: ClassVar[str] = "Remove a user from groups, or from all. Running jobs stay."
 
     groups: Annotated[tuple[str, ...], Parameter("--group", "GROUP,...", default="remove the user", split=True)] = (
         Field(default=(), description="Group that the user leaves. Repeatable.")
@@ -59,15 +59,14 @@ class UserRemove(UserOperation):
         if not calls:
             return Plan((), observation.inventory, nothing=nothing)
         effects = tuple(call.title for call in calls)
-        step = Step(
-            "remove", "Take access away", (HostStep(self.user, (ASKED,), effects, (_STAYS,)),), ClusterCalls(calls)
-        )
+        hosts = (HostStep(self.user, (ASKED,), effects, (_STAYS,)),)
+        step = Step("remove", "Revoke access", hosts, ClusterCalls(calls), subject="user")
         return Plan((step,), observation.inventory, nothing=nothing)
 
     def question(self, plan: Plan, hosts: tuple[str, ...]) -> str:
         """Who loses what."""
         del plan, hosts
-        return f"take {self.user} out of {', '.join(self.groups)}" if self.groups else f"remove the user {self.user}"
+        return f"remove {self.user} from {', '.join(self.groups)}" if self.groups else f"remove the user {self.user}"
 
     def _altogether(self, found: Found) -> tuple[ClusterCall, ...]:
         return (

@@ -41,7 +41,7 @@ class VcApply(Operation):
     """Node labels and the add-ons of virtual clusters, if the cluster differs, then the scheduler's status."""
 
     name: ClassVar[str] = "vc apply"
-    summary: ClassVar[str] = "Bring the site's virtual clusters to the cluster, and nothing else."
+    summary: ClassVar[str] = "Apply only the virtual clusters of the site."
     configures: ClassVar[bool] = True
     unproven: bool = Field(
         default=False, description="Also ask what the scheduler says of them where nothing is to be changed."
@@ -97,7 +97,7 @@ class VcRestore(Operation):
     """The virtual clusters of the scheduler's last successful start. It is not in OPERATIONS, which have none."""
 
     name: ClassVar[str] = "vc apply"
-    summary: ClassVar[str] = "Restore the virtual clusters with which the scheduler last came up."
+    summary: ClassVar[str] = "Restore the last working virtual clusters."
     good: InstanceOf[Scheduling] = Field(exclude=True)
     tried: InstanceOf[Scheduling] = Field(exclude=True)
 
@@ -136,7 +136,7 @@ def look(scheduling: Scheduling, leader: str, reason: str) -> Step:
     """Returns the step that reads the cluster's virtual clusters and the scheduler's status."""
     work = LocalWork(STEP, {"kept": kept_object(scheduling), "wait_s": WAIT_S})
     host = HostStep(leader, (f"{reason}; {len(objects_of(scheduling))} objects",))
-    return Step(STEP, "Ask the scheduler whether it has the virtual clusters", (host,), work, looks=True)
+    return Step(STEP, "Check the virtual clusters in the scheduler", (host,), work, looks=True)
 
 
 def _work(observation: Observation, leader: str) -> dict[str, list[str]]:

@@ -30,7 +30,7 @@ class Verify(Operation):
     """Runs every check of a finished installation."""
 
     name: ClassVar[str] = "verify"
-    summary: ClassVar[str] = "Prove that the cluster works: nodes, pods, DNS, services, runtimes, time."
+    summary: ClassVar[str] = "Test nodes, pods, DNS, services, runtimes, and time."
     configures: ClassVar[bool] = True
     limit: Annotated[tuple[str, ...], Parameter(metavar="HOST,...", split=True)] = Field(
         (), description="Run only on these machines of the site."

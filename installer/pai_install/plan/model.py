@@ -78,7 +78,7 @@ class Step:
     already done. after_all: names of earlier steps that must have succeeded on all of their machines. undo: description
     of the revert. undo_verb: command that reverts it on the machines given as arguments, such as "node uncordon".
     proves: it makes no lasting change and verifies the results of the other steps, and does not run in check mode.
-    looks: it changes nothing, and its success does not mean that the machine works.
+    looks: it changes nothing, and its success does not mean that the machine works. subject: the noun of its hosts.
     """
 
     name: str
@@ -91,6 +91,7 @@ class Step:
     undo_verb: str = ""
     proves: bool = False
     looks: bool = False
+    subject: str = "machine"
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -81,10 +81,8 @@ def _azure(cache: Cache, content: Content) -> Azure | None:
     named = cache.account
     if named is None or named.account != content.account:
         raise PaiError(
-            (
-                f"cannot reach the content of the cache: it is in the {content}, and config.yaml lacks the "
-                "key of that account"
-            ),
+            f"cannot reach the content of the cache: it is in the {content}, and config.yaml lacks the "
+            "key of that account",
             code="azure-key-missing",
             remedy=f"write docker_cache_azure_account_name: {content.account} and docker_cache_azure_account_key until "
             "registry rotate --backend has moved the content away. From one account to another it goes by a folder",

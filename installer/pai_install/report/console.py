@@ -118,7 +118,9 @@ class LineProgress:
         self._times.notice(notice)
         match notice:
             case PhaseStarted():
-                self._line(f"[{notice.number}/{notice.total}] {notice.title} ({plural(len(notice.hosts), 'machine')})")
+                self._line(
+                    f"[{notice.number}/{notice.total}] {notice.title} ({plural(len(notice.hosts), notice.subject)})"
+                )
             case Waiting():
                 self._line(f"      {notice.text}")
             case TaskFinished(outcome="failed" | "unreachable"):

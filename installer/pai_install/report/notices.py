@@ -20,13 +20,14 @@ class RunStarted:
 
 @dataclass(frozen=True, slots=True)
 class PhaseStarted:
-    """`hosts` are the current participants. number counts from 1 to `total`."""
+    """`hosts` are the current participants. number counts from 1 to `total`. subject: the noun of the hosts."""
 
     name: str
     title: str
     hosts: tuple[str, ...]
     number: int
     total: int
+    subject: str = "machine"
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,13 +26,19 @@ def plan_summary(plan: Plan, changes: Sequence[FileChange] | None) -> str:
     restarts = {(host.host, effect) for step in plan.steps for host in step.hosts for effect in host.effects}
     files = {(change.host, count.path) for change in changes or () for count in change.counts if count.path}
     parts = [
-        f"{plural(len(plan.hosts), 'machine')} in {plural(len(plan.steps), 'phase')}",
+        f"{_participants(plan)} in {plural(len(plan.steps), 'phase')}",
         *([f"{plural(len(files), 'file')} to change"] if changes is not None else []),
         plural(sum("restart" in effect for _, effect in restarts), "restart"),
         *([f"{plural(len(plan.unreachable), 'machine')} not observed"] if plan.unreachable else []),
     ]
     jobs = [plan.jobs] if plan.jobs else []
     return "\n".join([*jobs, f"Plan: {', '.join(parts)}."]) + "\n"
+
+
+def _participants(plan: Plan) -> str:
+    """Counts the machines, or the other subjects, of a plan."""
+    subjects = {step.subject for step in plan.steps}
+    return plural(len(plan.hosts), subjects.pop() if len(subjects) == 1 else "machine")
 
 
 def plan_changes(saved: Mapping[str, Any], plan: Plan) -> tuple[str, ...]:

@@ -107,7 +107,7 @@ class _Run:
         if blocked or not hosts:
             self._finish(step, {}, blocked=blocked)
             return
-        self.stage.tell(PhaseStarted(step.name, step.title, hosts, number, len(self.plan.steps)))
+        self.stage.tell(PhaseStarted(step.name, step.title, hosts, number, len(self.plan.steps), step.subject))
         self._take(step, self._run(step, hosts))
 
     def _run(self, step: Step, hosts: tuple[str, ...]) -> StepEnd:

@@ -51,7 +51,7 @@ def test_an_invalid_site(
     error = document(capsys, ExitCode.SITE_INVALID, *words, "--format", "json", "--site", str(tmp_path / "nosuch"))
     assert error["message"] == snapshot
     assert error["details"] == snapshot
-    assert "validate --annotate" in error["remedy"]
+    assert error["remedy"] == ""
 
 
 def test_a_check_that_is_none(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -85,6 +85,28 @@ def test_a_site_in_the_current_form(
 
 def test_a_wrong_command_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert "--nosuch" in document(capsys, ExitCode.USAGE, "plan", "--format", "json", "--nosuch")["message"]
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"), [(("aply",), "'apply'"), (("job", "lst"), "'list'"), (("init", "my-site"), "--site FOLDER")]
+)
+def test_a_wrong_command_line_names_the_right_one(
+    words: tuple[str, ...], meant: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(words) == ExitCode.USAGE
+    assert meant in capsys.readouterr().err
+
+
+def test_only_a_file_that_exists_can_be_annotated(
+    site: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (site / "layout.yaml").write_text("machine-lst: []\n")
+    assert run(("status", "--site", str(site))) == ExitCode.SITE_INVALID
+    assert "--annotate" in capsys.readouterr().err
+    assert run(("status", "--site", str(tmp_path))) == ExitCode.SITE_INVALID
+    shown = capsys.readouterr().err
+    assert "--annotate" not in shown
+    assert "pai-install init" in shown
 
 
 class Silent(FakeCluster):

@@ -87,10 +87,8 @@ class StorageCopier:
                 self.app.say("copying the differences")
         node, report = differing[0]
         raise CopyError(
-            (
-                f"cannot copy all data: {report['differ']} entries differ on {node} after {_ROUNDS} copies, "
-                f"such as {report.get('example', '')}"
-            ),
+            f"cannot copy all data: {report['differ']} entries differ on {node} after {_ROUNDS} copies, "
+            f"such as {report.get('example', '')}",
             code="copy-differs",
             remedy="keep the old generation, and read the logs of both servers",
             exit_code=ExitCode.VERIFICATION_FAILED,
