@@ -43,7 +43,7 @@ EXAMPLES = r"""
 """
 RETURN = r"""
 installed: {description: Artifacts that were installed., type: list, elements: str, returned: always}
-managed: {description: Expectations for pai_record., type: list, elements: dict, returned: always}
+managed: {description: Expectations for pai_state., type: list, elements: dict, returned: always}
 """
 
 import hashlib
@@ -210,7 +210,7 @@ def ledger_entry(artifact: dict[str, Any], paths: list[str]) -> dict[str, Any]:
 
 
 def managed(ledger: dict[str, Any], artifacts: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Expectations for pai_record."""
+    """Expectations for pai_state."""
     return [
         {"kind": "file", "path": path, "sha256": seen["sha256"], "size": seen["size"], "mode": "0755"}
         for artifact in artifacts

@@ -25,7 +25,7 @@ EXAMPLES = r"""
         digest: sha256:a85519d12dd57e44bb5b6aee78ef4b02ae7e6fe9b6b838c24685da39e58007ce
 """
 RETURN = r"""
-managed: {description: Expectations for pai_record., type: list, elements: dict, returned: always}
+managed: {description: Expectations for pai_state., type: list, elements: dict, returned: always}
 """
 
 import concurrent.futures

@@ -25,7 +25,7 @@ EXAMPLES = r"""
 RETURN = r"""
 actions: {description: What was done., type: list, elements: str, returned: always}
 unavailable: {description: Modules that this kernel does not have., type: list, elements: str, returned: always}
-managed: {description: Expectations for pai_record., type: list, elements: dict, returned: always}
+managed: {description: Expectations for pai_state., type: list, elements: dict, returned: always}
 """
 
 import glob

@@ -40,7 +40,7 @@ EXAMPLES = r"""
 """
 RETURN = r"""
 actions: {description: What was done., type: list, elements: str, returned: always}
-managed: {description: Expectations for pai_record., type: list, elements: dict, returned: always}
+managed: {description: Expectations for pai_state., type: list, elements: dict, returned: always}
 """
 
 import base64

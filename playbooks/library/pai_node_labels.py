@@ -20,7 +20,7 @@ EXAMPLES = r"""
   pai_node_labels: {name: worker1, labels: {example.com/rack: r1}, taints: ["dedicated=training:NoSchedule"]}
 """
 RETURN = r"""
-managed: {description: Expectations for pai_record., type: list, elements: dict, returned: always}
+managed: {description: Expectations for pai_state., type: list, elements: dict, returned: always}
 """
 
 import json

@@ -23,7 +23,7 @@ EXAMPLES = r"""
   pai_pod_network: {ask: true}
 """
 RETURN = r"""
-managed: {description: Expectations for pai_record., type: list, elements: dict, returned: always}
+managed: {description: Expectations for pai_state., type: list, elements: dict, returned: always}
 """
 
 from ansible.module_utils.basic import AnsibleModule

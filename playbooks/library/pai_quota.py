@@ -32,7 +32,7 @@ EXAMPLES = r"""
 """
 RETURN = r"""
 limited: {description: The folders whose limit changed., type: list, elements: str, returned: always}
-managed: {description: Expectations for pai_record., type: list, elements: dict, returned: always}
+managed: {description: Expectations for pai_state., type: list, elements: dict, returned: always}
 """
 
 from ansible.module_utils.basic import AnsibleModule

@@ -35,7 +35,7 @@ EXAMPLES = r"""
     images: []
 """
 RETURN = r"""
-managed: {description: Expectations for pai_record., type: list, elements: dict, returned: always}
+managed: {description: Expectations for pai_state., type: list, elements: dict, returned: always}
 sent: {description: Repositories that were filled., type: list, elements: str, returned: always}
 """
 

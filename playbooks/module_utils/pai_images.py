@@ -71,7 +71,7 @@ def pinned_names(seen: Iterable[str]) -> dict[str, str]:
 
 
 def expectations(images: Iterable[Mapping[str, str]]) -> list[dict[str, str]]:
-    """Returns the expectations of images for pai_record."""
+    """Returns the expectations of images for pai_state."""
     return [{"kind": "image", "name": image["name"], "digest": image["digest"]} for image in images]
 
 

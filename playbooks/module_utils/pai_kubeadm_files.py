@@ -75,7 +75,7 @@ def keep_times(before: dict[str, str], written: dict[str, int]) -> None:
 
 
 def expectations(state: str) -> list[dict[str, Any]]:
-    """For pai_record: rendered files as they are, who may read other guarded ones, kubeconfigs that must be there."""
+    """For pai_state: rendered files as they are, who may read other guarded ones, kubeconfigs that must be there."""
     kubeconfigs: list[dict[str, Any]] = [
         {"kind": "present", "path": path, "filled": True} for path in kubeconfigs_of(state)
     ]

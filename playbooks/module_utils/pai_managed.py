@@ -1,6 +1,6 @@
 """The desired state of a machine, and its comparison with the current state.
 
-Every module that changes a machine returns `managed`: a list of expectations. `pai_record` keeps them on the machine at
+Every module that changes a machine returns `managed`: a list of expectations. `pai_state` keeps them on the machine at
 the end of a role; `pai_facts` checks them against the machine. So a verdict always comes from an observation, never
 from the record.
 

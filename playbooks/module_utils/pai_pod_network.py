@@ -52,7 +52,7 @@ def present_cidr(text: str) -> str:
 
 
 def expectation(text: str) -> dict[str, Any]:
-    """Returns the expectation of the file for pai_record."""
+    """Returns the expectation of the file for pai_state."""
     data = text.encode()
     return {"kind": "file", "path": CONFIGURATION, "sha256": sha256(data), "size": len(data), "mode": MODE}
 

@@ -24,7 +24,7 @@ def link_root_kubectl(admin_conf: str) -> None:
 
 
 def root_kubectl_expectations(state: str) -> list[dict[str, Any]]:
-    """For pai_record: on a control plane there is one."""
+    """For pai_state: on a control plane there is one."""
     return [] if state == "join" else [{"kind": "present", "path": CONFIG}]
 
 

@@ -30,6 +30,12 @@ def options(role: str) -> dict[str, dict[str, Any]]:
     return found
 
 
+def units_of(task: dict[str, Any]) -> list[dict[str, Any]]:
+    """The units that a task names. A template instead of a list has units of ours alone."""
+    found = [task.get(name, {}).get("units", []) for name in ("pai_service", "pai_state")]
+    return [unit for units in found if isinstance(units, list) for unit in units]
+
+
 def test_every_role_has_a_model() -> None:
     assert {path.name for path in ROLES.iterdir()} == {model.role for model in ROLE_MODELS}
 
@@ -67,14 +73,14 @@ class TestRole:
 
     def test_the_role_keeps_its_record(self, model: type[RoleVariables]) -> None:
         tasks = read(model.role, "tasks/main.yml")
-        records = [task["pai_record"].get("role", model.role) for task in tasks if "pai_record" in task]
+        records = [task["pai_state"].get("role", model.role) for task in tasks if "pai_state" in task]
         assert records == ([] if model.role in KEEPS_NO_RECORD_OF_ITS_OWN else [model.role])
 
     def test_paths_of_managed_files_stand_once(self, model: type[RoleVariables]) -> None:
-        """A service restarts for `paths` of pai_files; only programs that something else installed are named."""
+        """A unit restarts for its files of pai_state or `paths` of pai_files. Only programs of others are named."""
         for path in sorted((ROLES / model.role / "tasks").glob("*.yml")):
             for task in yaml.safe_load(path.read_text()):
-                for unit in task.get("pai_service", {}).get("units", []):
+                for unit in units_of(task):
                     named = re.findall(r"/[\w/.-]+", str(unit.get("restart_if_newer", "")))
                     assert all(name.startswith("/usr/local/bin/") for name in named), f"{path}: {named}"
 
@@ -105,8 +111,8 @@ class TestRole:
 def test_a_part_names_the_units_that_its_role_restarts_and_stops(part: Part) -> None:
     """Beside its own, which no machine has before, and such as come with a package of the role's."""
     tasks = [task for path in (ROLES / part.role / "tasks").glob("*.yml") for task in yaml.safe_load(path.read_text())]
-    services = [task["pai_service"] for task in tasks if "pai_service" in task]
-    units = {unit["name"] for service in services for unit in service["units"]}
+    services = [task[name] for task in tasks for name in ("pai_service", "pai_state") if name in task]
+    units = {unit["name"] for task in tasks for unit in units_of(task)}
     stopped = {name for service in services if isinstance(service.get("stopped"), list) for name in service["stopped"]}
     assert set(part.restarts) == {name for name in units if not name.startswith("pai-")}
     assert set(part.stops) == stopped

@@ -74,7 +74,7 @@ def test_labels_of_nodes_run_with_two_modules(tree: dict[str, str]) -> None:
     used = shared("node_labels", tree)
     assert {name for name in used if name.startswith("library/")} == {
         "library/pai_node_labels.py",
-        "library/pai_record.py",
+        "library/pai_state.py",
     }
 
 
@@ -153,9 +153,7 @@ def test_fix_in_what_records_changes_the_roles_that_record(copied: Path) -> None
 def test_fix_in_a_module_changes_the_roles_that_use_it(copied: Path) -> None:
     assert changed(copied, "playbooks/library/pai_kernel.py") == {"base"}
     assert changed(copied, "playbooks/library/pai_service.py") == {
-        *("time_sync", "container_runtime", "kubernetes_node", "api_proxy", "pod_forwarding", "component_store"),
-        *("docker_cache", "storage_server", "job_recorder", "gpu_use", "nvidia_driver", "etcd_backup"),
-        *("group_network", "node_exporter"),
+        *("container_runtime", "component_store", "storage_server", "nvidia_driver"),
     }
 
 

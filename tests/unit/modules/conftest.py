@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -153,3 +155,67 @@ def run_module(library: Callable[[str], Any], capsys: pytest.CaptureFixture[str]
         return result
 
     return run
+
+
+STAND_IN_SYSTEMCTL = """#!/usr/bin/env python3
+import json, os, sys
+home = os.environ["STAND_IN_SYSTEMCTL"]
+units = json.load(open(home + "/units.json"))
+words = [word for word in sys.argv[1:] if not word.startswith("--")]
+if words[0] == "show":
+    wanted = [word for word in sys.argv if word.startswith("--property=")][0].split("=", 1)[1].split(",")
+    blocks = [{"Id": name, **units.get(name, {"LoadState": "not-found"})} for name in words[1:]]
+    print("\\n\\n".join("\\n".join(f"{k}={b[k]}" for k in wanted if k in b) for b in blocks))
+else:
+    open(home + "/calls", "a").write(" ".join(words) + "\\n")
+    sys.exit(1 if " ".join(words) == os.environ.get("STAND_IN_FAILS") else 0)
+"""
+RUNNING = {
+    "LoadState": "loaded",
+    "ActiveState": "active",
+    "UnitFileState": "enabled",
+    "NeedDaemonReload": "no",
+    "FragmentPath": "/usr/lib/systemd/system/x.service",
+}
+
+
+class Systemd:
+    """The stand-in: its units, and what was asked of it."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+
+    def has(self, **changes: str) -> None:
+        """One unit x.service that has run for a minute, with these properties changed."""
+        started = int((time.clock_gettime(time.CLOCK_MONOTONIC) - 60) * 1e6)
+        unit = {**RUNNING, "InactiveExitTimestampMonotonic": str(started), **changes}
+        (self.home / "units.json").write_text(json.dumps({"x.service": unit}))
+
+    @property
+    def calls(self) -> list[str]:
+        """Every call but `show`."""
+        path = self.home / "calls"
+        return path.read_text().splitlines() if path.exists() else []
+
+
+@pytest.fixture
+def systemd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Systemd:
+    """Comes first on PATH; systemctl and journalctl."""
+    home = tmp_path / "systemd"
+    home.mkdir()
+    for name, text in (("systemctl", STAND_IN_SYSTEMCTL), ("journalctl", "#!/bin/sh\necho a log line\n")):
+        (home / name).write_text(text)
+        (home / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{home}:{os.environ['PATH']}")
+    monkeypatch.setenv("STAND_IN_SYSTEMCTL", str(home))
+    made = Systemd(home)
+    made.has()
+    return made
+
+
+@pytest.fixture
+def young(tmp_path: Path) -> str:
+    """A file that was written after the unit's start."""
+    path = tmp_path / "young.conf"
+    path.write_text("new")
+    return str(path)

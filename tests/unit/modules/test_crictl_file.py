@@ -20,7 +20,7 @@ ENDPOINTS = {"runtime-endpoint": SOCKET, "image-endpoint": SOCKET}
 def item(tmp_path: Path) -> dict[str, Any]:
     """The file as the role's task describes it, below the test's folder; without crictl's own check."""
     tasks = yaml.safe_load((ROLE / "tasks/main.yml").read_text())
-    listed = next(task["pai_files"]["files"] for task in tasks if "pai_files" in task)
+    listed = next(task["pai_state"]["files"] for task in tasks if "pai_state" in task)
     entry: dict[str, Any] = next(found for found in listed if found["path"] == "/etc/crictl.yaml")
     variables = yaml.safe_load((ROLE / "vars/main.yml").read_text())
     given = {name: variables[entry[name].strip("{} ")] for name in ("block", "replace")}

@@ -11,18 +11,19 @@ from typing import Any
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
+from tests.ansible_path import module_util
+
 from .conftest import ModuleFailedError, Run
 
 
 @pytest.fixture
-def files(run_module: Run, library: Any, merging: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+def files(run_module: Run, merging: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Runs pai_files with its memory below the test's folder."""
 
+    monkeypatch.setattr(merging, "MERGED_DIR", str(tmp_path / "merged"))
+    monkeypatch.setattr(module_util("pai_file_set"), "FILES_DIR", str(tmp_path / "files"))
+
     def run(*items: dict[str, Any], check: bool = False, owner: str = "") -> dict[str, Any]:
-        loaded = library("pai_files")
-        monkeypatch.setattr(merging, "MERGED_DIR", str(tmp_path / "merged"))
-        monkeypatch.setattr(loaded, "FILES_DIR", str(tmp_path / "files"))
-        monkeypatch.setattr("tests.unit.modules.conftest.load", lambda *_words: loaded)
         return run_module("pai_files", files=list(items), check=check, owner=owner)
 
     return run

@@ -43,9 +43,9 @@ def undo() -> Callable[..., Any]:
 
 
 @pytest.fixture
-def files(run_module: Run, library: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
+def files(run_module: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
     """pai_files; gives its expectations."""
-    monkeypatch.setattr(library("pai_files"), "FILES_DIR", str(tmp_path / "state" / "files"))
+    monkeypatch.setattr(module_util("pai_file_set"), "FILES_DIR", str(tmp_path / "state" / "files"))
 
     def run(*items: dict[str, Any], **more: Any) -> Any:
         return run_module("pai_files", files=list(items), **more)["managed"]

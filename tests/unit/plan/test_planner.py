@@ -87,21 +87,21 @@ def test_changed_settings_of_add_ons_say_whose_they_are(site: Site, inventory: I
     """Several of them have an image, and all are applied on one machine."""
     seen = converged(inventory)
     roles = dict(seen["master"].roles)
-    for name in ("addon.device_plugin", "addon.metrics_server"):
+    for name in ("addon.flannel", "addon.metrics_server"):
         reads = (f"the pods of {name}",)
         roles[name] = roles[name].model_copy(
             update={"settings": {**roles[name].settings, "image": "0"}, "readers": reads}
         )
     seen["master"] = seen["master"].model_copy(update={"roles": roles})
     (step,) = [
-        step for phase in make_plan(site, inventory, seen).steps if phase.name == "addons" for step in phase.hosts
+        step for phase in make_plan(site, inventory, seen).steps if phase.name == "network" for step in phase.hosts
     ]
     assert set(step.reasons) == {
-        "settings of addon.device_plugin changed: image",
+        "settings of addon.flannel changed: image",
         "settings of addon.metrics_server changed: image",
     }
     assert set(step.effects) == {
-        "may restart the pods of addon.device_plugin",
+        "may restart the pods of addon.flannel",
         "may restart the pods of addon.metrics_server",
     }
 

@@ -6,15 +6,16 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from tests.ansible_path import PLAYBOOKS
+from tests.ansible_path import PLAYBOOKS, module_util
 
-from .conftest import ModuleFailedError, Run, load
+from .conftest import ModuleFailedError, Run, Systemd, load
 
 FILE = {"kind": "file", "path": "/a", "sha256": "1", "mode": "0644"}
 VARIABLES = {"ansible_role_name": "base", "pai_settings": {"base": {"base_hosts": "d1"}, "worker": {"x": "d2"}}}
@@ -22,8 +23,8 @@ VARIABLES = {"ansible_role_name": "base", "pai_settings": {"base": {"base_hosts"
 
 @pytest.fixture(scope="session")
 def action() -> Any:
-    """playbooks/action_plugins/pai_record.py."""
-    return load(PLAYBOOKS / "action_plugins" / "pai_record.py", "pai_action_record")
+    """playbooks/action_plugins/pai_state.py."""
+    return load(PLAYBOOKS / "action_plugins" / "pai_state.py", "pai_action_record")
 
 
 def test_role_and_its_settings_come_from_the_task(action: Any) -> None:
@@ -55,7 +56,7 @@ def test_record_holds_settings_expectations_and_packages(
     managed: Any, run_module: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(managed, "ROLES_DIR", str(tmp_path))
-    result = run_module("pai_record", role="base", settings={"a": "1"}, managed=[[FILE]], packages=["chrony"])
+    result = run_module("pai_state", role="base", settings={"a": "1"}, managed=[[FILE]], packages=["chrony"])
     assert not result["changed"]
     assert json.loads((tmp_path / "base.json").read_text()) == {
         "schema_version": 1,
@@ -80,29 +81,29 @@ def test_files_and_folders_that_were_given_away_become_roots_again(
     program.write_text("x")
     program.chmod(0o755)
     file = {"kind": "file", "path": str(program), "sha256": managed.sha256(b"x"), "mode": "0755"}
-    run_module("pai_record", role="base", managed=[file])
+    run_module("pai_state", role="base", managed=[file])
     recorded = json.loads((tmp_path / "roles" / "base.json").read_text())["managed"]
     assert managed.drift(recorded) == []
     os.chown(program, 65534, 65534)
     os.chown(folder, 65534, 65534)
     folder.chmod(0o777)
     assert managed.drift(recorded) == snapshot
-    assert run_module("pai_record", role="base", managed=[file], check=True)["changed"]
-    assert run_module("pai_record", role="base", managed=[file])["given_back"] == [str(program), str(folder)]
+    assert run_module("pai_state", role="base", managed=[file], check=True)["changed"]
+    assert run_module("pai_state", role="base", managed=[file])["given_back"] == [str(program), str(folder)]
     assert managed.drift(recorded) == []
     assert (tmp_path / "roles" / "base.json").stat().st_mode & 0o777 == 0o600
 
 
 def test_module_alone_needs_a_role(run_module: Run) -> None:
     with pytest.raises(ModuleFailedError, match="the name of a role"):
-        run_module("pai_record", managed=[], check=True)
+        run_module("pai_state", managed=[], check=True)
 
 
 def test_ansible_gives_the_roles_name_and_settings(tmp_path: Path) -> None:
     """A role of its own, run by Ansible on the controller host in check mode: nothing is written."""
     tasks = tmp_path / "roles" / "example" / "tasks"
     tasks.mkdir(parents=True)
-    (tasks / "main.yml").write_text("- pai_record: {managed: []}\n")
+    (tasks / "main.yml").write_text("- pai_state: {managed: []}\n")
     play = {"hosts": "localhost", "gather_facts": False, "connection": "local", "roles": ["example"]}
     play["vars"] = {"pai_settings": {"example": {"a": "d1"}}, "ansible_python_interpreter": sys.executable}
     (tmp_path / "play.yml").write_text(json.dumps([play]))
@@ -124,5 +125,57 @@ def test_notes_stand_in_the_record_where_there_are_any(
     managed: Any, run_module: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(managed, "ROLES_DIR", str(tmp_path))
-    run_module("pai_record", role="base", managed=[], notes={"content": "/x"})
+    run_module("pai_state", role="base", managed=[], notes={"content": "/x"})
     assert json.loads((tmp_path / "base.json").read_text())["notes"] == {"content": "/x"}
+
+
+@pytest.fixture
+def kept(managed: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """The record of the role `example`, below the test's folder like the memory of its files."""
+    monkeypatch.setattr(managed, "ROLES_DIR", str(tmp_path / "roles"))
+    monkeypatch.setattr(module_util("pai_file_set"), "FILES_DIR", str(tmp_path / "files"))
+    return tmp_path / "roles" / "example.json"
+
+
+def test_a_unit_restarts_for_the_files_of_its_role(
+    systemd: Systemd, kept: Path, run_module: Run, tmp_path: Path
+) -> None:
+    words: dict[str, Any] = {
+        "role": "example",
+        "files": [{"path": str(tmp_path / "etc" / "x.conf"), "content": "a = 1\n"}],
+        "units": [{"name": "x.service"}, {"name": "y.service", "enabled": False, "started": False}],
+    }
+    first = run_module("pai_state", **words)
+    assert (first["changed"], first["actions"]) == (True, ["restarted x.service"])
+    recorded = {entry.get("name", ""): entry for entry in json.loads(kept.read_text())["managed"]}
+    assert recorded["x.service"]["reads"] == [str(tmp_path / "etc" / "x.conf")]
+    assert recorded["y.service"]["reads"] == []
+    systemd.has(InactiveExitTimestampMonotonic=str(int((time.clock_gettime(time.CLOCK_MONOTONIC) + 1) * 1e6)))
+    assert not run_module("pai_state", **words)["changed"]
+
+
+def test_old_files_return_when_a_unit_does_not_come_up(
+    systemd: Systemd, kept: Path, run_module: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    path = tmp_path / "x.conf"
+    path.write_text("of the admin\n")
+    monkeypatch.setenv("STAND_IN_FAILS", "restart x.service")
+    file = {"path": str(path), "content": "ours\n", "backup": True}
+    with pytest.raises(ModuleFailedError, match=r"x\.service did not come up"):
+        run_module("pai_state", role="example", files=[file], units=[{"name": "x.service"}], timeout=1)
+    assert path.read_text() == "of the admin\n"
+    assert not kept.exists()
+    assert systemd.calls[-1] == "restart x.service"
+
+
+def test_an_unwanted_unit_stops_before_its_files_go(
+    systemd: Systemd, kept: Path, run_module: Run, tmp_path: Path
+) -> None:
+    """A service without its files would run on."""
+    path = tmp_path / "x.conf"
+    words: dict[str, Any] = {"role": "example", "owner": "example"}
+    run_module("pai_state", **words, files=[{"path": str(path), "content": "a\n"}], units=[{"name": "x.service"}])
+    result = run_module("pai_state", **words, files=[], units=[{"name": "x.service", "state": "absent"}])
+    assert (result["actions"], path.exists()) == (["stopped and disabled x.service"], False)
+    assert {entry["kind"] for entry in json.loads(kept.read_text())["managed"]} == {"folder"}
+    assert "disable x.service" in systemd.calls

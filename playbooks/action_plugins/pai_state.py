@@ -1,4 +1,4 @@
-"""Action of pai_record: adds the name of the role that the task belongs to, and the settings the role runs with."""
+"""Action of pai_state: adds the name of the role that the task belongs to, and the settings the role runs with."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def arguments(given: Mapping[str, Any], variables: Mapping[str, Any]) -> dict[st
     """
     role = given.get("role") or variables.get("ansible_role_name")
     if not role:
-        raise ValueError("pai_record needs the name of a role: call it in a role, or give `role`")
+        raise ValueError("pai_state needs the name of a role: call it in a role, or give `role`")
     settings = given.get("settings") or (variables.get("pai_settings") or {}).get(role) or {}
     return {**given, "role": str(role), "settings": dict(settings)}
 
@@ -32,5 +32,5 @@ class ActionModule(ActionBase):
             wanted = arguments(self._task.args, task_vars or {})
         except ValueError as error:
             raise AnsibleActionFail(str(error)) from error
-        result.update(self._execute_module("pai_record", wanted, task_vars=task_vars))
+        result.update(self._execute_module("pai_state", wanted, task_vars=task_vars))
         return result
