@@ -75,7 +75,7 @@ class Definition(_Data):
     summary: str
     """One line for people."""
     phase: Literal["network", "addons"] = "addons"
-    """`network`: applied before the workers join (the pod network, pods that start slowly). `addons`: applied after it."""
+    """`network`: applied before the workers join, such as pods that start slowly. `addons`: applied after it."""
     when: When = When()
     """The condition under which the site gets the add-on."""
     compiled: str = ""
