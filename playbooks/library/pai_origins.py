@@ -19,11 +19,17 @@ EXAMPLES = r"""
 """
 RETURN = r"""
 begun: {description: Whether the notes begin with this run., type: bool, returned: always}
+package_lists: {description: Whether apt has lists of packages., type: bool, returned: always}
 """
+
+import glob
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.pai_origins import begin, may_begin
 from ansible.module_utils.pai_packages import installed
+
+
+LISTS = "/var/lib/apt/lists/*_Packages*"
 
 
 def main() -> None:
@@ -32,7 +38,7 @@ def main() -> None:
     begins = may_begin()
     if begins and not module.check_mode:
         begin(installed())
-    module.exit_json(changed=False, begun=begins)
+    module.exit_json(changed=False, begun=begins, package_lists=bool(glob.glob(LISTS)))
 
 
 if __name__ == "__main__":

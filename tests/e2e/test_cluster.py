@@ -58,8 +58,8 @@ def test_every_task_again_changes_nothing(cluster: Cluster) -> None:
     assert {host: counts["changed"] for host, counts in report["hosts"].items()} == dict.fromkeys(MACHINES, 0)
     # among them those of system_images and pod_forwarding, and what asks the component store for its certificate
     tasks = {host: counts["tasks"] for host, counts in report["hosts"].items()}
-    assert max(tasks.values()) <= 68, tasks
-    assert min(tasks.values()) <= 58, tasks
+    assert max(tasks.values()) <= 56, tasks
+    assert min(tasks.values()) <= 47, tasks
 
 
 DRIFT: dict[str, tuple[str, str, str]] = {

@@ -56,7 +56,7 @@ BUDGETS: Mapping[str, Budget] = {
     # 20 at a site with 3 control planes, of which each is observed and probed; the lab has one
     "lab_join_tasks_elsewhere": Budget("tasks", 16),
     "lab_install_wall": Budget("s", 120),
-    "lab_install_tasks_per_worker": Budget("tasks", 60),
+    "lab_install_tasks_per_worker": Budget("tasks", 50),
     "lab_install_changed_per_worker": Budget("tasks"),
     "lab_install_skipped_per_worker": Budget("tasks"),
     "lab_install_tasks_per_control_plane": Budget("tasks"),
