@@ -28,7 +28,6 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.pai_origins import begin, may_begin
 from ansible.module_utils.pai_packages import installed
 
-
 LISTS = "/var/lib/apt/lists/*_Packages*"
 
 
