@@ -41,7 +41,7 @@ _ITEM = {
     "live_keys": {"type": "list", "elements": "str", "default": []},
 }
 # the options of a module that manages files, for its argument_spec
-FILE_OPTIONS = {
+FILE_OPTIONS: dict[str, dict[str, Any]] = {
     "files": {
         "type": "list",
         "elements": "dict",

@@ -28,7 +28,7 @@ _UNIT = {
     "check_output": {"type": "str", "default": ""},
 }
 # the options of a module that manages units, for its argument_spec
-UNIT_OPTIONS = {
+UNIT_OPTIONS: dict[str, dict[str, Any]] = {
     "units": {"type": "list", "elements": "dict", "options": _UNIT},
     "stopped": {"type": "list", "elements": "str", "default": []},
     "timeout": {"type": "int", "default": 60},
