@@ -29,9 +29,9 @@ class When(_Data):
     """A condition of the site. All given keys must hold, and a condition without keys always holds."""
 
     setting: str = ""
-    """A key of config.yaml that must have the value `equals`."""
-    equals: bool | int | str = True
-    """The value of `setting`."""
+    """A key of config.yaml that must have a value, or the value `equals`."""
+    equals: bool | int | str | None = None
+    """The value of `setting`. [default: any but false and an empty one]"""
     device: str = ""
     """The beginning of a device type. A present machine must have such a device."""
     section: str = ""
@@ -39,10 +39,16 @@ class When(_Data):
     storage: str = ""
     """A storage type. The site must have such a storage and let pai-install install its CSI driver."""
 
+    def _is_set(self, site: Site) -> bool:
+        if not self.setting:
+            return True
+        value = getattr(site.settings, self.setting)
+        return bool(value) if self.equals is None else bool(value == self.equals)
+
     def holds(self, site: Site) -> bool:
         """Whether it does on this site."""
         return (
-            (not self.setting or getattr(site.settings, self.setting) == self.equals)
+            self._is_set(site)
             and (not self.device or _has_device(site, self.device))
             and (not self.section or site.has_section(self.section))
             and (not self.storage or self.storage in site.driven_storages)

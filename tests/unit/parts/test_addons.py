@@ -159,6 +159,7 @@ def test_add_on_that_cannot_be_rendered_is_named(tmp_path: Path, files: dict[str
         ({"device": "nvidia.com/"}, True),
         ({"device": "amd.com/"}, False),
         ({"setting": "nvidia_device_plugin"}, True),
+        ({"setting": "kernel_parameters"}, False),
         ({"setting": "flannel_backend", "equals": "vxlan"}, True),
         ({"setting": "flannel_backend", "equals": "host-gw"}, False),
         ({"setting": "nvidia_device_plugin", "device": "amd.com/"}, False),
