@@ -16,6 +16,11 @@ from pai_install.site.field_metadata import NotYet, WithoutEffect, changes, fixe
 from pai_install.site.nvidia_driver import Driver
 from pai_install.site.secret import Secret, site_path
 
+# host and port, path of lower case, tag, digest: as containerd takes it
+_IMAGE = re.compile(
+    r"([\w.-]+(:\d{1,5})?/)?[a-z0-9]+([._/-]+[a-z0-9]+)*(:\w[\w.-]{0,127})?(@sha256:[0-9a-f]{64})?", re.ASCII
+)
+_MAX_IMAGE = 512
 SUPPORTED_MINORS = ("1.35", "1.36")
 
 
@@ -33,6 +38,15 @@ def _read_size(value: object) -> str:
     word = read_text(value)
     if not re.fullmatch(r"[1-9][0-9]{0,8}[kmg]?", word):
         raise invalid("size", f"{word[:60]} is not a size that Docker takes", "write for example 100m or 2g")
+    return word
+
+
+def _read_image(value: object) -> str:
+    word = read_text(value)
+    if len(word) > _MAX_IMAGE or not _IMAGE.fullmatch(word):
+        raise invalid(
+            "image", f"{shown(word)} is not the name of an image", "write for example docker.io/team/train:1.2"
+        )
     return word
 
 
@@ -83,9 +97,11 @@ LogSize = Annotated[str, BeforeValidator(_read_size)]
 NodePrefix = Annotated[int, BeforeValidator(_read_node_prefix)]
 Schedule = Annotated[str, BeforeValidator(_read_schedule)]
 SiteFile = Annotated[Path, BeforeValidator(_site_file), WithJsonSchema({"type": "string"})]
+Image = Annotated[str, BeforeValidator(_read_image), WithJsonSchema({"type": "string"})]
 Urls = Annotated[tuple[f.Url, ...], AfterValidator(_sorted_unique)]
 Servers = Annotated[tuple[f.Server, ...], AfterValidator(_sorted_unique)]
 Registries = Annotated[tuple[f.Registry, ...], AfterValidator(_sorted_unique)]
+Images = Annotated[tuple[Image, ...], AfterValidator(_sorted_unique)]
 Backend = Annotated[Literal["azure", "filesystem"], _choice("azure", "filesystem")]
 FlannelBackend = Annotated[Literal["vxlan", "host-gw"], _choice("vxlan", "host-gw")]
 ComponentSource = Annotated[
@@ -226,6 +242,8 @@ class Settings(f.FileModel):
     """Install the CSI drivers for SMB and Azure storages of the site. false if you run your own."""
     metrics_server: Annotated[f.Boolean, live()] = True
     """Install metrics-server, for `kubectl top` and autoscaling by CPU and memory. false if you run your own."""
+    prepulled_images: Annotated[Images, live()] = ()
+    """Images that workers pull at once and keep, such as [docker.io/pytorch/pytorch:2.4.0]. They need no login."""
     docker_data_root: Annotated[f.DataRoot, _DATA_ROOT] = "/mnt/docker"
     """Folder of Docker's images and containers. Pods use containerd_data_root."""
     containerd_data_root: Annotated[f.ContainerdRoot | None, _CONTAINERD_ROOT] = None

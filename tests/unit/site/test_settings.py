@@ -48,6 +48,7 @@ def test_defaults_are_openpais_where_it_had_some() -> None:
         "gpu_visible_to_all_containers": False,
         "csi_drivers": True,
         "metrics_server": True,
+        "prepulled_images": (),
         "nvidia_device_plugin": True,
         "docker_data_root": "/mnt/docker",
         "docker_log_max_size": "100m",
