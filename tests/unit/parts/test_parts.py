@@ -16,7 +16,7 @@ from pai_install.parts.api_proxy import seconds_between_checks
 from pai_install.parts.base import hosts
 from pai_install.parts.container_runtime import ContainerRuntime
 from pai_install.parts.part import RoleVariables
-from pai_install.parts.registry import ADDONS, PARTS, make_context, needed_components, part_named
+from pai_install.parts.registry import PARTS, make_context, needed_components, part_named
 from pai_install.plan.inventory import build_inventory
 from pai_install.plan.model import Inventory
 from pai_install.site import Site
@@ -231,24 +231,7 @@ def test_every_machine_has_the_roles_of_its_kind(make_site: Callable[..., Site],
     everywhere = {"base", "time_sync", "container_runtime", "kubernetes_node", "api_proxy", "pod_forwarding"}
     everywhere |= {"system_images", "cluster_verify"}
     own = {host: value(inventory, host, "pai_settings").keys() - everywhere for host in inventory.host_vars}
-    asked_for = (
-        *("csi_azure_blob", "csi_azure_file", "csi_smb", "docker_cache", "dynamic_volumes"),
-        *(
-            "console",
-            "group_network",
-            "groups",
-            "hived",
-            "job_recorder",
-            "jobset",
-            "kueue",
-            "monitoring",
-            "storages",
-            "training_operator",
-            "virtual_clusters",
-            "volcano",
-        ),
-    )
-    addons = {part.name for part in ADDONS} - {f"addon.{name}" for name in asked_for}
+    addons = {f"addon.{name}" for name in ("device_plugin", "flannel", "metrics_server", "nvidia_runtime")}
     assert own == {
         "master": {"component_store", "control_plane", *addons},
         "both": {"control_plane", "node_labels"},
