@@ -1,6 +1,6 @@
 """Divided sites and what each scheduler is given for them: compiled, compared, and written anew.
 
-`python -m tests.virtual_clusters` writes tests/golden/scheduling/CASE/BACKEND.yml, the objects, and BACKEND.remarks:
+`python -m tests.virtual_clusters` writes tests/golden/scheduling/BACKEND.yml, the objects, and CASE/BACKEND.remarks:
 look at the difference before you keep it.
 """
 
@@ -135,14 +135,29 @@ CASES: Mapping[str, Callable[[], Scheduling]] = {
 }
 
 
-def expected(case: str, backend: Backend) -> Path:
-    """The objects of a case; its remarks stand beside it."""
-    return GOLDEN / case.replace("_", "-") / f"{backend}.yml"
+def expected(backend: Backend) -> Path:
+    """The objects of all cases, each object once."""
+    return GOLDEN / f"{backend}.yml"
 
 
-def compiled(case: str, backend: Backend) -> str:
-    """The objects of a case as they are kept."""
-    return as_yaml(list(objects_of(with_backend(CASES[case](), backend))))
+def expected_remarks(case: str, backend: Backend) -> Path:
+    """Labels of machines, and remarks."""
+    return GOLDEN / case.replace("_", "-") / f"{backend}.remarks"
+
+
+def compiled(backend: Backend) -> str:
+    """The objects of all cases as they are kept: each once, below the names of its cases, in the order of the cases."""
+    cases: dict[str, list[str]] = {}
+    order: list[str] = []
+    for name, case in CASES.items():
+        place = 0
+        for one in objects_of(with_backend(case(), backend)):
+            text = as_yaml([one]).removeprefix("---\n")
+            if text not in cases:
+                order.insert(place, text)
+            place = order.index(text) + 1
+            cases.setdefault(text, []).append(name)
+    return "".join(f"---\n# {', '.join(cases[text])}\n{text}" for text in order)
 
 
 def told(case: str, backend: Backend) -> str:
@@ -156,9 +171,9 @@ def told(case: str, backend: Backend) -> str:
 
 
 if __name__ == "__main__":
-    for case in CASES:
-        for backend in BACKENDS:
-            path = expected(case, backend)
+    for backend in BACKENDS:
+        expected(backend).write_text(compiled(backend))
+        for case in CASES:
+            path = expected_remarks(case, backend)
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(compiled(case, backend))
-            path.with_suffix(".remarks").write_text(told(case, backend))
+            path.write_text(told(case, backend))
