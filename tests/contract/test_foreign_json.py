@@ -14,7 +14,6 @@ ALLOWED: Mapping[str, str] = {
     "agents/common/values.py": "the parser with limits",
     "app/runs.py": "reports of our own runs",
     "components/": "files of pinned components, with checksums",
-    "engine/replay.py": "recordings of tests",
     "health/collect/collector.py": "output of programs, on the machine itself, with a limit of size",
     "health/evidence/file.py": "evidence, with a limit of size and depth; deep evidence is unreadable as a whole",
     "health/memory/store.py": "our own state folder",

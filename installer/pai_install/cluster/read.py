@@ -29,10 +29,6 @@ class Occupancy:
         """The pods that were given to a node."""
         return tuple(pod for pod in self.pods if pod.node == name)
 
-    def budgets_of(self, pod: Pod) -> tuple[PodDisruptionBudget, ...]:
-        """The budgets that protect a pod."""
-        return tuple(budget for budget in self.budgets if budget.covers(pod.namespace, pod.labels))
-
 
 def nodes(client: ClusterClient) -> tuple[Node, ...]:
     """Every node."""

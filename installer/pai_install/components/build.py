@@ -133,8 +133,3 @@ def _member(packages: Sequence[Path], root: Path, pattern: str) -> Path | None:
         unpack(packages, root)
     found = [path for place in (root, root / "usr") if place.is_dir() for path in sorted(place.glob(pattern))]
     return next((path for path in found if path.is_file() and not path.is_symlink()), None)
-
-
-def programs_of(folder: Path) -> Mapping[str, Path]:
-    """Returns program name -> path of the programs built into a folder."""
-    return {path.name: path for path in sorted(folder.iterdir()) if path.is_file()}

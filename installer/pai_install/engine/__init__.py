@@ -1,1 +1,1 @@
-"""Running playbooks. Only `runner` imports ansible_runner. `replay` returns recorded events in tests."""
+"""Running playbooks. Only `runner` imports ansible_runner."""

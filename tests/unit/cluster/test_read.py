@@ -31,7 +31,7 @@ def test_occupancy_says_what_is_on_a_node_and_what_protects_it() -> None:
     names = {pod.name for pod in found.pods_on("worker1")}
     assert {"train-0", "lonely", "kube-flannel-ds-x2x9k"} <= names
     web = next(pod for pod in found.pods if pod.name == "leaving")
-    assert [budget.name for budget in found.budgets_of(web)] == ["web"]
+    assert [budget.name for budget in found.budgets if budget.covers(web.namespace, web.labels)] == ["web"]
     assert found.node("worker2") is not None
     assert found.node("nobody") is None
 

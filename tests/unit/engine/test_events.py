@@ -11,7 +11,7 @@ import pytest
 
 from pai_install.engine.base import Event, EventKind
 from pai_install.engine.events import EXIT, read_stream, to_event
-from pai_install.engine.replay import load_stream
+from tests.replay import load_stream
 
 STREAMS = Path(__file__).parent / "streams"
 

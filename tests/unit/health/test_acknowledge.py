@@ -14,7 +14,6 @@ import pytest
 from pai_install.checks.verdict import Action, Verdict
 from pai_install.cli.main import run
 from pai_install.engine.base import Event, EventKind
-from pai_install.engine.replay import ReplayEngine
 from pai_install.errors import ExitCode, PaiError
 from pai_install.health.act.cordon import plan_cordons
 from pai_install.health.checkup import AcknowledgementText, HealthRequest, HealthRun
@@ -28,6 +27,7 @@ from pai_install.json_schema import schema_of
 from pai_install.site.load import load_site
 from pai_install.site.model import Site
 from tests.errors import raises
+from tests.replay import ReplayEngine
 from tests.unit.health.act.test_cordon import node
 from tests.unit.health.machines import NOW, Box, gpu_change, healthy
 from tests.unit.health.test_checkup import LAYOUT, answer, document

@@ -16,7 +16,6 @@ import pytest
 from pai_install.checks.verdict import Verdict
 from pai_install.cli.main import run
 from pai_install.engine.base import Event, EventKind
-from pai_install.engine.replay import ReplayEngine
 from pai_install.errors import PaiError
 from pai_install.health.act.pod import results, try_pods
 from pai_install.health.checkup import HealthRequest, HealthRun
@@ -30,6 +29,7 @@ from pai_install.kube.model import Pod
 from pai_install.site.load import load_site
 from pai_install.site.model import Site
 from tests.errors import raises
+from tests.replay import ReplayEngine
 from tests.unit.cluster.fake import FakeCluster
 
 from .machines import NOW, Box, change, gpu_change, h100, healthy, uuid

@@ -6,11 +6,11 @@ from pathlib import Path
 
 from pai_install.checks.verdict import Verdict
 from pai_install.engine.base import Event, EventKind
-from pai_install.engine.replay import ReplayEngine
 from pai_install.health.collect.run import PLAYBOOK
 from pai_install.health.gate import health_gate
 from pai_install.health.memory.store import HealthStore
 from pai_install.site.load import load_site
+from tests.replay import ReplayEngine
 
 from .machines import gpu_change, healthy
 from .test_checkup import LAYOUT, answer, document

@@ -9,10 +9,10 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from pai_install.engine.base import EventKind
-from pai_install.engine.replay import load_stream
 from pai_install.redact import Redactor
 from pai_install.report.model import Counts, HostStatus
 from pai_install.run.host_results import HostResults, failure_of
+from tests.replay import load_stream
 from tests.unit.runs import done, event
 
 STREAMS = Path(__file__).parents[1] / "engine" / "streams"

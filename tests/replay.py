@@ -9,7 +9,6 @@ from pathlib import Path
 
 from pai_install.engine.base import Event, EventKind, RunRequest
 from pai_install.engine.events import read_stream
-from pai_install.errors import PaiError
 
 
 @dataclass
@@ -23,10 +22,10 @@ class ReplayEngine:
     requests: list[RunRequest] = field(default_factory=list)
 
     def run(self, request: RunRequest) -> Generator[Event]:
-        """Yields the recorded events of the playbook. Raises PaiError if there are none."""
+        """Yields the recorded events of the playbook. Raises LookupError if there are none."""
         self.requests.append(request)
         if request.playbook not in self.streams:
-            raise PaiError(f"cannot replay {request.playbook}: it has no recorded events", code="recording-missing")
+            raise LookupError(f"{request.playbook} has no recorded events")
         wanted = set(request.limit)
         for event in self.streams[request.playbook]:
             if event.kind is EventKind.DONE or not event.host or not wanted or event.host in wanted:
