@@ -10,7 +10,7 @@ from pai_install.documents.validate import did_you_mean
 from pai_install.errors import ExitCode, PaiError
 from pai_install.scheduling.model import Scheduling, VirtualCluster
 from pai_install.site.services.storages import StorageType
-from pai_install.site.use_limits import UseLimits
+from pai_install.site.use_limits import UseLimits, default_limits
 from pai_install.site.workers import Workers
 
 _NO_CLUSTERS = "add the sections scheduler and virtual-clusters to services-configuration.yaml"
@@ -116,7 +116,7 @@ class ClusterProfile(PublishedProfile):
 
     def limits_of(self, cluster: str) -> UseLimits:
         """The limits of use in a virtual cluster."""
-        return self.use_limits.get(cluster) or self.use_limits[""]
+        return self.use_limits.get(cluster) or self.use_limits.get("") or default_limits()
 
     @property
     def absent(self) -> dict[str, tuple[str, ...]]:

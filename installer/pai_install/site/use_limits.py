@@ -59,6 +59,11 @@ def all_limits(site: Site) -> Mapping[str, UseLimits]:
     return {"": _limits(site.services.job_records, None), **named}
 
 
+def default_limits() -> UseLimits:
+    """Returns the limits of a site without settings of its own."""
+    return _limits(Jobs(), None)
+
+
 def acts_of(site: Site) -> frozenset[Then]:
     """Returns all actions of the site except listing."""
     return frozenset(limit.then for limits in all_limits(site).values() for limit in limits.all if limit.then != "list")

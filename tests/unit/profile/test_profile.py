@@ -17,6 +17,7 @@ from pai_install.profile.publish import profile_object, published_profile
 from pai_install.schedulers.last_applied import kept_object, kept_of
 from pai_install.site.load import load_site
 from pai_install.site.model import Site
+from pai_install.site.use_limits import default_limits
 from tests.unit.jobs.sites import GROUPS, STORAGES
 from tests.unit.scheduling.test_read import VALID
 from tests.unit.site.rules.scheduling.sites import LAYOUT
@@ -61,6 +62,13 @@ def test_no_secret_of_the_site_is_in_it(site: Site) -> None:
 
 def test_the_published_profile_is_the_site_s(site: Site) -> None:
     assert published(profile_of(site)) == profile_of(site)
+
+
+def test_limits_of_a_profile_without_any_are_the_defaults(site: Site) -> None:
+    """Such as one that an earlier version published."""
+    profile = profile_of(site)
+    older = profile.model_copy(update={"use_limits": {}})
+    assert older.limits_of("any") == default_limits()
 
 
 @pytest.mark.parametrize("data", [{}, {"profile.json": "{"}, {"profile.json": '{"groups": 3}'}, {"profile.json": 3}])
