@@ -92,8 +92,10 @@ def require_secrets(template: JobTemplate) -> None:
         )
 
 
-def with_code(reading: JobReading, code: CodeArchive) -> JobReading:
-    """The reading of a job with code. Raises PaiError for objects of Kubernetes."""
+def with_code(reading: JobReading, code: CodeArchive | None) -> JobReading:
+    """The reading of a job with code, if there is some. Raises PaiError for code with objects of Kubernetes."""
+    if code is None:
+        return reading
     if isinstance(reading.job, Native):
         raise PaiError(
             f"cannot add code to {reading.file}: it has objects of Kubernetes",

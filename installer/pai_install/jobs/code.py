@@ -10,10 +10,8 @@ from typing import Any
 
 # bytes of an archive: etcd keeps it, which all groups share
 MAX_ARCHIVE = 1024 * 1024
-# of one ConfigMap: with its names below the limit of users' ConfigMaps
-_PART = 96 * 1024
-# annotation of a job
-NOTE = "pai-install/code"
+# of one ConfigMap: in base64, with its name, below the limit of ConfigMaps of users
+PART = 90 * 1024
 FOLDER = "/usr/local/pai/code"
 _VOLUME = "code"
 # before the command, in the same shell
@@ -38,8 +36,8 @@ class CodeArchive:
 
     def parts(self) -> Iterator[tuple[str, bytes]]:
         """Yields pieces that ConfigMaps can hold, by names in their order."""
-        for number, start in enumerate(range(0, len(self.content), _PART)):
-            yield f"part-{number:02}", self.content[start : start + _PART]
+        for number, start in enumerate(range(0, len(self.content), PART)):
+            yield f"part-{number:02}", self.content[start : start + PART]
 
     def config_maps(self, job: str, namespace: str, marks: Mapping[str, str]) -> Iterator[dict[str, Any]]:
         """Yields the ConfigMaps of a job's code. job: the job's name in Kubernetes."""

@@ -19,6 +19,7 @@ from pai_install.scheduling.usage.amounts import asked_by_pod
 from pai_install.site.use_limits import NOTEBOOK_LABEL, WARNED
 
 PODS = "pods"
+_MOST_DIGEST = 80
 # of JSON in annotations
 _MAX_DEPTH = 4
 
@@ -57,7 +58,7 @@ class JobState:
     stopped_by, stopped_why: who ended it and why, where they said so. abnormal: why an administrator should look at it.
     notebook: whether it says that it is one. warned: what it is told of its GPUs, which it has for nothing.
     preemptions: losses of its devices that are no failure, the latest last. finished: when it ended, empty while it
-    has not. tags: words of users about it.
+    has not. tags: words of users about it. code: `sha256:DIGEST` of its code, empty without code.
     """
 
     kind: JobKind
@@ -83,6 +84,7 @@ class JobState:
     preemptions: tuple[Preemption, ...] = ()
     finished: str = ""
     tags: tuple[str, ...] = ()
+    code: str = ""
 
     @property
     def ended(self) -> bool:
@@ -163,6 +165,7 @@ def _state(job: JsonObject, kind: JobKind, pods: Sequence[JsonObject], said: Seq
         if state in ENDED
         else "",
         tags=_tags(notes.get(names.TAGS, "")),
+        code=notes.get(names.CODE, "")[:_MOST_DIGEST],
     )
 
 

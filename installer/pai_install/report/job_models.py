@@ -58,6 +58,7 @@ class JobEntry(ReportObject):
     stopped_why: str = Field(description="Why they ended it. Empty: unknown.")
     abnormal: str = Field(description="What is unusual about it. Empty without --abnormal.")
     warned: str = Field(description="Warning of its idle GPUs. Empty: none.")
+    code: str = Field(description="sha256 of the archive of its code. Empty: no code.")
     preemptions: tuple[PreemptionEntry, ...] = Field(description="The latest last.")
     roles: tuple[RoleEntry, ...]
 

@@ -66,6 +66,8 @@ def job_text(job: JobState) -> str:
     ]
     if job.gone:
         lines.append(f"  gone since {job.gone}: this is what was kept of it")
+    if job.code:
+        lines.append(f"  code {job.code}")
     if job.warned:
         lines.append(f"  warned: {job.warned}")
     lines += [f"  {_preempted(one)}" for one in job.preemptions]

@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
-from tests.integration.browser.machine import JOB, kubelet, start_job
+from tests.integration.browser.machine import JOB, SPACE, kubelet, start_job
 from tests.integration.openpai.conftest import Console, api, console, programs
 from tests.integration.openpai.node_clients import modules
+from tests.unit.app.test_code_upload import tarred
 
 __all__ = ["api", "console", "programs"]
 HERE = Path(__file__).parent / "node"
@@ -60,13 +61,15 @@ def seen(console: Console, tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 def found_by(console: Console, home: Path) -> Any:
     """What the browser found."""
-    folder = modules(HERE)
+    folder, code = modules(HERE), home / "code.tar.gz"
+    # more than one ConfigMap holds
+    code.write_bytes(tarred({"train.py": b"print(1)", "noise": os.urandom(200_000)}))
     given = {
         "url": console.url,
         "chromium": chromium(),
         "member": {"name": "alice", "password": console.password("alice")},
         "administrator": {"name": "root", "password": console.password("root")},
-        "job": {"fields": FIELDS},
+        "job": {"fields": FIELDS, "code": str(code)},
         "pages": PAGES,
     }
     environment = {
@@ -89,6 +92,14 @@ def test_a_job_needs_no_mouse(seen: Any) -> None:
     assert "policies of the cluster permit the job" in seen["texts"]["checked"]
     assert "WAITING" in seen["texts"]["submitted"]
     assert "STOP" in seen["texts"]["stopped"]
+
+
+def test_code_goes_along(seen: Any, console: Console) -> None:
+    maps = console.admin.ask("GET", f"/api/v1/namespaces/{SPACE}/configmaps")["items"]
+    parts = [one for one in maps if one["metadata"]["name"].startswith(f"{JOB}-code-")]
+    assert len(parts) == 3
+    assert {one["metadata"]["labels"]["pai-install/user"] for one in parts} == {"alice"}
+    assert {one["metadata"]["ownerReferences"][0]["name"] for one in parts} == {JOB}
 
 
 def test_pages_are_accessible(seen: Any) -> None:

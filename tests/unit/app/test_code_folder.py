@@ -12,6 +12,7 @@ import pytest
 from pai_install.app import code_folder
 from pai_install.app.code_folder import pack_folder
 from pai_install.jobs.code import FOLDER, MAX_ARCHIVE, UNPACK, CodeArchive
+from pai_install.users.quotas import MAX_DATA
 from tests.errors import raises
 
 
@@ -107,7 +108,7 @@ def test_a_large_archive_has_several_parts(tmp_path: Path) -> None:
     code = pack_folder(root)
     maps = list(code.config_maps("job", "vision", {}))
     assert [len(one["binaryData"]) for one in maps] == [1] * 10
-    assert max(len(next(iter(one["binaryData"].values()))) for one in maps) <= 128 * 1024
+    assert max(len(next(iter(one["binaryData"].values()))) for one in maps) < MAX_DATA - 100
     assert unpacked(code, tmp_path, "wc -c < noise").strip() == "900000"
 
 

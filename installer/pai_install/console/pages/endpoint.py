@@ -41,7 +41,7 @@ def action(services: ConsoleServices, path: str, handler: FormHandler, largest: 
         if given.caller is None:
             return sent_to("/login")
         services.rates.take("api", given.caller.name)
-        return handler(call_of(services, given.caller, given.request), given.form)
+        return handler(call_of(services, given.caller, given.request, given.file), given.form)
 
     def caller_of(request: Request) -> Caller | None:
         return page_caller(services, request)

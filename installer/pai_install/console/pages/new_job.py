@@ -11,11 +11,13 @@ from urllib.parse import quote
 from starlette.responses import Response
 from starlette.routing import Route
 
+from pai_install.app.code_upload import read_archive
 from pai_install.app.job_preview import JobPreview, preview_job
 from pai_install.app.job_submission import submit_reading
-from pai_install.app.requested_job import JobWish
+from pai_install.app.requested_job import JobWish, with_code
 from pai_install.console.endpoint import ApiCall
 from pai_install.console.errors import RestError, invalid, rest_error
+from pai_install.console.job_access import find_job
 from pai_install.console.openpai.storage import storages_of
 from pai_install.console.pages.endpoint import action, page, shown
 from pai_install.console.pages.job_form import MOST_ROLES, JobForm
@@ -48,7 +50,8 @@ def new_job(call: ApiCall) -> Response:
     source = call.query.get("from", "")
     if source:
         content = file_of_job(call, source)
-        return _shown(call, JobDraft(JobForm(), content))
+        had_code = bool(find_job(replace(call, path={"name": source})).job.code)
+        return _shown(call, JobDraft(JobForm(), content), coded=had_code)
     return _shown(
         call, JobDraft(JobForm(cluster=call.query.get("vc", "")), "" if call.query.get("as") == "file" else None)
     )
@@ -73,8 +76,8 @@ def change_job(call: ApiCall, form: Mapping[str, str]) -> Response:
     if len(content) > MAX_FILE:
         raise invalid(f"the job file exceeds {MAX_FILE} characters")
     call.services.rates.take("submit", call.caller.name)
-    reading = read_job_text(content, _FILE)
     try:
+        reading = with_code(read_job_text(content, _FILE), read_archive(call.body) if call.body else None)
         group = group_for(call, reading)
         if wanted == "submit":
             return _submitted(call, reading, group)
@@ -104,7 +107,13 @@ def _submitted(call: ApiCall, reading: JobReading, group: str) -> Response:
 
 
 def _shown(
-    call: ApiCall, draft: JobDraft, content: str = "", preview: JobPreview | None = None, status: int = 200
+    call: ApiCall,
+    draft: JobDraft,
+    content: str = "",
+    preview: JobPreview | None = None,
+    status: int = 200,
+    *,
+    coded: bool = False,
 ) -> Response:
     answers = []
     for one in preview.answers if preview is not None else ():
@@ -118,6 +127,7 @@ def _shown(
         draft=draft,
         file=file,
         masked=has_mask(file),
+        coded=coded or bool(call.body),
         preview=preview,
         answers=answers,
         may_add=len(draft.form.roles) < MOST_ROLES,

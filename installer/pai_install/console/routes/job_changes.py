@@ -11,16 +11,18 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from pai_install.app.cluster_context import ClusterContext
+from pai_install.app.code_upload import forget_code, kept_code
 from pai_install.app.frontend import Event, Message, Question
 from pai_install.app.job_submission import submit_reading
 from pai_install.app.jobs import end_job
-from pai_install.app.requested_job import JobWish
+from pai_install.app.requested_job import JobWish, with_code
 from pai_install.cluster.client import ApiError, ClusterClient, Impersonation, Patch
 from pai_install.console.endpoint import SUBMISSIONS, ApiCall, endpoint
 from pai_install.console.errors import RestError, forbidden, invalid
 from pai_install.console.job_access import read_job_now
 from pai_install.console.openpai.json_text import json_text
 from pai_install.console.routes.jobs import kept_file
+from pai_install.jobs.code import CodeArchive
 from pai_install.jobs.compile import names
 from pai_install.jobs.masking import has_mask
 from pai_install.jobs.model import Job
@@ -101,10 +103,10 @@ def submit(call: ApiCall) -> Response:
     return JSONResponse({"status": 202, "message": submit_text(call, content)}, HTTPStatus.ACCEPTED)
 
 
-def submit_text(call: ApiCall, content: str, group: str = "") -> str:
+def submit_text(call: ApiCall, content: str, group: str = "", code: CodeArchive | None = None) -> str:
     """Submits the text of a job file, in a group of the caller. Returns what happened, in words. Raises PaiError."""
     context = CallerContext(call)
-    reading = read_job_text(content, _FILE)
+    reading = with_code(read_job_text(content, _FILE), code)
     chosen = group or group_for(call, reading)
     submission = submit_reading(context, JobWish(group=chosen, user=call.caller.label), reading)
     names_made = ", ".join(job.name for job in submission.jobs)
@@ -183,9 +185,11 @@ def _start(call: ApiCall, job: JobState) -> str:
         raise RestError(HTTPStatus.NOT_FOUND, "NoJobConfigError", "the cluster keeps no file of this job")
     if has_mask(content):
         raise invalid("the cluster does not keep the secrets of this job: submit its file again")
+    code = kept_code(call.client, job)
     if not job.gone and job.state in ENDED:
         end_job(CallerContext(call), job, wait_s=_END_S)
-    return submit_text(call, content, job.group)
+        forget_code(call.client, job)
+    return submit_text(call, content, job.group, code)
 
 
 def change_tag(call: ApiCall) -> Response:

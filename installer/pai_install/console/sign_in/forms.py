@@ -5,9 +5,12 @@ from __future__ import annotations
 import hmac
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from urllib.parse import parse_qsl
 
+from python_multipart import FormParser
+from python_multipart.exceptions import FormParserError
+from python_multipart.multipart import Field, File, parse_options_header
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -29,12 +32,13 @@ _MOST_FIELDS = 200
 
 @dataclass(frozen=True)
 class PageRequest:
-    """A request for a page. caller: None without a session."""
+    """A request for a page. caller: None without a session. file: what was sent with the form, b"" for nothing."""
 
     settings: ConsoleSettings
     request: Request
     form: Mapping[str, str]
     caller: Caller | None
+    file: bytes = field(default=b"", repr=False)
 
     @property
     def address(self) -> str:
@@ -73,7 +77,8 @@ def page(
     def handled(request: Request, body: bytes) -> Response:
         given = PageRequest(settings, request, {}, None)
         try:
-            given = replace(given, form=_form(body), caller=caller_of(request))
+            form, file = _form(body, request.headers.get("content-type", ""))
+            given = replace(given, form=form, file=file, caller=caller_of(request))
             if request.method not in ("GET", "HEAD"):
                 _require_own(given)
             return handler(given)
@@ -118,11 +123,35 @@ def sent_to(address: str) -> RedirectResponse:
     return RedirectResponse(address, 303)
 
 
-def _form(body: bytes) -> Mapping[str, str]:
+def _form(body: bytes, content_type: str) -> tuple[Mapping[str, str], bytes]:
+    """The fields of a form, and the content of its file. Raises RestError."""
+    kind, options = parse_options_header(content_type)
+    if kind == b"multipart/form-data":
+        return _multipart(body, options.get(b"boundary", b""))
     try:
-        return dict(parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=_MOST_FIELDS))
+        return dict(parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=_MOST_FIELDS)), b""
     except ValueError as error:
         raise invalid("cannot read the form") from error
+
+
+def _multipart(body: bytes, boundary: bytes) -> tuple[Mapping[str, str], bytes]:
+    fields: list[Field] = []
+    files: list[File] = []
+    try:
+        # the whole body is in memory already, so its file stays there
+        parser = FormParser(
+            "multipart/form-data", fields.append, files.append, boundary=boundary,
+            config={"MAX_MEMORY_FILE_SIZE": len(body) + 1, "MAX_FIELDS": _MOST_FIELDS},
+        )  # fmt: skip
+        parser.write(body)
+        parser.finalize()
+        form = {(one.field_name or b"").decode(): (one.value or b"").decode() for one in fields}
+    except (FormParserError, ValueError) as error:
+        raise invalid("cannot read the form") from error
+    if not files:
+        return form, b""
+    files[0].file_object.seek(0)
+    return form, files[0].file_object.read()
 
 
 def _require_own(given: PageRequest) -> None:

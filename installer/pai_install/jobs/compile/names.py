@@ -32,6 +32,8 @@ PRIORITY = "pai-install/priority"
 # annotations: who ended a job, and why; written before it is deleted
 STOPPED_BY = STOPPED_BY_NOTE
 STOPPED_WHY = "pai-install/stopped-why"
+# annotation: the digest of the code
+CODE = "pai-install/code"
 # annotation: words of users about a job, {"tags": [WORD]}
 TAGS = "pai-install/tags"
 

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pai_install.jobs.code import NOTE as CODE_NOTE
 from pai_install.jobs.code import UNPACK
 from pai_install.jobs.compile import names as labels
 from pai_install.jobs.compile.names import JobNames
@@ -60,7 +59,7 @@ class Outline:
         }
         spot = {"name": self.names.job, "namespace": self.place.owner.namespace}
         if self.job.code is not None:
-            notes[CODE_NOTE] = f"sha256:{self.job.code.digest}"
+            notes[labels.CODE] = f"sha256:{self.job.code.digest}"
         return {**spot, "labels": {**self.marks, **more}, "annotations": notes}
 
 

@@ -14,6 +14,7 @@ from pai_install.console.services import ConsoleServices
 from pai_install.console.sign_in.forms import form_token
 from pai_install.console.sign_in.sessions import COOKIE
 from pai_install.kube.model import Ref
+from tests.unit.app.test_code_upload import zipped
 from tests.unit.console.conftest import eventually, signed_in
 from tests.unit.console.live import LiveCluster
 from tests.unit.console.pages.test_job_form import FORM
@@ -204,3 +205,79 @@ def test_submissions_have_a_rate(idle: TestClient, services: ConsoleServices) ->
     services.rates.rates["submit"] = (1, 1000.0)
     assert send(idle, "alice", FORM, do="check").status_code == HTTPStatus.OK
     assert send(idle, "alice", FORM, do="submit").status_code == HTTPStatus.TOO_MANY_REQUESTS
+
+
+def send_file(web: TestClient, who: str, typed: dict[str, str], archive: bytes, **kept: str) -> Any:
+    """Sends the form as a browser does it with a file."""
+    headers = {**signed_in(who), "Cookie": f"{COOKIE}=a-session", "Origin": "https://testserver"}
+    data = {"form": form_token("a-session"), **typed, **kept}
+    return web.post("/jobs/new", data=data, files={"code": ("code.zip", archive)}, headers=headers)
+
+
+def test_code_is_unpacked_in_the_job(idle: TestClient, services: ConsoleServices, kubernetes: LiveCluster) -> None:
+    archive = zipped({"train.py": b"print(1)"})
+    checked = send_file(idle, "alice", FORM, archive, do="check")
+    assert SUBMIT in checked.text
+    assert "Select the code again" in checked.text
+    assert made(kubernetes) == []
+    assert send_file(idle, "alice", FORM, archive, do="submit").status_code == HTTPStatus.SEE_OTHER
+    kept = kubernetes.objects[Ref("configmap", "bert-code-part-00", "vision-1")]
+    assert kept["metadata"]["labels"]["pai-install/user"] == "alice"
+    digest = kubernetes.objects[Ref("jobset", "bert", "vision-1")]["metadata"]["annotations"]["pai-install/code"]
+    eventually(lambda: len(services.model.jobs) == 1)
+    assert digest in shown(idle, "/jobs/alice~bert")
+    assert "Select the code again" in shown(idle, "/jobs/new?from=alice~bert")
+
+
+def test_a_form_without_a_file_has_no_code(idle: TestClient, kubernetes: LiveCluster) -> None:
+    assert send_file(idle, "alice", FORM, b"", do="submit").status_code == HTTPStatus.SEE_OTHER
+    (job,) = [one for ref, one in kubernetes.objects.items() if ref.kind == "jobset"]
+    assert "pai-install/code" not in job["metadata"]["annotations"]
+
+
+def test_a_hostile_archive_is_refused(idle: TestClient, kubernetes: LiveCluster) -> None:
+    for archive in (zipped({"../../evil": b"x"}), b"<script>", zipped({"a": bytes(40_000_000)})):
+        answer = send_file(idle, "alice", FORM, archive, do="submit")
+        assert answer.status_code == HTTPStatus.BAD_REQUEST
+        assert "cannot read the archive" in answer.text
+        assert "<script>" not in answer.text
+    assert send_file(idle, "alice", FORM, b"x" * 3_000_000, do="check").status_code == 413
+    assert made(kubernetes) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("multipart/form-data", b"x"),
+        ("multipart/form-data; boundary=", b"--\r\n"),
+        ("multipart/form-data; boundary=a", b"--a\r\nContent-Disposition: form-data; name=form\r\n\r\nx"),
+        ("multipart/form-data; boundary=a", b"--a\r\n" + b"X: y\r\n" * 1000 + b"\r\n--a--"),
+        ("multipart/form-data; boundary=a", b'--a\r\nContent-Disposition: form-data; name="\xff"\r\n\r\nx\r\n--a--'),
+        ("multipart/form-data; boundary=" + "a" * 10_000, b"--a"),
+    ],
+)
+def test_a_broken_form_is_refused(idle: TestClient, kubernetes: LiveCluster, kind: str, body: bytes) -> None:
+    headers = {**signed_in("alice"), "Cookie": f"{COOKIE}=a-session", "Origin": "https://testserver"}
+    answer = idle.post("/jobs/new", content=body, headers={**headers, "Content-Type": kind})
+    assert answer.status_code in {HTTPStatus.BAD_REQUEST, HTTPStatus.FORBIDDEN}
+    assert made(kubernetes) == []
+
+
+def test_start_takes_the_code_along(idle: TestClient, services: ConsoleServices, kubernetes: LiveCluster) -> None:
+    assert send_file(idle, "alice", FORM, zipped({"a": b"x"}), do="submit").status_code == HTTPStatus.SEE_OTHER
+    ref = Ref("jobset", "bert", "vision-1")
+    before = kubernetes.objects[ref]
+    status = {"conditions": [{"type": "Completed", "status": "True"}], "terminalState": "Completed"}
+    kubernetes.put({**before, "status": status})
+    eventually(lambda: len(services.model.jobs) == 1)
+    address = "/rest-server/api/v2/jobs/alice~bert/executionType"
+    part = Ref("configmap", "bert-code-part-00", "vision-1")
+    kept = kubernetes.objects.pop(part)
+    refused = idle.put(address, json={"value": "START"}, headers=signed_in("alice"))
+    assert refused.status_code == HTTPStatus.BAD_REQUEST
+    kubernetes.put(kept)
+    again = idle.put(address, json={"value": "START"}, headers=signed_in("alice"))
+    assert again.status_code == HTTPStatus.ACCEPTED, again.text
+    after = kubernetes.objects[ref]["metadata"]
+    assert after["uid"] != before["metadata"]["uid"]
+    assert after["annotations"]["pai-install/code"] == before["metadata"]["annotations"]["pai-install/code"]

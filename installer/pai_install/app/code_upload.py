@@ -1,0 +1,189 @@
+"""An archive that somebody sends -> the code of a job, and the code of an existing job. Every entry is checked."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import gzip
+import io
+import posixpath
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from threading import Lock
+
+from pai_install.cluster.client import ClusterClient
+from pai_install.errors import ExitCode, PaiError
+from pai_install.jobs.code import MAX_ARCHIVE, PART, CodeArchive
+from pai_install.jobs.state import JobState
+from pai_install.kube.model import Ref
+from pai_install.kube.objects import child, text
+
+MAX_FILES, MAX_CONTENT = 10_000, 32 * 1024 * 1024
+_MAX_PATH = 1_000
+# of a tar: headers and the padding of files
+_MAX_TAR = MAX_CONTENT + MAX_FILES * 1536
+_ZIP, _GZIP = b"PK\x03\x04", b"\x1f\x8b"
+# memory for one archive at a time
+_ONE = Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A file of an archive. link: where a symbolic link leads, "" for a file."""
+
+    name: str
+    content: bytes = b""
+    link: str = ""
+    runs: bool = False
+
+
+def read_archive(content: bytes) -> CodeArchive:
+    """The code in a tar, tar.gz, or zip. Raises PaiError for another file, and for unsafe or large content."""
+    with _ONE:
+        try:
+            files = list(_zipped(content) if content.startswith(_ZIP) else _tarred(content))
+        except (tarfile.TarError, zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError, RuntimeError) as error:
+            raise _refused("it is not a tar, tar.gz, or zip that can be read") from error
+        except NotImplementedError as error:
+            raise _refused("its compression is not supported") from error
+        if not files:
+            raise _refused("it has no files")
+        code = _packed(files)
+    if len(code.content) > MAX_ARCHIVE:
+        raise _refused(f"it has {len(code.content) // 1024} KiB compressed, and {MAX_ARCHIVE // 1024} KiB are the most")
+    return code
+
+
+def kept_code(client: ClusterClient, job: JobState) -> CodeArchive | None:
+    """The code of a job, None for a job without code. Raises PaiError if the cluster does not keep it."""
+    if not job.code:
+        return None
+    found: list[bytes] = []
+    parts = _parts(job)
+    for name, item in zip(parts, client.get(tuple(parts.values())), strict=True):
+        try:
+            piece = base64.b64decode(text(child(item or {}, "binaryData").get(name)), validate=True)
+        except binascii.Error:
+            piece = b""
+        if not piece:
+            break
+        found.append(piece)
+    code = CodeArchive(b"".join(found))
+    if f"sha256:{code.digest}" != job.code:
+        raise PaiError(
+            f"cannot start {job.name} again: the cluster does not keep its code",
+            code="code-not-kept",
+            remedy="start it from its file, and add the code",
+            exit_code=ExitCode.USAGE,
+        )
+    return code
+
+
+def forget_code(client: ClusterClient, job: JobState) -> None:
+    """Deletes the code of a deleted job. The collector of garbage would do it later than a new job needs the names."""
+    if job.code:
+        client.delete(tuple(_parts(job).values()))
+
+
+def _parts(job: JobState) -> dict[str, Ref]:
+    """The ConfigMap of each part that the code of a job can have."""
+    names = (f"part-{number:02}" for number in range(MAX_ARCHIVE // PART + 1))
+    return {name: Ref("configmap", f"{job.label}-code-{name}", job.namespace) for name in names}
+
+
+def _tarred(content: bytes) -> Iterator[_File]:
+    if content.startswith(_GZIP):
+        unpacking = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+        content = unpacking.decompress(content, _MAX_TAR + 1)
+        if len(content) > _MAX_TAR:
+            raise _refused(f"its files have more than {MAX_CONTENT // 1024**2} MiB")
+    with tarfile.open(fileobj=io.BytesIO(content), mode="r:") as archive:
+        for number, entry in enumerate(archive):
+            _require_few(number)
+            if entry.isdir():
+                continue
+            name = _name(entry.name)
+            if entry.issym():
+                yield _File(name, link=_target(name, entry.linkname))
+            elif entry.isreg() and not entry.issparse():
+                read = archive.extractfile(entry)
+                yield _File(name, read.read() if read is not None else b"", runs=bool(entry.mode & 0o100))
+            else:
+                raise _refused(f"{name[:80]} is not a file")
+
+
+def _zipped(content: bytes) -> Iterator[_File]:
+    size = 0
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        for number, entry in enumerate(archive.infolist()):
+            _require_few(number)
+            if entry.is_dir():
+                continue
+            kind = entry.external_attr >> 28
+            if kind not in {0, 8}:
+                raise _refused(f"{entry.filename[:80]} is not a file")
+            with archive.open(entry) as file:
+                found = file.read(MAX_CONTENT - size + 1)
+            size += len(found)
+            if size > MAX_CONTENT:
+                raise _refused(f"its files have more than {MAX_CONTENT // 1024**2} MiB")
+            yield _File(_name(entry.filename), found, runs=bool(entry.external_attr >> 16 & 0o100))
+
+
+def _require_few(number: int) -> None:
+    if number >= MAX_FILES:
+        raise _refused(f"it has more than {MAX_FILES} files")
+
+
+def _name(word: str) -> str:
+    """A name below the work folder. Raises PaiError for any other."""
+    name = posixpath.normpath(word)
+    if word.startswith("/") or name in {"..", "."} or name.startswith("../") or len(name) > _MAX_PATH:
+        raise _refused(f"{word[:80]!r} is not a name below the folder")
+    if not name.isprintable() or "\\" in name:
+        raise _refused(f"{word[:80]!r} has characters that no name of a file may have")
+    return name
+
+
+def _target(name: str, link: str) -> str:
+    place = posixpath.normpath(posixpath.join(posixpath.dirname(name), link))
+    if link.startswith("/") or place == ".." or place.startswith("../") or not link.isprintable():
+        raise _refused(f"the link {name[:80]!r} leaves the folder")
+    return link
+
+
+def _packed(files: list[_File]) -> CodeArchive:
+    """The same files always give the same archive. Of two files with one name, the last counts."""
+    output = io.BytesIO()
+    by_name = {one.name: one for one in files}
+    if both := {folder for name in by_name for folder in _folders(name)} & by_name.keys():
+        raise _refused(f"{min(both)[:80]!r} is a file and a folder")
+    with (
+        gzip.GzipFile(fileobj=output, mode="wb", mtime=0, filename="") as packed,
+        tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive,
+    ):
+        for name in sorted(by_name):
+            one, entry = by_name[name], tarfile.TarInfo(name)
+            if one.link:
+                entry.type, entry.linkname = tarfile.SYMTYPE, one.link
+            entry.size, entry.mode = len(one.content), 0o755 if one.runs else 0o644
+            archive.addfile(entry, io.BytesIO(one.content))
+    return CodeArchive(output.getvalue())
+
+
+def _folders(name: str) -> Iterator[str]:
+    """The folders above a file."""
+    while name := posixpath.dirname(name):
+        yield name
+
+
+def _refused(cause: str) -> PaiError:
+    return PaiError(
+        f"cannot read the archive of the code: {cause}",
+        code="code-not-packed",
+        remedy="make a tar.gz or zip of the files that the job needs, and put data on a storage",
+        exit_code=ExitCode.USAGE,
+    )
