@@ -1,4 +1,4 @@
-"""Prints a search for the best learning rate and width as Kubernetes' Jobs, one for each trial.
+"""Prints a search for the best learning rate and width, with one Kubernetes Job per trial.
 
     python3 trials.py > search.yaml
 

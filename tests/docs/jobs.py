@@ -37,7 +37,7 @@ def _about(name: str) -> str:
     """Its first comment; of a JSON file, which has none, what it is."""
     first = text_of(name).splitlines()[0]
     if name == SEARCH:
-        return "Prints an elastic search for the best parameters: a Job for each trial"
+        return "Prints an elastic parameter search, with one Job per trial"
     return first[2:].rstrip(".") if first.startswith("# ") else OF_JSON[name]
 
 

@@ -116,7 +116,7 @@ def down_command(*, site_dir: Path, yes: bool, output_format: str) -> int:
     """
     state_dir = state_dir_of(site_dir)
     labs = [
-        record.lab if record.site == str(state_dir) else f"{record.lab} (of {record.site}, which is gone)"
+        record.lab if record.site == str(state_dir) else f"{record.lab} (of {record.site}, deleted)"
         for _, record in labs_of(state_dir)
     ]
     if labs and not yes:

@@ -65,7 +65,7 @@ def job_text(job: JobState) -> str:
         f"  in {job.cluster}, priority {job.priority}, since {job.created or 'now'}",
     ]
     if job.gone:
-        lines.append(f"  gone since {job.gone}: this is what was kept of it")
+        lines.append(f"  deleted at {job.gone} (from the job history)")
     if job.code:
         lines.append(f"  code {job.code}")
     if job.warned:

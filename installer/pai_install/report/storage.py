@@ -161,7 +161,7 @@ def _reasons(claim: VolumeClaim, volume: Volume) -> Iterator[str]:
     if volume.claim is not None and (volume.claim.namespace, volume.claim.name) != (claim.namespace, claim.name):
         yield f"the PV is for another claim, {volume.claim.namespace}/{volume.claim.name}"
     if volume.phase == "Released":
-        yield "the PV is Released: the claim that it was bound to is gone"
+        yield "the PV is Released: its claim was deleted"
     if volume.phase == "Failed":
         yield f"the PV has Failed{f': {volume.why}' if volume.why else ''}"
     asked, size = quantity(claim.asked), quantity(volume.size)

@@ -310,7 +310,7 @@ def read_flag_name(value: object) -> str:
     if not re.fullmatch(r"[a-z][a-z0-9-]*", word):
         raise invalid("flag", f"{shown(word)} is not the name of a flag", "write it without leading dashes")
     if word in _REMOVED_FLAGS:
-        raise invalid("flag", f"--{word} is gone from kubelet, which would not start", "remove it")
+        raise invalid("flag", f"the kubelet no longer has --{word} and would not start", "remove it")
     return word
 
 

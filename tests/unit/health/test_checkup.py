@@ -270,7 +270,7 @@ def test_pods_become_evidence() -> None:
     assert (found["gpu-01"]["rc"], found["gpu-01"]["stdout"]) == (0, f"GPU 0: H100 (UUID: {uuid(1)})")
     assert (found["gpu-02"]["timed_out"], found["gpu-02"]["stderr"]) == (True, "0/3 nodes: Insufficient")
     assert (found["gpu-03"]["rc"], found["gpu-03"]["stderr"]) == (1, "StartError")
-    assert found["x"]["stderr"] == "the pod is gone"
+    assert found["x"]["stderr"] == "the pod was deleted"
 
 
 def test_pods_are_made_and_removed_by_one_run() -> None:

@@ -96,7 +96,7 @@ LEAVING = {"deletionTimestamp": "2026-11-22T00:00:00Z"}
         ([pv(metadata=LEAVING), pvc()], True, "the PV is being deleted"),
         ([pvc("Bound", volume="by-hand")], True, "the PVC names another PV, by-hand"),
         ([pv("Bound", "other"), pvc("Pending")], False, "the PV is for another claim, team-a/other"),
-        ([pv("Released"), pvc("Pending")], False, "the PV is Released: the claim that it was bound to is gone"),
+        ([pv("Released"), pvc("Pending")], False, "the PV is Released: its claim was deleted"),
         ([pv("Failed", message="no room"), pvc("Pending")], False, "the PV has Failed: no room"),
         ([pv("Available", size="1Ti"), pvc("Pending")], False, "the PVC asks for 10Ti, and the PV has 1Ti"),
         ([pv("Available"), pvc("Pending")], False, "Kubernetes has not bound them yet"),

@@ -78,7 +78,7 @@ def results(machines: Sequence[str], pods: Sequence[Pod], logs: Mapping[str, str
 
 def _result(pod: Pod | None, logs: Mapping[str, str]) -> dict[str, Any]:
     if pod is None:
-        return {"rc": None, "timed_out": True, "stdout": "", "stderr": "the pod is gone"}
+        return {"rc": None, "timed_out": True, "stdout": "", "stderr": "the pod was deleted"}
     result = {"stdout": logs.get(pod.name, ""), "stderr": pod.why}
     if pod.finished:
         return {"rc": 0 if pod.phase == "Succeeded" else 1, **result}
