@@ -31,7 +31,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.pai_api_ready import asked_whether_ready
+from ansible.module_utils.pai_api_ready import readiness
 from ansible.module_utils.pai_certificates import KUBECONFIGS, PKI, certificates, reader
 from ansible.module_utils.pai_etcd_members import EtcdError, at, members, sickness, stop_problem
 from ansible.module_utils.pai_kubeadm_files import enforce_modes
@@ -70,8 +70,8 @@ def programs(address: str) -> dict[str, Callable[[], bool]]:
     return {
         "etcd": lambda: etcd_answers(address),
         "kube-apiserver": api_answers,
-        "kube-controller-manager": lambda: asked_whether_ready("https://127.0.0.1:10257/healthz")[0],
-        "kube-scheduler": lambda: asked_whether_ready("https://127.0.0.1:10259/healthz")[0],
+        "kube-controller-manager": lambda: readiness("https://127.0.0.1:10257/healthz")[0],
+        "kube-scheduler": lambda: readiness("https://127.0.0.1:10259/healthz")[0],
     }
 
 

@@ -79,7 +79,7 @@ PORT = 8080
 # a store that has just started answers the kubelet's next attempt
 NO_IMAGE_S = 45
 # who found no API server asks again within a minute: client-go's longest pause of 30 s, and as much again by chance
-HEARS_S = 75
+ENDPOINTS_S = 75
 # after its start a device plugin registers, and the kubelet reports its devices with its next status, every 10 s
 DEVICES_S = 30
 # pods are started on so many nodes at most
@@ -130,7 +130,7 @@ def objects(nodes: list[str], image: str, runtime_class_nodes: list[str]) -> lis
 
 
 def ring(count: int) -> dict[int, int]:
-    """Which node's Service each node asks: always another machine's where there are two."""
+    """Returns the index of the Service that each node requests: on another node if there are two."""
     return {index: (index + 1) % count for index in range(count)}
 
 
@@ -156,17 +156,17 @@ class ClusterCheck:
         self.placed = with_peer(self.carrying, module.params["peer"])
         self.deadline = time.monotonic() + module.params["timeout"]
         self.addresses: dict[str, str] = {}
-        self.door = Kubectl()
+        self.client = Kubectl()
 
     def kubectl(self, *words: str, data: str | None = None) -> tuple[int, str]:
         """Returns status and output."""
-        answer = self.door.run(*words, data=data)
+        answer = self.client.run(*words, data=data)
         return answer.status, answer.said
 
     def items(self, *words: str) -> list[dict[str, Any]]:
         """Returns the objects, or [] if the API server does not respond."""
         try:
-            return self.door.items(*words)
+            return self.client.items(*words)
         except KubectlError:
             return []
 
@@ -207,15 +207,19 @@ class ClusterCheck:
             time.sleep(1)
         return judge_pods(pods)
 
-    def say_sample(self) -> list[dict[str, str]]:
-        """That not every node carries pods of the check, where that is so."""
+    def sample_findings(self) -> list[dict[str, str]]:
+        """Returns a finding if test pods run on only some nodes."""
         if len(self.carrying) == len(self.nodes):
             return []
         message = f"pods were started on {len(self.carrying)} of {len(self.nodes)} nodes"
-        return [finding("verify-sample", "SKIP", "cluster", message, remedy="verify --limit tests the machines named")]
+        return [
+            finding(
+                "verify-sample", "SKIP", "cluster", message, remedy="run verify --limit MACHINES to test other machines"
+            )
+        ]
 
     def check_from_pods(self) -> list[dict[str, str]]:
-        """DNS, the API and a Service on another machine, asked from a pod on every node."""
+        """Returns findings on DNS, the API, and a Service on another node, from a pod on every node."""
         self.wait_for_removal()
         status, said = self.make_namespace()
         wanted = objects(self.placed, self.module.params["image"], self.module.params["runtime_class_nodes"])
@@ -223,7 +227,7 @@ class ClusterCheck:
             text = json.dumps({"apiVersion": "v1", "kind": "List", "items": wanted})
             status, said = self.kubectl(f"--namespace={NAMESPACE}", "apply", "--filename=-", data=text)
         if status != 0:
-            remedy = "kubectl --namespace kube-system logs of kube-controller-manager and kube-apiserver"
+            remedy = "read the logs of kube-controller-manager and kube-apiserver in namespace kube-system"
             return [
                 finding(
                     "pod-network", "FAIL", "cluster", "cannot create the test pods", value=said[-300:], remedy=remedy
@@ -270,10 +274,10 @@ class ClusterCheck:
             time.sleep(0.5)
 
     def check_node_pods(self, index: int, pods: dict[str, dict[str, Any]]) -> list[dict[str, str]]:
-        """The verdicts of one node."""
+        """Returns the findings of one node."""
         node, name = self.carrying[index], f"node-{index}"
         if not runs(pods, name):
-            why = why_it_does_not(pods, name)
+            why = pod_failure(pods, name)
             return [finding("pod-start", "FAIL", node, "the test pod does not start", value=why, expected="Running")]
         other = ring(len(self.placed))[index]
         where = self.placed[other] if other != index else "this machine, the only one"
@@ -281,25 +285,25 @@ class ClusterCheck:
         fetch = GET.format(host=self.addresses.get(f"node-{other}", ""), port="80")
         # the API server answers a request without TLS with a refusal of its own
         connect = GET.format(host="$KUBERNETES_SERVICE_HOST", port="$KUBERNETES_SERVICE_PORT")
-        asks = (
+        requests = (
             ("cluster-dns", "the cluster's DNS", ["nslookup", DNS_NAME], "Address"),
             ("service", f"a Service on {where}", ["sh", "-c", fetch], f"node-{other}"),
             ("api", "the API", ["sh", "-c", connect], "HTTPS server"),
         )
-        found = [self.ask(node, name, *ask) for ask in asks]
+        found = [self.request(node, name, *request) for request in requests]
         if node in self.module.params["runtime_class_nodes"]:
             well = runs(pods, f"nvidia-{index}")
             message = "a pod of RuntimeClass nvidia runs" if well else "no pod of RuntimeClass nvidia runs"
-            why = "" if well else why_it_does_not(pods, f"nvidia-{index}")
+            why = "" if well else pod_failure(pods, f"nvidia-{index}")
             found.append(finding("runtime-class-nvidia", "PASS" if well else "FAIL", node, message, value=why))
         return found
 
-    def ask(self, node: str, name: str, check: str, subject: str, argv: list[str], word: str) -> dict[str, str]:
-        """One question from inside a pod, asked until its machine must know: each hears of new endpoints by itself.
+    def request(self, node: str, name: str, check: str, subject: str, argv: list[str], word: str) -> dict[str, str]:
+        """Returns the finding on one request from inside a pod. Retries until the node must know the new endpoints.
 
         Until then the address of a Service leads out of the cluster, where another server may answer.
         """
-        end = time.monotonic() + HEARS_S
+        end = time.monotonic() + ENDPOINTS_S
         said = ""
         while time.monotonic() < end:
             status, said = self.kubectl(f"--namespace={NAMESPACE}", "exec", name, "--", "/bin/busybox", *argv)
@@ -320,7 +324,7 @@ class ClusterCheck:
 
     def all(self) -> list[dict[str, str]]:
         """Returns the findings of all checks. Pod checks run only with nodes."""
-        found = self.check_nodes() + self.check_system_pods() + self.say_sample()
+        found = self.check_nodes() + self.check_system_pods() + self.sample_findings()
         try:
             found += self.check_from_pods()
             self.wait_for_devices()
@@ -353,7 +357,7 @@ def runs(pods: dict[str, dict[str, Any]], name: str) -> bool:
     return name in pods and pod_is_well(pods[name])
 
 
-def why_it_does_not(pods: dict[str, dict[str, Any]], name: str) -> str:
+def pod_failure(pods: dict[str, dict[str, Any]], name: str) -> str:
     """The words of a pod that does not run."""
     pod = pods.get(name)
     return "; ".join(word for word in (pod["phase"], pod["why"]) if word)[:400] if pod else "not there"

@@ -57,7 +57,7 @@ from ansible.module_utils.pai_kubectl import ADMIN_CONF, Kubectl, KubectlError
 from ansible.module_utils.pai_machine import cgroup_driver, cgroup_version, os_release, read
 from ansible.module_utils.pai_managed import ROLES_DIR, STATE_DIR, drifted, readers, restarts
 from ansible.module_utils.pai_nvidia import driver_facts
-from ansible.module_utils.pai_parallel import at_once
+from ansible.module_utils.pai_parallel import in_parallel
 from ansible.module_utils.pai_running import WATCHED, docker, services
 
 CAP_SYS_RESOURCE = 24
@@ -95,7 +95,7 @@ def roles(api_answers: bool = True) -> dict[str, dict[str, Any]]:
     """
     paths = sorted(glob.glob(ROLES_DIR + "/*.json"))
     # most of it is waiting for other programs
-    found = at_once(lambda path: role(path, api_answers), paths)
+    found = in_parallel(lambda path: role(path, api_answers), paths)
     return {os.path.basename(path)[: -len(".json")]: one for path, one in zip(paths, found)}
 
 
@@ -164,7 +164,7 @@ def cluster(namespaces: list[str]) -> dict[str, Any]:
     kubectl = Kubectl()
     wanted = [("nodes",), *(("pods", f"--namespace={namespace}") for namespace in namespaces)]
     try:
-        nodes, *pods = at_once(lambda words: kubectl.items(*words, timeout_s=10), wanted)
+        nodes, *pods = in_parallel(lambda words: kubectl.items(*words, timeout_s=10), wanted)
     except KubectlError as error:
         return {"error": str(error)[:500], "nodes": [], "pods": []}
     found = [pod for part in pods for pod in part]

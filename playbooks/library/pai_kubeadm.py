@@ -57,7 +57,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.pai_api_ready import asked_whether_ready
+from ansible.module_utils.pai_api_ready import readiness
 from ansible.module_utils.pai_etcd_members import EtcdError, members, sickness, stop_problem
 from ansible.module_utils.pai_kubeadm_files import (
     RENDERED,
@@ -234,7 +234,7 @@ class Member:
         The node stays, with its labels and who took it out of scheduling.
         """
         name, deadline = self.module.params["name"], time.monotonic() + OLD_SELF_S
-        while name and time.monotonic() < deadline and Kubectl(KUBELET_CONF).says_ready(name):
+        while name and time.monotonic() < deadline and Kubectl(KUBELET_CONF).node_is_ready(name):
             time.sleep(2)
 
     def remove_pod_network(self) -> None:
@@ -269,10 +269,10 @@ class Member:
         if not url or state == "join":
             return
         deadline = time.monotonic() + READY_TIMEOUT_S
-        ready, said = asked_whether_ready(url)
+        ready, said = readiness(url)
         while state == "join-control-plane" and not ready and time.monotonic() < deadline:
             time.sleep(2)
-            ready, said = asked_whether_ready(url)
+            ready, said = readiness(url)
         if state == "init" and said:
             self.module.fail_json(
                 msg=f"another control plane answers at {url}: kubeadm init here would create a second cluster",
@@ -395,7 +395,7 @@ class Member:
             self.kubeadm("init", "phase", "kubelet-start", "--config", self.config)
             self.actions.append("restarted the kubelet")
 
-    def give_root_kubectl(self) -> None:
+    def configure_root_kubectl(self) -> None:
         """Lets root's kubectl find the cluster, where root has no kubeconfig of its own."""
         problem = root_kubectl_problem()
         if problem:
@@ -498,7 +498,7 @@ def main() -> None:
     finally:
         os.unlink(member.config)
     if state != "join":
-        member.give_root_kubectl()
+        member.configure_root_kubectl()
     managed = [*expectations(state), *root_kubectl_expectations(state)]
     module.exit_json(changed=bool(member.actions), actions=member.actions, managed=managed)
 

@@ -28,7 +28,14 @@ managed: {description: Expectations for pai_state., type: list, elements: dict, 
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.pai_kubectl import KubectlError
-from ansible.module_utils.pai_pod_network import asked_cidr, configuration, current, expectation, is_node, present_cidr
+from ansible.module_utils.pai_pod_network import (
+    assigned_cidr,
+    configuration,
+    current,
+    expectation,
+    is_node,
+    present_cidr,
+)
 from ansible.module_utils.pai_pod_network import write as write_configuration
 
 
@@ -43,7 +50,7 @@ def main() -> None:
     before = current()
     known = "" if module.params["ask"] else present_cidr(before)
     try:
-        text = configuration(known or asked_cidr(0 if module.check_mode else module.params["timeout"]))
+        text = configuration(known or assigned_cidr(0 if module.check_mode else module.params["timeout"]))
     except (KubectlError, OSError) as error:
         module.fail_json(msg=f"the addresses of this node's pods are not known: {error}")
     if before != text and not module.check_mode:

@@ -9,9 +9,9 @@ short_description: Ask the endpoints in hosts.toml, and pull an image as contain
 description:
   - Returns findings; a check that fails never fails the task, so that all of them are seen.
 options:
-  upstreams: {description: Registries whose endpoints are asked., type: list, elements: str, default: []}
+  upstreams: {description: Registries with endpoints to check., type: list, elements: str, default: []}
   images: {description: Images to pull with containerd and remove again., type: list, elements: str, default: []}
-  attempts: {description: "How often an endpoint is asked, a second apart.", type: int, default: 10}
+  attempts: {description: "Attempts per endpoint, a second apart.", type: int, default: 10}
 author: [pai-install]
 """
 EXAMPLES = r"""
@@ -35,8 +35,8 @@ REACH_REMEDY = "registry show names what differs on this machine; apply --phase 
 PULL_REMEDY = "registry status shows the cache and its upstreams"
 
 
-def asked(upstream: str, attempts: int) -> dict[str, str]:
-    """The verdict on one upstream's endpoint."""
+def check_endpoint(upstream: str, attempts: int) -> dict[str, str]:
+    """Returns the finding on the endpoint of one upstream."""
     said = ""
     for _attempt in range(attempts):
         try:
@@ -77,7 +77,7 @@ def main() -> None:
     if module.check_mode:
         module.exit_json(changed=False, findings=[])
     given = module.params
-    findings = [asked(name, given["attempts"]) for name in given["upstreams"]]
+    findings = [check_endpoint(name, given["attempts"]) for name in given["upstreams"]]
     findings += [pulled(module, image) for image in given["images"]]
     module.exit_json(changed=False, findings=findings)
 

@@ -113,7 +113,7 @@ class Reset:
         self.undo.copies(
             item["path"] for record in self.records.values() for item in record.get("managed", []) if "path" in item
         )
-        self.start_what_stays()
+        self.start_remaining_services()
         for folder in empty_folders():
             if self.act(f"removed {folder}"):
                 os.rmdir(folder)
@@ -208,9 +208,9 @@ class Reset:
         remove([name for name in ours if name not in plain], purge=True)
         for _round in range(ROUNDS):
             remove(removable(sorted(unneeded() - loose), installed(), before, simulated), purge=True)
-        self.install_again([name for name in GAVE_WAY if name in before and name not in installed()])
+        self.reinstall([name for name in GAVE_WAY if name in before and name not in installed()])
 
-    def install_again(self, names: list[str]) -> None:
+    def reinstall(self, names: list[str]) -> None:
         """Packages that one of ours took the place of. They need an archive: without one, the report names them."""
         if names and not install(names):
             self.kept += [f"package {name} is missing: apt-get install {name}" for name in names]
@@ -224,7 +224,7 @@ class Reset:
         remove_interface("docker0")
         remove_docker_filters()
 
-    def start_what_stays(self) -> None:
+    def start_remaining_services(self) -> None:
         """Units that are not ours read their old files again."""
         if not self.records or self.module.check_mode:
             return

@@ -44,7 +44,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.pai_api_ready import asked_whether_ready
+from ansible.module_utils.pai_api_ready import readiness
 from ansible.module_utils.pai_kubeadm_files import MANIFESTS
 from ansible.module_utils.pai_kubectl import ADMIN_CONF, API_PORT
 from ansible.module_utils.pai_managed import STATE_DIR
@@ -273,7 +273,7 @@ def restore(module: AnsibleModule) -> tuple[str, list[str]]:
     if missing or not ran:
         return before, missing  # kubeadm init starts them, so nothing is proven yet
     ready = f"https://127.0.0.1:{API_PORT}/readyz"
-    if not until(lambda: asked_whether_ready(ready)[0], module.params["timeout"]):
+    if not until(lambda: readiness(ready)[0], module.params["timeout"]):
         kept = next(iter(copies(UNPROVEN)), "")
         raise RestoreError(
             f"the API server does not answer with the restored data: {last_error(module)}"

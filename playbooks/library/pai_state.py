@@ -53,7 +53,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.pai_file_set import FILE_OPTIONS, FileSet
 from ansible.module_utils.pai_managed import ROLES_DIR, write_record
-from ansible.module_utils.pai_ownership import folders, give_back
+from ansible.module_utils.pai_ownership import folders, restore_ownership
 from ansible.module_utils.pai_units import UNIT_OPTIONS, UnitSet
 
 
@@ -109,7 +109,7 @@ def main() -> None:
     expected = flat([module.params["managed"], files.managed, units.managed])
     expected += folders([*expected, {"kind": "file", "path": path}])
     expected += [{"kind": "package", "name": name} for name in module.params["packages"]]
-    given_back = give_back(expected, check=module.check_mode)
+    given_back = restore_ownership(expected, check=module.check_mode)
     if not module.check_mode:
         write_record(role, module.params["settings"], expected, module.params["notes"])
     module.exit_json(

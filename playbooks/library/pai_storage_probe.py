@@ -79,12 +79,12 @@ class Cluster:
     """API requests of the test, each with a timeout."""
 
     def __init__(self, kubectl: Kubectl, run: str) -> None:
-        self.door = kubectl
+        self.kubectl = kubectl
         self.mine = f"{RUN}={run}"
 
     def by_name(self, *words: str) -> Pods:
         """(namespace, name) -> object. Raises KubectlError."""
-        return {key(entry): entry for entry in self.door.items(*words, timeout_s=LIST_S)}
+        return {key(entry): entry for entry in self.kubectl.items(*words, timeout_s=LIST_S)}
 
     def pods(self) -> Pods | None:
         """Returns the pods of this run, or None if the API server did not respond."""
@@ -100,7 +100,7 @@ class Cluster:
             where = f"--namespace={namespace}"
             only = "--field-selector=involvedObject.kind=Pod,type=Warning"
             try:
-                found += self.door.items("events", where, only, timeout_s=LIST_S)
+                found += self.kubectl.items("events", where, only, timeout_s=LIST_S)
             except KubectlError:
                 continue
         return mount_events(found)
@@ -108,13 +108,13 @@ class Cluster:
     def log(self, trial: Trial) -> str:
         """Returns the current log of a running pod."""
         where = f"--namespace={trial.grant.namespace}"
-        return self.door.ask("logs", where, trial.name, "--container=writer", "--tail=50", timeout_s=10).out
+        return self.kubectl.ask("logs", where, trial.name, "--container=writer", "--tail=50", timeout_s=10).out
 
     def create(self, objects: list[dict[str, Any]]) -> tuple[set[str], str]:
         """Returns the names of the created pods, and the API server's message about the others."""
         data = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
         words = (f"--request-timeout={LIST_S}s", "create", "--filename=-")
-        answer = self.door.run(*words, data=data, timeout_s=2 * LIST_S)
+        answer = self.kubectl.run(*words, data=data, timeout_s=2 * LIST_S)
         made = {line.split()[0].partition("/")[2] for line in answer.out.splitlines() if " created" in line}
         return made, answer.err.strip()
 
@@ -125,7 +125,9 @@ class Cluster:
             names.setdefault(namespace, []).append(name)
         for namespace, some in names.items():
             where = f"--namespace={namespace}"
-            self.door.ask("delete", "pods", where, *some, "--ignore-not-found", "--wait=false", *how, timeout_s=LIST_S)
+            self.kubectl.ask(
+                "delete", "pods", where, *some, "--ignore-not-found", "--wait=false", *how, timeout_s=LIST_S
+            )
 
     def remove(self, selector: str) -> None:
         """Deletes pods. A pod with a dead mount is deleted by force after a while."""
@@ -179,7 +181,7 @@ class Probe:
         refused = [trial for trial in batch if trial.name not in made]
         if not made and "Error from server" not in said:
             refused, self.waiting = refused + self.waiting, []  # there is no API: the others would fare as these
-        self.findings += [not_made(trial, said) for trial in refused]
+        self.findings += [rejected_pod(trial, said) for trial in refused]
 
     def look(self) -> None:
         """Judges pods that ended or timed out, and deletes them."""
@@ -243,7 +245,7 @@ def runs(entry: dict[str, Any]) -> bool:
     return started(entry) and text(child(entry, "status").get("phase")) not in ENDED
 
 
-def not_made(trial: Trial, said: str) -> Finding:
+def rejected_pod(trial: Trial, said: str) -> Finding:
     """No verdict: the API refused the pod."""
     lines = said.splitlines()
     own = next((line for line in lines if f'"{trial.name}"' in line), lines[-1] if lines else "")

@@ -30,7 +30,7 @@ import zlib
 from typing import Optional
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.pai_parallel import at_once
+from ansible.module_utils.pai_parallel import in_parallel
 
 _JOURNAL = ["journalctl", "--no-pager", "--output", "short-iso"]
 UNITS = ("kubelet", "containerd", "docker", "chrony", "pai-component-store", "pai-api-proxy", "nfs-server")
@@ -111,7 +111,7 @@ def bounded(texts: dict[str, str], largest: int) -> dict[str, str]:
 def collect(timeout: int) -> dict[str, str]:
     """Name -> text of everything that there is here."""
     names = list(COMMANDS)
-    said = dict(zip(names, at_once(lambda name: answer(COMMANDS[name], timeout), names)))
+    said = dict(zip(names, in_parallel(lambda name: answer(COMMANDS[name], timeout), names)))
     said.update({path.strip("/").replace("/", "-"): read(path) for path in FILES if os.path.exists(path)})
     return {name: text for name, text in said.items() if text}
 

@@ -7,7 +7,7 @@ import urllib.error
 import urllib.request
 
 
-def asked_whether_ready(url: str) -> tuple[bool, str]:
+def readiness(url: str) -> tuple[bool, str]:
     """Returns whether the API server is ready, and its answer (empty without one)."""
     # Who answers is not the question here: no secret is sent, and a join checks the authority by its digest.
     context = ssl.create_default_context()

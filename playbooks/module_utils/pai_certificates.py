@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from ansible.module_utils.pai_parallel import at_once
+from ansible.module_utils.pai_parallel import in_parallel
 from ansible.module_utils.pai_static_pods import stopped_halfway, youngest_start
 
 PKI = "/etc/kubernetes/pki"
@@ -40,7 +40,7 @@ def certificates(run_command: RunCommand, root: str = "/") -> list[dict[str, Any
     written, as after a renewal that was interrupted.
     """
     pems = sorted(_pems(root).items())
-    dates = at_once(lambda entry: _expiry(run_command, entry[1]), pems)  # most of it is waiting for openssl
+    dates = in_parallel(lambda entry: _expiry(run_command, entry[1]), pems)  # most of it is waiting for openssl
     return [
         {"path": path, "expires": date, "problem": why, "unread": unread(path, root)}
         for (path, _pem), (date, why) in zip(pems, dates)

@@ -75,7 +75,7 @@ class Kubectl:
             raise KubectlError("kubectl returned no JSON object")
         return found
 
-    def says_ready(self, node: str) -> bool:
+    def node_is_ready(self, node: str) -> bool:
         """Returns whether a node is Ready. A missing node is not."""
         ready = 'jsonpath={.status.conditions[?(@.type=="Ready")].status}'
         return self.ask("get", "node", node, "--output", ready).said == "True"

@@ -33,7 +33,7 @@ from ansible.module_utils.pai_images import image_problems
 from ansible.module_utils.pai_kubectl import KUBELET_CONF, Kubectl, KubectlError
 from ansible.module_utils.pai_machine import command
 from ansible.module_utils.pai_merging import merged_problem
-from ansible.module_utils.pai_ownership import not_roots, open_folder
+from ansible.module_utils.pai_ownership import foreign_owner, open_folder
 from ansible.module_utils.pai_quota import problem as quota_problem
 
 STATE_DIR = "/var/lib/pai-install"
@@ -165,7 +165,7 @@ def _check_merged(item: dict[str, Any]) -> str:
 
 def _other_mode(path: str, info: os.stat_result, wanted: str) -> str:
     mode = f"{stat.S_IMODE(info.st_mode):04o}"
-    return not_roots(path) if mode == wanted else f"{path} has mode {mode} instead of {wanted}"
+    return foreign_owner(path) if mode == wanted else f"{path} has mode {mode} instead of {wanted}"
 
 
 def too_open(path: str, mode: str) -> str:

@@ -13,7 +13,7 @@ import struct
 import time
 from typing import Any
 
-from ansible.module_utils.pai_parallel import at_once
+from ansible.module_utils.pai_parallel import in_parallel
 
 PORT = 2049
 TIMEOUT_S = 5.0
@@ -28,11 +28,11 @@ _LONGEST = 1 << 20
 _ROOTS_PORTS = range(665, 1024)
 
 
-def asked(server: str, path: str, port: int = PORT, timeout_s: float = TIMEOUT_S) -> dict[str, str]:
+def probe_export(server: str, path: str, port: int = PORT, timeout_s: float = TIMEOUT_S) -> dict[str, str]:
     """Probes an export. Returns answer (SERVED, SILENT, MISSING, or UNCLEAR) and why ("" for SERVED). Never raises."""
     try:
         with _connected(server, port, timeout_s) as connection:
-            return _told(_exchange(connection, _request(path), time.monotonic() + timeout_s))
+            return _parsed(_exchange(connection, _request(path), time.monotonic() + timeout_s))
     except OSError as error:
         return _answer(SILENT, str(error) or type(error).__name__)
     except (struct.error, ValueError) as error:
@@ -94,7 +94,7 @@ def _read(connection: socket.socket, length: int, deadline: float) -> bytes:
     return data
 
 
-def _told(reply: bytes) -> dict[str, str]:
+def _parsed(reply: bytes) -> dict[str, str]:
     """Parses a reply into answer and why."""
     (refused,) = struct.unpack_from(">I", reply, 8)
     if refused:
@@ -113,4 +113,4 @@ def _told(reply: bytes) -> dict[str, str]:
 
 def exports(wanted: list[dict[str, Any]]) -> list[dict[str, str]]:
     """Probes each {server, path, port} and returns the answers in the same order."""
-    return at_once(lambda entry: asked(entry["server"], entry["path"], int(entry["port"])), wanted)
+    return in_parallel(lambda entry: probe_export(entry["server"], entry["path"], int(entry["port"])), wanted)

@@ -11,7 +11,7 @@ OTHERS_MAY_WRITE = 0o002
 FILES = ("file", "merged")  # kinds of expectations on files that are root's
 
 
-def not_roots(path: str) -> str:
+def foreign_owner(path: str) -> str:
     """Returns a sentence if root does not own an existing file, or ""."""
     try:
         info = os.stat(path)
@@ -42,12 +42,12 @@ def folders(expectations: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{"kind": "folder", "path": path} for path in sorted(paths)]
 
 
-def give_back(expectations: Iterable[dict[str, Any]], *, check: bool) -> list[str]:
+def restore_ownership(expectations: Iterable[dict[str, Any]], *, check: bool) -> list[str]:
     """Gives files and folders to root and returns their paths. check: dry run."""
     changed = []
     for item in expectations:
         path = item.get("path", "")
-        if item["kind"] in FILES and not_roots(path):
+        if item["kind"] in FILES and foreign_owner(path):
             changed.append(path)
             if not check:
                 os.chown(path, *_root())

@@ -10,7 +10,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-def at_once(work: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
+def in_parallel(work: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
     """Runs `work` for all items in parallel and returns the results in order."""
     wanted = list(items)
     if not wanted:

@@ -70,7 +70,7 @@ def write(text: str) -> None:
     os.replace(temporary, CONFIGURATION)
 
 
-def asked_cidr(timeout_s: float) -> str:
+def assigned_cidr(timeout_s: float) -> str:
     """Returns the pod CIDR of this node. The controller manager assigns it some seconds after the node joins.
 
     Raises KubectlError on a timeout.

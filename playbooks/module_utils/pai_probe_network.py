@@ -13,7 +13,7 @@ import struct
 from typing import Any
 
 from ansible.module_utils.pai_machine import PROGRAM_MISSING, command, read
-from ansible.module_utils.pai_parallel import at_once
+from ansible.module_utils.pai_parallel import in_parallel
 from ansible.module_utils.pai_probe import active_units, names_in, without_login
 
 RESOLV_CONF = "/etc/resolv.conf"
@@ -190,7 +190,7 @@ def package_sources() -> dict[str, str]:
     listed = "\n".join(re.findall(r"^(?:URIs:|\s+https?:).*$", stanzas, re.MULTILINE | re.IGNORECASE))
     urls = proxy or re.findall(r"https?://\S+", lines + "\n" + listed)
     servers = sorted({server for url in urls for server in server_of(url)})[:6]
-    return dict(at_once(lambda server: (server, connect_problem(*split(server))), servers))
+    return dict(in_parallel(lambda server: (server, connect_problem(*split(server))), servers))
 
 
 def server_of(url: str) -> list[str]:
@@ -218,7 +218,7 @@ def connect_problem(host: str, port: int) -> str:
 
 def servers(addresses: list[str]) -> dict[str, str]:
     """HOST:PORT -> why it cannot be reached, empty when it can."""
-    return dict(at_once(lambda server: (server, connect_problem(*split(server))), addresses))
+    return dict(in_parallel(lambda server: (server, connect_problem(*split(server))), addresses))
 
 
 def peers(wanted: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -226,13 +226,13 @@ def peers(wanted: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
 
     A refused connection is a success: packets reached the machine and returned.
     """
-    return dict(at_once(lambda peer: (peer["name"], peer_answers(peer)), wanted))
+    return dict(in_parallel(lambda peer: (peer["name"], peer_answers(peer)), wanted))
 
 
 def peer_answers(peer: dict[str, Any]) -> dict[str, Any]:
     """tcp: port -> open, refused, silent or rejected. small, large: whether a datagram of that size arrived."""
     address = peer["address"]
-    ports = at_once(lambda port: (str(port), tcp_answer(address, int(port))), peer["tcp"])
+    ports = in_parallel(lambda port: (str(port), tcp_answer(address, int(port))), peer["tcp"])
     small = datagram_answer(address, 64)
     size = path_mtu(address)
     large = datagram_answer(address, size - 28) if small and size else None

@@ -242,7 +242,7 @@ def probe(url: str, username: str, password: str, ca: str, context: Optional[ssl
             raise RegistryError(f"the CA for {url} is none: {error}") from error
     opener = urllib.request.build_opener(urllib.request.HTTPSHandler(context=context))
     basic = "Basic " + base64.b64encode(f"{username}:{password}".encode()).decode() if username else ""
-    status, headers = _asked(opener, f"{url}/v2/", "")
+    status, headers = _response(opener, f"{url}/v2/", "")
     challenge = headers.get("www-authenticate", "")
     _require_working(url, status)
     if "registry/2.0" not in headers.get("docker-distribution-api-version", "") and not challenge:
@@ -254,9 +254,9 @@ def probe(url: str, username: str, password: str, ca: str, context: Optional[ssl
         if urllib.parse.urlsplit(words["realm"]).scheme != urllib.parse.urlsplit(url).scheme:
             raise RegistryError(f"{url} sends its visitors to {words['realm']!r} to log in: no password goes there")
         query = urllib.parse.urlencode({"service": words.get("service", ""), "account": username})
-        status, _headers = _asked(opener, f"{words['realm']}?{query}", basic)
+        status, _headers = _response(opener, f"{words['realm']}?{query}", basic)
     else:
-        status, _headers = _asked(opener, f"{url}/v2/", basic)
+        status, _headers = _response(opener, f"{url}/v2/", basic)
     _require_working(url, status)
     if status != 200:
         raise RegistryError(f"{url} does not accept the account {username} (HTTP {status})")
@@ -268,7 +268,7 @@ def _require_working(url: str, status: int) -> None:
         raise RegistryUnreachableError(f"{url} cannot answer now (HTTP {status})")
 
 
-def _asked(opener: urllib.request.OpenerDirector, address: str, authorization: str) -> tuple[int, dict[str, str]]:
+def _response(opener: urllib.request.OpenerDirector, address: str, authorization: str) -> tuple[int, dict[str, str]]:
     headers = {"Authorization": authorization} if authorization else {}
     try:
         with opener.open(urllib.request.Request(address, headers=headers), timeout=ANSWER_S) as answer:

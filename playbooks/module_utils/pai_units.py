@@ -145,14 +145,14 @@ class UnitSet:
 
     def answers(self, unit: dict[str, Any]) -> bool:
         """Whether the unit is active and its check passes before the time is up."""
-        return self.comes_true(
+        return self.becomes_true(
             lambda: (
                 unit_state(unit["name"]).get("ActiveState") == "active"
                 and self.passes(unit["check"], unit["check_output"])
             )
         )
 
-    def comes_true(self, condition: Callable[[], bool]) -> bool:
+    def becomes_true(self, condition: Callable[[], bool]) -> bool:
         """Whether the condition holds before the time is up."""
         deadline = time.monotonic() + self.module.params["timeout"]
         while not condition():

@@ -93,11 +93,11 @@ def test_a_large_cluster_is_proven_by_an_even_sample(library: Library, count: in
 def test_a_sample_is_said_and_a_whole_is_not(library: Library) -> None:
     module = library("pai_cluster_check")
     params: dict[str, Any] = {"nodes": [f"n{number}" for number in range(70)], "most": 64, "peer": "", "timeout": 1}
-    (said,) = module.ClusterCheck(SimpleNamespace(params=params)).say_sample()
+    (said,) = module.ClusterCheck(SimpleNamespace(params=params)).sample_findings()
     assert (said["id"], said["verdict"]) == ("verify-sample", "SKIP")
     assert "64 of 70 nodes" in said["message"]
     whole = module.ClusterCheck(SimpleNamespace(params={**params, "nodes": params["nodes"][:64]}))
-    assert whole.say_sample() == []
+    assert whole.sample_findings() == []
 
 
 def test_a_single_node_asks_a_peer_that_is_not_judged(library: Library) -> None:
@@ -117,8 +117,8 @@ def test_pods_that_do_not_run_say_why(library: Library, cluster_state: Any, snap
     check = library("pai_cluster_check")
     pods = {"node-0": cluster_state.pod_facts({"metadata": {"name": "node-0"}, "status": status})}
     assert not check.runs(pods, "node-0")
-    assert check.why_it_does_not(pods, "node-0") == snapshot
-    assert check.why_it_does_not(pods, "node-1") == "not there"
+    assert check.pod_failure(pods, "node-0") == snapshot
+    assert check.pod_failure(pods, "node-1") == "not there"
 
 
 @pytest.mark.parametrize(("text", "version"), [("version = 2\n", 2), ("version=4", 4), ("root = '/x'\n", 1), ("", 1)])
@@ -226,7 +226,7 @@ def test_test_pods_wait_for_their_account(library: Library) -> None:
     params = {"nodes": [], "image": "x", "peer": "", "runtime_class_nodes": [], "timeout": 1}
     module = SimpleNamespace(params=params)
     check = library("pai_cluster_check").ClusterCheck(module)
-    check.door.run = run
+    check.client.run = run
     assert check.check_from_pods() == []
     assert asked[:4] == ["delete", "create", "wait", "apply"]
 
@@ -331,7 +331,7 @@ def test_services_are_asked_by_the_addresses_that_the_api_knows(library: Library
 
     params = {"nodes": ["one", "two"], "peer": "", "runtime_class_nodes": [], "timeout": 1}
     check = module.ClusterCheck(SimpleNamespace(params=params))
-    check.door = SimpleNamespace(run=run)
+    check.client = SimpleNamespace(run=run)
     services = [{"metadata": {"name": f"node-{it}"}, "spec": {"clusterIP": f"10.96.0.{it}"}} for it in (0, 1)]
     check.addresses = module.addresses(services)
     status = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}

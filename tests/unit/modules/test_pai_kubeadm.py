@@ -129,12 +129,12 @@ def test_a_node_that_joins_again_waits_until_its_old_self_is_no_longer_ready(
     member, commands = entering(kubeadm, tmp_path, monkeypatch)
     ready, asked = [True, True, False], []
 
-    def says_ready(node: str) -> bool:
+    def node_is_ready(node: str) -> bool:
         asked.append(node)
         assert not [argv for argv in commands if "join" in argv], "asked before it joins"
         return ready.pop(0)
 
-    monkeypatch.setattr(kubeadm, "Kubectl", lambda _conf: SimpleNamespace(says_ready=says_ready))
+    monkeypatch.setattr(kubeadm, "Kubectl", lambda _conf: SimpleNamespace(node_is_ready=node_is_ready))
     monkeypatch.setattr(kubeadm, "write_login", lambda *_words: None)
     monkeypatch.setattr(kubeadm.time, "sleep", lambda _seconds: None)
     member.module.params.update(login={"certificate": "c", "authority": "a", "endpoint": "e:1"}, name="m2")
@@ -206,12 +206,12 @@ def answers() -> Any:
 
 
 def test_an_api_is_ready_unready_or_silent(kubeadm: Any, answers: str) -> None:
-    assert kubeadm.asked_whether_ready(f"{answers}/200") == (True, "200")
-    ready, said = kubeadm.asked_whether_ready(f"{answers}/500")
+    assert kubeadm.readiness(f"{answers}/200") == (True, "200")
+    ready, said = kubeadm.readiness(f"{answers}/500")
     assert not ready
     assert said.startswith("500 ")
     assert "etcd failed" in said
-    assert kubeadm.asked_whether_ready("http://127.0.0.1:1/readyz") == (False, "")
+    assert kubeadm.readiness("http://127.0.0.1:1/readyz") == (False, "")
 
 
 @pytest.fixture
@@ -279,7 +279,7 @@ class FakeModule:
 def test_what_the_api_says_decides(
     kubeadm: Any, monkeypatch: pytest.MonkeyPatch, state: str, answer: tuple[bool, str], refused: str
 ) -> None:
-    monkeypatch.setattr(kubeadm, "asked_whether_ready", lambda _url: answer)
+    monkeypatch.setattr(kubeadm, "readiness", lambda _url: answer)
     monkeypatch.setattr(kubeadm, "READY_TIMEOUT_S", 0)
     member = kubeadm.Member(FakeModule(ready_url="https://api/readyz"))
     if not refused:

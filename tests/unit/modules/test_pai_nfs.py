@@ -64,7 +64,7 @@ def serve() -> Iterator[Callable[..., StandInServer]]:
 
 
 def answer(server: StandInServer, path: str = "/export/data", timeout_s: float = 1) -> dict[str, str]:
-    found: dict[str, str] = NFS.asked("127.0.0.1", path, server.port, timeout_s)
+    found: dict[str, str] = NFS.probe_export("127.0.0.1", path, server.port, timeout_s)
     return found
 
 
@@ -107,7 +107,7 @@ def test_a_server_that_says_nothing_does_not_hold_up(serve: Callable[..., StandI
 def test_no_server_and_no_such_name() -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
-    assert NFS.asked("127.0.0.1", "/x", port, 1)["answer"] == "silent"
+    assert NFS.probe_export("127.0.0.1", "/x", port, 1)["answer"] == "silent"
     found = NFS.exports(
         [{"server": "no-such.invalid", "path": "/x", "port": "1"}, {"server": "127.0.0.1", "path": "/", "port": port}]
     )

@@ -65,7 +65,7 @@ def restoring(library: Any, machine: Path, monkeypatch: pytest.MonkeyPatch) -> A
         "STATE_DIR": str(machine / "state"),
         "ADMIN_CONF": str(machine / "kubernetes" / "admin.conf"),
         "youngest_start": lambda _name: 0.0,
-        "asked_whether_ready": lambda _url: (True, "ok"),
+        "readiness": lambda _url: (True, "ok"),
     }.items():
         monkeypatch.setattr(module, name, value)
     for name in ("stop", "start"):
@@ -129,14 +129,14 @@ def test_tries_that_failed_leave_what_the_cluster_was(
     monkeypatch.setattr(restoring.time, "strftime", lambda *_words: next(stamps))
     monkeypatch.setattr(restoring, "until", lambda holds, _seconds: bool(holds()))
     archive = packed(machine, **GOOD)
-    monkeypatch.setattr(restoring, "asked_whether_ready", lambda _url: (False, "no"))
+    monkeypatch.setattr(restoring, "readiness", lambda _url: (False, "no"))
     for _try in range(4):
-        with pytest.raises(ModuleFailedError, match=r"the data before it are in .*20261120T000000Z"):
+        with pytest.raises(ModuleFailedError, match=r"the previous data are in .*20261120T000000Z"):
             run(run_module, archive)
         copies = [path for path in (machine / "etcd").iterdir() if path.name != "member"]
         assert len(copies) <= 2, "tries must not fill the disk"
         assert (min(copies) / "wal/0.wal").read_text() == "now"
-    monkeypatch.setattr(restoring, "asked_whether_ready", lambda _url: (True, "ok"))
+    monkeypatch.setattr(restoring, "readiness", lambda _url: (True, "ok"))
     before = Path(run(run_module, archive)["before"])
     assert (before.name, (before / "wal/0.wal").read_text()) == ("before-restore-20261120T000000Z", "now")
     last = "before-restore-20261124T000000Z"

@@ -23,7 +23,7 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def give(library: Any, *, check: bool = False) -> list[str]:
     member = library("pai_kubeadm").Member(SimpleNamespace(check_mode=check, params={}))
-    member.give_root_kubectl()
+    member.configure_root_kubectl()
     actions: list[str] = member.actions
     return actions
 
