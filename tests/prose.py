@@ -120,6 +120,23 @@ def docstrings() -> Iterator[str]:
                 yield ast.get_docstring(node) or ""
 
 
+def modules() -> Iterator[str]:
+    """Yields the descriptions of Ansible modules, their options, and their results."""
+    for path in sorted((ROOT / "playbooks/library").glob("*.py")):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            match node:
+                case ast.Assign(targets=[ast.Name(id="DOCUMENTATION" | "RETURN")], value=ast.Constant(value=str(text))):
+                    yield from _descriptions(yaml.safe_load(text))
+
+
+def _descriptions(value: Any) -> Iterator[str]:
+    for key, entry in value.items() if isinstance(value, dict) else ():
+        if key in {"description", "short_description"}:
+            yield from map(str, entry if isinstance(entry, list) else [entry])
+        else:
+            yield from _descriptions(entry)
+
+
 def errors() -> Iterator[str]:
     """Yields the messages of raised errors and all remedies."""
     for tree in trees():
@@ -194,6 +211,7 @@ GROUPS: dict[str, Callable[[], Iterable[str]]] = {
     "errors": errors,
     "findings": findings,
     "docstrings": docstrings,
+    "modules": modules,
     "tables": cells,
     "tasks": task_names,
     "changelog": lambda: pages("CHANGELOG.md"),

@@ -7,12 +7,12 @@ DOCUMENTATION = r"""
 module: pai_addons
 short_description: Apply add-ons, prune objects of older versions, remove unwanted add-ons
 description:
-  - Server-side apply of each add-on's objects where they differ; one add-on that fails stops none of the others.
+  - Applies the objects of each add-on if they differ (server-side apply). A failed add-on does not stop the others.
   - Keeps a record of each add-on on the machine. Recorded objects that no add-on has now are deleted
     where they carry the label C(app.kubernetes.io/managed-by=pai-install).
-  - An add-on with a record that is not among I(wanted) is removed; a CSI driver not before the last pod that mounts
-    by it has ended, and one that defines kinds of objects not before the last of these that others made is gone.
-  - One that another must not run beside goes before that other is applied; as long as it stays, the other waits.
+  - Removes add-ons that are not in I(wanted). A CSI driver is removed after the last pod with its volumes, and a
+    definition of a kind after the last object of that kind.
+  - A conflicting add-on is removed before its successor is applied. Until then, the successor waits.
 options:
   addons:
     description: "The add-ons to apply: name, objects, waits, replaces, not_beside."
@@ -20,7 +20,7 @@ options:
     elements: dict
     required: true
   wanted: {description: Names of all add-ons that the cluster should have., type: list, elements: str, required: true}
-  only: {description: "Nothing but these add-ons is removed; empty: any.", type: list, elements: str, default: []}
+  only: {description: "Add-ons to remove. Empty for all.", type: list, elements: str, default: []}
   kept:
     description: "Objects of any wanted add-on, which are never pruned: [namespace, kind/name]."
     type: list
@@ -37,7 +37,7 @@ EXAMPLES = r"""
   pai_addons: {wanted: "{{ cluster_addons_wanted }}"}
 """
 RETURN = r"""
-applied: {description: Add-ons whose objects had to change., type: list, elements: str, returned: always}
+applied: {description: Add-ons with changed objects., type: list, elements: str, returned: always}
 removed: {description: Objects that were deleted., type: list, elements: str, returned: always}
 kept: {description: Why objects that are no longer wanted stay., type: list, elements: str, returned: always}
 """

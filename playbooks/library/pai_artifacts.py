@@ -7,8 +7,8 @@ DOCUMENTATION = r"""
 module: pai_artifacts
 short_description: Download, verify and install programs
 description:
-  - Downloads what is missing, checks its sha256, installs a binary or members of an archive in one step each.
-  - Remembers which artifact each installed file came from; installs a changed file again, and removes one that an
+  - Downloads missing artifacts, checks their SHA-256, and installs binaries or members of archives.
+  - Records the artifact of each installed file. Reinstalls changed files, and removes files that an
     archive no longer has.
 options:
   artifacts:
@@ -19,13 +19,13 @@ options:
     suboptions:
       name: {description: Name in messages., type: str, required: true}
       version: {description: Version in messages., type: str, default: ""}
-      url: {description: Where it is; file:// URLs name a file on the machine., type: str, required: true}
+      url: {description: URL. file:// URLs name a file on the machine., type: str, required: true}
       sha256: {description: Digest of the download., type: str, required: true}
-      kind: {description: What the download is., type: str, choices: [binary, tar.gz], required: true}
+      kind: {description: Type of the download., type: str, choices: [binary, tar.gz], required: true}
       dest: {description: The file (binary) or the folder (archive) to install to., type: path, required: true}
       strip: {description: Leading path parts to drop from archive members., type: int, default: 0}
   ca:
-    description: Authorities of the component store; where there is no such file, the system's are trusted.
+    description: Certificate authorities of the component store. Default is the trust store of the system.
     type: path
     default: /etc/pai-install/store/ca.pem
   timeout: {description: Seconds without a byte until a download counts as failed., type: int, default: 60}

@@ -7,14 +7,14 @@ DOCUMENTATION = r"""
 module: pai_backup
 short_description: Put a snapshot of etcd and the keys of the cluster into one file
 description:
-  - Takes a snapshot with etcdctl, or one that was kept, and verifies it by its hash.
+  - Takes a snapshot with etcdctl, or uses a stored one, and verifies its hash.
   - Packs it with the authorities of the cluster and their keys, the keys of service accounts, and the key of secrets at
     rest. Certificates that kubeadm makes from these are not in it.
   - The ledger of GPU hours of this control-plane node, if it has one, is in it.
   - The file is for root alone (0600), in a folder that is for root alone.
 options:
   dest: {description: The file to make., type: path, required: true}
-  snapshot: {description: Name of a snapshot that the role etcd_backup kept; without it a new one is taken., type: str}
+  snapshot: {description: Name of a snapshot of the role etcd_backup. Empty for a new snapshot., type: str}
   state: {description: Whether it is there., type: str, choices: [present, absent], default: present}
 author: [pai-install]
 """

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: pai_certificates_renew
-short_description: Renew the certificates that kubeadm made, and restart what reads them
+short_description: Renew the certificates of kubeadm and restart their programs
 description:
-  - Renews all of them when one ends within the given days; keys of authorities stay.
+  - Renews all certificates when one expires within the given days. Keys of authorities stay.
   - The programs restart one after the other, each when the one before it answers again.
   - Refused while etcd would lose its quorum without this control plane.
   - Programs that are older than the certificates, because a run was interrupted, are restarted too.

@@ -7,15 +7,14 @@ DOCUMENTATION = r"""
 module: pai_cluster_check
 short_description: Check nodes, system pods, DNS, services and the API from pods on every machine
 description:
-  - Starts one small pod on every node, lets each ask the cluster's DNS, the API and a Service whose pod is on another
-    node, and removes everything again.
-  - Returns findings; a check that fails never fails the task.
+  - Starts a small pod on every node, tests DNS, the API, and a Service on another node from it, and removes the pods.
+  - Returns findings. A failed check never fails the task.
 options:
-  version: {description: The Kubernetes version every node must have., type: str, required: true}
-  nodes: {description: Names of the nodes that must be there., type: list, elements: str, required: true}
+  version: {description: Kubernetes version of all nodes., type: str, required: true}
+  nodes: {description: Names of the required nodes., type: list, elements: str, required: true}
   image: {description: An image with busybox., type: str, required: true}
   namespaces:
-    description: Namespaces whose pods must run.
+    description: Namespaces with pods that must run.
     type: list
     elements: str
     default:
@@ -31,7 +30,7 @@ options:
       - pai-training-operator
       - pai-kueue
   peer:
-    description: Another node, whose Service a single one of I(nodes) asks; it is not judged itself.
+    description: Another node with a Service for a single entry of I(nodes). It is not checked itself.
     type: str
     default: ""
   runtime_class_nodes:
@@ -40,7 +39,7 @@ options:
     elements: str
     default: []
   most:
-    description: On more nodes than this no pods are started; those that carry them are spread over all, and it is said.
+    description: Limit of nodes with test pods. On larger clusters, test pods run on an even sample, which is reported.
     type: int
     default: 64
   timeout: {description: Seconds until everything must run., type: int, default: 180}

@@ -7,7 +7,7 @@ DOCUMENTATION = r"""
 module: pai_containerd_config
 short_description: Read the configurations of containerd and of the NVIDIA toolkit
 description:
-  - Returns the text of the configuration file; one of an older version is migrated by containerd itself.
+  - Returns the text of the configuration file. containerd migrates files of older versions.
   - That of the toolkit is returned as it is.
   - Changes nothing.
 options:
@@ -25,11 +25,11 @@ EXAMPLES = r"""
   register: __config
 """
 RETURN = r"""
-text: {description: TOML in the current version; empty without a file., type: str, returned: always}
+text: {description: TOML in the current version. Empty without a file., type: str, returned: always}
 version: {description: Version of the configuration format., type: int, returned: always}
-toolkit: {description: TOML of the toolkit; empty without a file., type: str, returned: always}
+toolkit: {description: TOML of the toolkit. Empty without a file., type: str, returned: always}
 migrated: {description: Whether the file was of an older version., type: bool, returned: always}
-spec: {description: What containers have unless their pod says otherwise (OCI)., type: str, returned: always}
+spec: {description: Default settings of containers (OCI)., type: str, returned: always}
 root: {description: Where containerd keeps images and containers by this configuration., type: str, returned: always}
 """
 

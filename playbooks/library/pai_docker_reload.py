@@ -5,14 +5,14 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: pai_docker_reload
-short_description: Reload Docker where it does not use what daemon.json says
+short_description: Reload Docker if its settings differ from daemon.json
 description:
   - Compares live-restore, the mirrors and the insecure registries of a running dockerd (C(docker info)) with
     C(/etc/docker/daemon.json), reloads the unit where they differ, and waits until they are the same.
-  - When they do not become the same, the task fails with the evidence; the files named in I(rollback) are restored.
-  - A Docker that does not run is left alone; so is a key that the file does not have.
+  - If they still differ, the task fails with the evidence and restores the files in I(rollback).
+  - A stopped Docker and keys outside the file are not changed.
 options:
-  rollback: {description: "File -> its old copy; an empty copy means the file was not there.", type: dict, default: {}}
+  rollback: {description: "File -> its old copy. Empty if the file did not exist.", type: dict, default: {}}
   timeout: {description: Seconds until the settings must be in use., type: int, default: 30}
 author: [pai-install]
 """

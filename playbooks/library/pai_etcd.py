@@ -5,7 +5,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: pai_etcd
-short_description: Require every member of etcd to be healthy, before one more joins; take members out
+short_description: Require healthy members of etcd before a join, or remove members
 description:
   - Runs on a control plane. An unhealthy member fails the task by name, since a join could then cost the quorum.
   - Removes the member of a reinstalled machine, so that the machine can join again.

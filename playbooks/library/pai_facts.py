@@ -11,11 +11,11 @@ description:
   - Changes nothing.
 options:
   units:
-    description: Units to report when they run; by default all that the roles restart or stop.
+    description: Units to report when they run. Default is all units of the roles.
     type: list
     elements: str
   namespaces:
-    description: Namespaces whose pods belong to the system; seen from a control plane.
+    description: Namespaces of system pods, observed on a control plane.
     type: list
     elements: str
     default:

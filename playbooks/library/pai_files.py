@@ -21,17 +21,17 @@ options:
       block: {description: Lines to keep between two marker lines., type: str}
       marker: {description: Words in the marker lines of the block., type: str, default: pai-install}
       replace:
-        description: Regular expressions (multi-line) and what takes the place of each match.
+        description: Regular expressions (multi-line) and the replacement of each match.
         type: list
         elements: dict
         suboptions:
           regexp: {description: What to find., type: str, required: true}
-          replacement: {description: What takes its place; must not match again., type: str, required: true}
+          replacement: {description: Replacement. It must not match again., type: str, required: true}
       merge_json:
         description:
-          - What a JSON object must contain; everything else in it is the admin's and stays.
+          - Required content of a JSON object. Other content stays.
           - Objects are merged, lists united (of two C(name=value) words the new one counts), other values replaced.
-          - What an earlier run for the same I(owner) merged and this one no longer names is taken out again.
+          - Content that an earlier run merged for the same I(owner) is removed if it is no longer required.
           - An empty list or object puts no key there, and leaves one empty that the last of our words is taken out of.
         type: dict
       state: {description: Whether the file is there., type: str, choices: [present, absent], default: present}
@@ -39,23 +39,23 @@ options:
         description: Leave a file that does not exist alone, with nothing to look for later.
         type: bool
         default: false
-      mode: {description: Permissions; an existing file keeps its own when empty., type: str, default: ""}
+      mode: {description: Permissions. If empty, an existing file keeps its own., type: str, default: ""}
       backup: {description: Keep a file that others wrote beside the new one., type: bool, default: false}
       validate:
-        description: Command that must accept the new file, with C(%s) for its path; skipped while it is not installed.
+        description: Command that validates the new file, with C(%s) for its path. Skipped while it is not installed.
         type: str
       secret: {description: Show no content in diffs., type: bool, default: false}
       live:
         description:
-          - Whether programs notice a change by themselves; the file is left out of the returned I(paths).
-          - With I(merge_json), nothing in the file but what was merged is looked for later.
+          - Whether programs reload the file automatically. The file is then not in the returned I(paths).
+          - With I(merge_json), later drift checks compare only the merged content.
         type: bool
         default: false
       live_keys:
         description:
           - With I(merge_json), keys that the program takes by a reload, and that others write into, too.
-          - A change of these alone keeps the file's time of modification, so that no unit restarts for it. Of their
-            content nothing but what was merged is looked for later.
+          - A change of only these keeps the modification time of the file, so that no unit restarts. Later drift
+            checks compare only the merged content.
         type: list
         elements: str
         default: []
@@ -65,7 +65,7 @@ options:
     default: "0755"
   owner:
     description:
-      - Whose files these are, where several write into one; each takes out only what it merged itself.
+      - Owner of the content, if several roles write to one file. A role removes only its own content.
       - Whole files that an earlier call for the same owner wrote, and this one no longer names, are removed, and
         folders that are empty then.
     type: str
@@ -81,12 +81,12 @@ EXAMPLES = r"""
 RETURN = r"""
 changed_paths: {description: Files that were changed., type: list, elements: str, returned: always}
 paths:
-  description: All the files in order, changed or not, but I(live) ones; for I(restart_if_newer) of pai_service.
+  description: All files in order, except I(live) ones, for I(restart_if_newer) of pai_service.
   type: list
   elements: str
   returned: always
 backups:
-  description: Changed file and its old copy, empty when there was none; files with I(backup) only.
+  description: Changed file and its old copy (empty without one), for files with I(backup).
   type: dict
   returned: always
 managed: {description: Expectations for pai_state., type: list, elements: dict, returned: always}

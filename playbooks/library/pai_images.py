@@ -7,10 +7,10 @@ DOCUMENTATION = r"""
 module: pai_images
 short_description: Hold images in containerd by their digests, pinned, under the tags that pods name
 description:
-  - Pulls what is missing by its digest, gives it its tag, and pins it, so that nothing asks a registry for the tag
-    and the kubelet's garbage collection leaves it. A tag that points to another digest is repaired.
+  - Pulls missing images by digest, tags, and pins them, so that no program requests the tag from a registry
+    and the kubelet's garbage collection keeps them. A tag that points to another digest is repaired.
   - The pin is on a name that is no valid reference, so that no pod can pull it and remove the labels.
-  - Images that an earlier run pinned and that are no longer wanted are unpinned; garbage collection takes them when
+  - Unpins images of earlier runs that are no longer required. Garbage collection deletes them when
     nothing uses them.
   - Containers that run already keep the image they were started from.
 options:

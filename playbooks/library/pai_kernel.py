@@ -9,7 +9,7 @@ short_description: Load kernel modules, set kernel parameters, turn off swap per
 description:
   - Writes modules-load.d and sysctl.d files and brings the running kernel to the same state.
   - Turns swap off in the running system, in fstab, in swap units and in the zram generators.
-  - In a container only parameters of its own network namespace are set; the rest belongs to the kernel's owner.
+  - In a container, sets only parameters of its network namespace. The host owns the other parameters.
 options:
   name: {description: Base name of the two files., type: str, default: 90-pai-install}
   modules: {description: Modules to load., type: list, elements: str, default: []}

@@ -9,10 +9,10 @@ short_description: Run kubeadm init or join, or update the settings of a member
 description:
   - An interrupted init or join of pai-install's own is undone by kubeadm reset and done again.
   - A machine that is a member of a cluster that pai-install did not make is refused.
-  - On a member, manifests and kubelet settings are rendered again; the kubelet restarts only when they changed.
+  - On a member, renders manifests and kubelet settings again. The kubelet restarts only after a change.
   - Certificates, keys, kubeconfigs, manifests and settings belong to root, with the least permissions.
   - A control plane that runs another I(version) is brought to it by kubeadm upgrade, again where that was interrupted.
-  - A control plane whose manifests would change stays as it is while a restart could cost etcd its quorum.
+  - A control plane does not change while a restart could cost etcd its quorum.
   - The API at C(ready_url) is asked first: no second cluster is created, and no control plane joins an unready one.
 options:
   state: {description: What to reach., type: str, choices: [init, join, join-control-plane], required: true}
@@ -21,7 +21,7 @@ options:
     description: kubeadm configuration to render a joined control plane's manifests with.
     type: str
   ignore_preflight_errors: {description: Names of kubeadm's checks to ignore., type: list, elements: str, default: []}
-  encryption_config: {description: Where the key for secrets at rest is; made when missing (init)., type: path}
+  encryption_config: {description: Path of the key for secrets at rest, created if missing (init)., type: path}
   address: {description: "This control plane's address, as etcd knows it.", type: str, default: ""}
   login:
     description: "Of a machine that joins: endpoint, certificate and authority of pai_node_certificate."
@@ -29,7 +29,7 @@ options:
     default: {}
   name: {description: "Of a machine that joins with a login: its node.", type: str, default: ""}
   ready_url: {description: "Where the API of all control planes says whether it is ready.", type: str, default: ""}
-  version: {description: "Of a control plane, without v; empty: that of kubeadm.", type: str, default: ""}
+  version: {description: "Version of a control plane, without v. Empty for kubeadm's.", type: str, default: ""}
   program: {description: "kubeadm, of that version.", type: path, default: /usr/local/bin/kubeadm}
   timeout: {description: Seconds for init or join., type: int, default: 600}
 author: [pai-install]

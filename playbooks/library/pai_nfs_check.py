@@ -7,12 +7,12 @@ DOCUMENTATION = r"""
 module: pai_nfs_check
 short_description: Ask NFS servers for folders, without a mount
 description:
-  - Fails with the place of each folder whose server does not answer within seconds, or does not serve it to this
+  - Fails with the path of each folder if its server does not answer within seconds, or does not export it to this
     machine.
   - A server that speaks no NFS version 4.0, or wants Kerberos, is only known to answer. Changes nothing.
 options:
   exports: {description: "Folders, each with server, path and port.", type: list, elements: dict, required: true}
-  known: {description: Those of an earlier run; they are not asked for again., type: list, elements: dict, default: []}
+  known: {description: Results of an earlier run, not requested again., type: list, elements: dict, default: []}
   places: {description: "SERVER:PATH -> where the site's files say so.", type: dict, default: {}}
 author: [pai-install]
 """

@@ -10,8 +10,8 @@ description:
   - With I(state=request), on the machine that joins, it makes a key that stays there and a request for the node's name.
   - With I(state=signed), on a control plane, it has the cluster sign a request that is for exactly that node.
   - So no credential travels that would let its holder become another node.
-  - Who signs lets the machine in. A machine that was removed from the cluster, and that the API refuses since, is a
-    node again; where another machine takes its name, it stays refused.
+  - A signature admits the machine to the cluster. A removed machine that the API rejects becomes a node again. If
+    another machine has its name, it stays rejected.
 options:
   state: {description: What to do., type: str, choices: [request, signed], required: true}
   name: {description: Name of the node., type: str, required: true}

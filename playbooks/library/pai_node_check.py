@@ -7,10 +7,10 @@ DOCUMENTATION = r"""
 module: pai_node_check
 short_description: Check swap, time and the container runtimes of a machine by using them
 description:
-  - Returns findings; a check that fails never fails the task, so that all of them are seen.
+  - Returns findings. A failed check never fails the task, so that all checks run.
 options:
   image: {description: Image to start with containerd., type: str, required: true}
-  docker_image: {description: The same image as Docker pulls it; empty to leave Docker out., type: str, default: ""}
+  docker_image: {description: The same image as Docker pulls it. Empty to skip Docker., type: str, default: ""}
   runtimes: {description: Runtimes to start a container with., type: list, elements: str, default: [runc]}
   container: {description: Whether the machine shares its kernel with others., type: bool, default: false}
   max_offset: {description: Seconds the clock may be off., type: float, default: 0.1}

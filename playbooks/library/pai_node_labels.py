@@ -7,7 +7,7 @@ DOCUMENTATION = r"""
 module: pai_node_labels
 short_description: Set a node's labels and taints, and remove the ones that it set before
 description:
-  - Runs on a control plane. Labels and taints of others stay; an annotation on the node lists the managed ones.
+  - Runs on a control plane. Labels and taints of others stay. An annotation of the node lists the managed ones.
 options:
   name: {description: The node., type: str, required: true}
   labels: {description: Label -> value., type: dict, default: {}}

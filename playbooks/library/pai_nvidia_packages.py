@@ -7,9 +7,8 @@ DOCUMENTATION = r"""
 module: pai_nvidia_packages
 short_description: Choose the packages of an NVIDIA driver
 description:
-  - Names the packages of a branch of the driver, at the newest version that all of them have, so that modules,
-    libraries, persistence daemon and fabric manager are of one version.
-  - Reads what apt knows. Changes nothing.
+  - Returns the packages of a driver branch at their newest common version.
+  - Reads the package lists of apt. Changes nothing.
 options:
   branch: {description: First number of the driver's version., type: int, required: true}
   modules: {description: The kernel modules., type: str, choices: [open, proprietary], default: open}

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: pai_origins
-short_description: Remember what the machine had before anything of ours was changed
+short_description: Record the packages of a machine before the first change
 description:
-  - Notes the installed packages on a machine that no role has changed yet; on any other it does nothing.
+  - Records the installed packages of a machine before the first role changes it.
   - Later modules add the first copy of each file of the admin's, and kernel parameters as they were.
-  - pai_reset gives back what is noted, and removes no package that was there before.
+  - pai_reset restores the recorded state, and removes no package from before.
 options: {}
 author: [pai-install]
 """

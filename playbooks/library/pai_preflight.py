@@ -7,12 +7,12 @@ DOCUMENTATION = r"""
 module: pai_preflight
 short_description: Collect preflight evidence
 description:
-  - Changes nothing and judges nothing. Every probe has a time limit; a failed probe loses only its own evidence.
+  - Changes nothing and judges nothing. Every probe has a time limit. A failed probe loses only its own evidence.
   - Also works without root, with less evidence.
 options:
-  paths: {description: Folders whose file systems matter., type: list, elements: str, default: []}
+  paths: {description: Folders with file systems to check., type: list, elements: str, default: []}
   modules: {description: Kernel modules that will be needed., type: list, elements: str, default: []}
-  etcd: {description: Folder of etcd; its disk is measured. Empty for none., type: str, default: ""}
+  etcd: {description: Folder of etcd, to measure its disk. Empty for none., type: str, default: ""}
   resolv_conf: {description: The kubelet's resolver file where the site names one., type: str, default: ""}
   servers: {description: HOST:PORT of servers that must be reachable., type: list, elements: str, default: []}
   peers:
@@ -34,7 +34,7 @@ EXAMPLES = r"""
     paths: [/, /var/lib/docker]
 """
 RETURN = r"""
-evidence: {description: Evidence of each probe; problems names those without., type: dict, returned: always}
+evidence: {description: Evidence of each probe. problems lists probes without evidence., type: dict, returned: always}
 """
 
 import time

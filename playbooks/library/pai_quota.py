@@ -7,19 +7,19 @@ DOCUMENTATION = r"""
 module: pai_quota
 short_description: Limit folders, by project quotas of xfs or ext4
 description:
-  - Gives each folder, and all that is in it, a project of its own, and that project its limit. What is made in it later
-    belongs to it, too.
+  - Creates a project with a limit for each folder and its content. New files in the folder belong to the project, too.
   - Fails before anything is changed where a limit is asked for and the file system keeps none.
-  - A folder that has a project keeps it. A limit that an admin set stays where none is asked for; one of ours goes.
+  - A folder that has a project keeps it. Without a limit, limits of administrators stay, and limits of pai-install
+    are removed.
 options:
   folders:
-    description: The folders. One that is not there is passed over.
+    description: The folders. Missing folders are skipped.
     type: list
     elements: dict
     required: true
     suboptions:
       path: {description: The folder., type: path, required: true}
-      size: {description: "Its limit in bytes; 0: none.", type: int, required: true}
+      size: {description: "Limit in bytes. 0 for none.", type: int, required: true}
       each: {description: Whether each folder in it has that limit, instead of itself., type: bool, default: false}
 author: [pai-install]
 """
@@ -31,7 +31,7 @@ EXAMPLES = r"""
       - {path: /share/users, size: 549755813888, each: true}
 """
 RETURN = r"""
-limited: {description: The folders whose limit changed., type: list, elements: str, returned: always}
+limited: {description: Folders with a changed limit., type: list, elements: str, returned: always}
 managed: {description: Expectations for pai_state., type: list, elements: dict, returned: always}
 """
 

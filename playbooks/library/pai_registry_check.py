@@ -7,7 +7,7 @@ DOCUMENTATION = r"""
 module: pai_registry_check
 short_description: Ask the endpoints in hosts.toml, and pull an image as containerd does
 description:
-  - Returns findings; a check that fails never fails the task, so that all of them are seen.
+  - Returns findings. A failed check never fails the task, so that all checks run.
 options:
   upstreams: {description: Registries with endpoints to check., type: list, elements: str, default: []}
   images: {description: Images to pull with containerd and remove again., type: list, elements: str, default: []}

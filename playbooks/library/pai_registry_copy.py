@@ -7,27 +7,27 @@ DOCUMENTATION = r"""
 module: pai_registry_copy
 short_description: Copy the content of the registry cache between folders of the machine and Azure
 description:
-  - Copies what the target does not have yet, verifies the digest of each blob, and deletes nothing.
-  - Ends after I(seconds) where more is left, and returns I(done); the next call goes on.
-  - Fails before it copies where a folder has no room for what is left, or where Azure refuses.
+  - Copies missing content to the target, verifies the digest of each blob, and deletes nothing.
+  - Ends after I(seconds) and returns I(done). The next call continues.
+  - Fails before the copy if a folder lacks space or Azure rejects the request.
 options:
   source: &place
     description: Where the content is now.
     type: dict
     required: true
     suboptions:
-      folder: {description: Folder of this machine; empty for Azure., type: str, default: ""}
+      folder: {description: Folder of this machine. Empty for Azure., type: str, default: ""}
       account: {description: Storage account., type: str, default: ""}
       access_key: {description: Its key., type: str, default: ""}
       container: {description: Container., type: str, default: ""}
-      endpoint: {description: "URL of the blob service; empty for Azure's own.", type: str, default: ""}
+      endpoint: {description: "URL of the blob service. Empty for the service of Azure.", type: str, default: ""}
   target: {<<: *place, description: Where it is copied to.}
-  upstreams: {description: Registries whose content is copied., type: list, elements: str, required: true}
+  upstreams: {description: Registries with content to copy., type: list, elements: str, required: true}
   in_use:
-    description: Whether the cache uses the target already; then nothing that is there is replaced.
+    description: Whether the cache uses the target already. Existing content is then not replaced.
     type: bool
     default: false
-  keep_hours: {description: Hours after which what is copied expires., type: int, default: 720}
+  keep_hours: {description: Hours until copied content expires., type: int, default: 720}
   seconds: {description: When to end where more is left., type: int, default: 60}
   places: {description: "Setting of the site -> FILE:LINE:COLUMN, for messages.", type: dict, default: {}}
   proxy: {description: "Proxy towards Azure: http, https, no_proxy.", type: dict, default: {}}

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: pai_registry_gc
-short_description: Drop from the cache what no machine asks for
+short_description: Delete unused content of the registry cache
 description:
   - Runs the program that the role docker_cache installed, by the rule that it was given there.
 options:
-  only_count: {description: Whether only to say what would be dropped., type: bool, default: false}
+  only_count: {description: Whether to report deletions without deleting., type: bool, default: false}
 author: [pai-install]
 """
 EXAMPLES = r"""

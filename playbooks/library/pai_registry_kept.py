@@ -7,14 +7,14 @@ DOCUMENTATION = r"""
 module: pai_registry_kept
 short_description: Keep the cache's files for an upstream, and put them back
 description:
-  - Copies are for root alone, as the files are; they hold the account of before.
+  - Only root can read the copies, which contain the earlier account.
   - Puts nothing back where nothing was kept.
   - Putting back also takes the pod back to the configuration that it was started for, where that is another one.
   - Does nothing in check mode.
 options:
   upstream: {description: Registry as images name it., type: str, required: true}
   state:
-    description: Keep the files as they are now, put back what was kept, or remove the copies.
+    description: Save copies of the files, restore them, or delete the copies.
     type: str
     choices: [keep, restore, forget]
     required: true

@@ -8,8 +8,8 @@ module: pai_registry_probe
 short_description: Ask registries with the accounts and authorities that the site names for them
 description:
   - Changes nothing, also in check mode.
-  - Fails for an account that is refused, a certificate that the CA did not sign, and what is no registry.
-  - A registry that does not answer fails only where I(must_answer) says so; a cache starts without its upstream.
+  - Fails for a rejected account, an untrusted certificate, and a server that is not a registry.
+  - An unreachable registry fails only with I(must_answer), because a cache starts without its upstream.
   - Fails, too, where Azure does not answer, refuses the account's key or has no such container.
 options:
   registries:
@@ -18,7 +18,7 @@ options:
     elements: dict
     required: true
     suboptions:
-      name: {description: What the site calls it., type: str, required: true}
+      name: {description: Name of the registry in the site., type: str, required: true}
       address: {description: Where it is reached., type: str, required: true}
       username: {description: Account., type: str, default: ""}
       password: {description: Password of that account., type: str, default: ""}
@@ -29,10 +29,10 @@ options:
     description: Azure storage of the cache's content.
     type: dict
     suboptions:
-      account: {description: Storage account; empty for none., type: str, default: ""}
+      account: {description: Storage account. Empty for none., type: str, default: ""}
       access_key: {description: Its key., type: str, default: ""}
       container: {description: Container., type: str, default: ""}
-      endpoint: {description: "URL of the blob service; empty for Azure's own.", type: str, default: ""}
+      endpoint: {description: "URL of the blob service. Empty for the service of Azure.", type: str, default: ""}
   places: {description: "Setting of the site -> FILE:LINE:COLUMN, for messages.", type: dict, default: {}}
   proxy: {description: "Proxy towards them: http, https, no_proxy.", type: dict, default: {}}
 author: [pai-install]
@@ -43,7 +43,7 @@ EXAMPLES = r"""
     registries: [{name: quay.io, address: "https://quay.io"}]
 """
 RETURN = r"""
-silent: {description: Names of those that did not answer., type: list, elements: str, returned: always}
+silent: {description: Names of unreachable registries., type: list, elements: str, returned: always}
 """
 
 import concurrent.futures

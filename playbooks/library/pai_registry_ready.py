@@ -7,18 +7,18 @@ DOCUMENTATION = r"""
 module: pai_registry_ready
 short_description: Ask cache or component store with the address, authority and login that the machine is about to get
 description:
-  - Fails where it refuses the login or shows a certificate of another authority; the machine keeps what works.
+  - Fails for a rejected login or an untrusted certificate. The machine keeps its working settings.
   - Fails, too, where it does not answer, but on a machine that has never used it.
   - A machine that has this authority, this address and this login already is not held up.
-  - Changes nothing; does nothing in check mode.
+  - Changes nothing. Skipped in check mode.
 options:
-  what: {description: What is asked; in messages., type: str, default: the cache}
+  what: {description: Name of the server in messages., type: str, default: the cache}
   url: {description: Its address., type: str, required: true}
   ca: {description: Authorities to trust (PEM)., type: str, required: true}
   auth_token: {description: "Base64 of NAME:PASSWORD, or empty.", type: str, default: ""}
   known: {description: File that is there on machines that use it., type: path, required: true}
-  upstream: {description: Registry whose hosts.toml shows the login that is used now., type: str, required: true}
-  timeout: {description: Seconds for it to take over what it was given., type: int, default: 45}
+  upstream: {description: Registry with the current login in its hosts.toml., type: str, required: true}
+  timeout: {description: Seconds to wait for the new settings., type: int, default: 45}
 author: [pai-install]
 """
 EXAMPLES = r"""

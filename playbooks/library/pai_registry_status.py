@@ -5,12 +5,12 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: pai_registry_status
-short_description: Read the cache's counters and the size of what it keeps
+short_description: Read the counters and the size of the registry cache
 description:
   - Counters begin at zero when the cache starts.
 options:
   upstreams: {description: Registries that the cache serves., type: list, elements: str, required: true}
-  folder: {description: Where the cache keeps its content; empty when that is elsewhere., type: str, default: ""}
+  folder: {description: Folder of the cache's content. Empty for an external store., type: str, default: ""}
 author: [pai-install]
 """
 EXAMPLES = r"""

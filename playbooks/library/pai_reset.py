@@ -7,10 +7,10 @@ DOCUMENTATION = r"""
 module: pai_reset
 short_description: Take everything of the cluster and of pai-install off the machine
 description:
-  - Stops the kubelet, its pods and our units; removes what they made; then takes back what the records of roles list.
+  - Stops the kubelet, its pods, and units of pai-install. Removes their data, and reverts the records of roles.
   - Files of the admin's come back from the copies that were kept. Packages go that came with us and nothing needs.
   - Images, Docker's data, the component store's content and storages stay unless I(data) is given.
-  - Deletes nothing behind a mount. Interrupted, it goes on where it was; done twice, it changes nothing.
+  - Deletes nothing behind a mount. Continues after an interruption. A second run changes nothing.
   - The cluster is told nothing. A control plane's member of etcd has to be removed there first.
 options:
   data: {description: Remove images and other data as well., type: bool, default: false}
@@ -22,7 +22,7 @@ EXAMPLES = r"""
 """
 RETURN = r"""
 actions: {description: What was done., type: list, elements: str, returned: always}
-kept: {description: "What stays, and why.", type: list, elements: str, returned: always}
+kept: {description: "Remaining parts, with the reason.", type: list, elements: str, returned: always}
 """
 
 import glob

@@ -7,15 +7,15 @@ DOCUMENTATION = r"""
 module: pai_restore
 short_description: Put a backup of module pai_backup in the place of a control plane's etcd
 description:
-  - "C(checked): nothing stops; the backup is this cluster's, and etcd's data can be made from it on this machine. Asked
+  - "C(checked) verifies that the backup belongs to this cluster and restores etcd's data on this machine. Asked
     before the other control planes lose theirs."
   - "C(restored): the programs of the control plane stop, etcd starts again from the snapshot as the only member, and
-    the programs start again. The data before it stays beside it; where a restoration was interrupted or failed, that is
-    what was there before the first try. On a machine without a control plane, or with one that lost certificates,
-    kubeconfigs, or manifests, the keys and the data are laid out for kubeadm init, which makes the rest again."
-  - "C(left): the programs of another control plane stop, and it is no longer a member of anything; it joins again as a
+    the programs start again. The earlier data stay beside the new data. After failed attempts, these are the data
+    from before the first attempt. On a machine with an incomplete control plane, or without one, kubeadm init
+    creates the rest from the restored keys and data."
+  - "C(left) stops the programs of another control plane and removes its membership. It joins again as a
     new one."
-  - A machine whose cluster has another authority than the backup is refused.
+  - Machines of a cluster with another authority are rejected.
 options:
   state: {description: What to reach., type: str, choices: [checked, restored, left], required: true}
   archive: {description: The file of pai_backup., type: path}

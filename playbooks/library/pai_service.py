@@ -7,9 +7,9 @@ DOCUMENTATION = r"""
 module: pai_service
 short_description: Enable, start, restart or reload units, and roll back files when one does not come up
 description:
-  - Reloads systemd when a unit file is newer than what systemd knows, or stands before the one it knows.
-  - After a start or restart the unit must be active and its check must pass; otherwise the files named in
-    I(rollback) are restored, the unit is restarted with them, and the task fails with the unit's last log lines.
+  - Reloads systemd if a unit file is newer than the loaded one, or takes precedence over it.
+  - After a start or restart, the unit must be active and its check must pass. Otherwise, the files in I(rollback) are
+    restored, the unit restarts, and the task fails with the last log lines.
 options:
   units:
     description: The units, in order.
@@ -28,7 +28,7 @@ options:
       restart: {description: Whether to restart it even when it runs., type: bool, default: false}
       restart_if_newer:
         description:
-          - Files that the unit reads when it starts, such as I(paths) of pai_files; it is restarted when one of them is
+          - Files that the unit reads at its start, such as I(paths) of pai_files. It restarts if one of them is
             younger than its start.
           - So a run that was interrupted between the file and the restart is made good by the next one.
         type: list
@@ -36,15 +36,15 @@ options:
         default: []
       reload_if_newer:
         description:
-          - Files that the unit reads again on a reload; it is reloaded when one of them is younger than its last start
-            or reload, and is not restarted for another reason.
+          - Files that the unit reads on a reload. It is reloaded if one of them is younger than its last start or
+            reload, and is not restarted for another reason.
         type: list
         elements: path
         default: []
       check: {description: Command that succeeds once the service answers., type: str}
       check_output: {description: Regular expression that the command's output must match., type: str, default: ""}
   stopped: {description: Units to stop and disable where they exist., type: list, elements: str, default: []}
-  rollback: {description: "File -> its old copy; an empty copy means the file was not there.", type: dict, default: {}}
+  rollback: {description: "File -> its old copy. Empty if the file did not exist.", type: dict, default: {}}
   timeout: {description: Seconds until a unit must be up., type: int, default: 60}
 author: [pai-install]
 """

@@ -11,14 +11,14 @@ description:
   - A unit restarts when one of I(files) is younger than its start. If it does not come up, their old copies return.
   - Then writes the record of the role. It has the expectations of files, units, and other modules, and digests of the
     settings the role ran with.
-  - pai_facts reads the record to find drift; a record alone never proves that a machine is as it should be.
+  - pai_facts compares the machine with the record to find drift.
   - Makes the recorded files and their folders root's again, which counts as a change; writing the record does not.
   - In a playbook, the action of the same name gives I(role) and I(settings).
 options:
-  role: {description: Name of the role; that of the task's own role unless given., type: str, default: ""}
+  role: {description: Name of the role. Default is the role of the task., type: str, default: ""}
   settings:
     description:
-      - "Name of each setting -> digest of its value; the role's part of the variable C(pai_settings) unless given."
+      - "Name of each setting -> digest of its value. Default is the role's part of the variable C(pai_settings)."
     type: dict
     default: {}
   files: {description: As in pai_files., type: list, elements: dict, default: []}
@@ -28,7 +28,7 @@ options:
   stopped: {description: As in pai_service., type: list, elements: str, default: []}
   timeout: {description: As in pai_service., type: int, default: 60}
   managed: {description: Expectations of other modules., type: list, elements: raw, default: []}
-  notes: {description: "What a later run wants to know of this one: word -> text, no secrets.", type: dict, default: {}}
+  notes: {description: "Notes for later runs, word -> text, without secrets.", type: dict, default: {}}
   packages: {description: Debian packages that stay installed., type: list, elements: str, default: []}
 author: [pai-install]
 """

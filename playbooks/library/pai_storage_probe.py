@@ -7,13 +7,13 @@ DOCUMENTATION = r"""
 module: pai_storage_probe
 short_description: Mount storages on workers, write, read back, measure, clean up
 description:
-  - Makes one small pod for each storage and worker in the namespace of a group that may mount it, some at a time, and
-    removes all of them again, also those of a run that was interrupted.
-  - Every question to the API and every pod has a time limit; a mount that hangs ends as a finding.
-  - Returns findings; a check that fails never fails the task.
+  - Starts a small pod for each storage and worker in the namespace of a granted group, a few in parallel, and removes
+    all pods, including those of an interrupted run.
+  - Every request to the API and every pod has a time limit. A hanging mount is a finding.
+  - Returns findings. A failed check never fails the task.
 options:
   grants:
-    description: "Storages and where they may be mounted: storage, namespace, claim; read_only, machine."
+    description: "Storages and their mounts: storage, namespace, claim, read_only, machine."
     type: list
     elements: dict
     required: true

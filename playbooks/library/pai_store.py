@@ -7,7 +7,7 @@ DOCUMENTATION = r"""
 module: pai_store
 short_description: Fill the component store from the controller host
 description:
-  - In a playbook, give I(files) and I(images); the action of the same name sends only what the store lacks.
+  - In a playbook, set I(files) and I(images). The action of the same name sends only missing ones.
   - The registry is read-only. Uploads go through a second registry over the same folder, which runs for
     that moment and listens where only root can reach it.
 options:

@@ -7,8 +7,8 @@ DOCUMENTATION = r"""
 module: pai_support
 short_description: Collect logs and versions of this machine
 description:
-  - Runs programs that only read, a few at a time, each with a limit of time; keeps the last part of what is long.
-  - Reads no secret on purpose; the controller host masks what it knows of.
+  - Runs a few read-only programs in parallel with a time limit. Keeps only the end of long output.
+  - Reads no secrets deliberately. The controller host masks known secrets.
 options:
   largest: {description: Bytes of all texts together., type: int, default: 2000000}
   timeout: {description: Seconds for one program., type: int, default: 15}
