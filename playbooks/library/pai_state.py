@@ -12,7 +12,7 @@ description:
   - Then writes the record of the role. It has the expectations of files, units, and other modules, and digests of the
     settings the role ran with.
   - pai_facts compares the machine with the record to find drift.
-  - Makes the recorded files and their folders root's again, which counts as a change; writing the record does not.
+  - Restores root as owner of the recorded files and their folders, which is a change. The record is not a change.
   - In a playbook, the action of the same name gives I(role) and I(settings).
 options:
   role: {description: Name of the role. Default is the role of the task., type: str, default: ""}
@@ -42,7 +42,7 @@ EXAMPLES = r"""
 RETURN = r"""
 path: {description: The record., type: str, returned: always}
 given_back: {description: Files and folders that became root's again., type: list, elements: str, returned: always}
-actions: {description: What was done to units., type: list, elements: str, returned: always}
+actions: {description: Actions on units., type: list, elements: str, returned: always}
 changed_paths: {description: Files that were changed., type: list, elements: str, returned: always}
 """
 
