@@ -66,7 +66,7 @@ def switches(
 ) -> None:
     """A switch is refused while a job runs, ends it with --force, and leaves nothing of the old scheduler."""
     # HiveD and Kueue have jobs of the same kind, so a finished one keeps its name
-    ends, runs = (f"{name}-{before}-{after}" for name in ("ends", "runs"))
+    ends, runs = (f"{name}-{before[0]}{after[0]}" for name in ("ends", "runs"))
     for worker in workers:
         devices(cluster, worker, "add", str(gpus))
     submitted(cluster, file_of(folder, ends, "owner", 1, ["echo done"], gpus=gpus))
