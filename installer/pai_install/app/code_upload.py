@@ -1,4 +1,4 @@
-"""An archive that somebody sends -> the code of a job, and the code of an existing job. Every entry is checked."""
+"""An archive that a user sends -> the code of a job, and the code of an existing job. Every entry is checked."""
 
 from __future__ import annotations
 
