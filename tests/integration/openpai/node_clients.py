@@ -1,17 +1,12 @@
-"""OpenPAI's unmodified clients from npm, installed once into the user's cache by a lock."""
+"""OpenPAI's unmodified clients from npm, installed once into the user's cache."""
 
 from __future__ import annotations
 
-import hashlib
 import os
-import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-
-import filelock
-import pytest
 
 from tests.integration.openpai.conftest import Console
 
@@ -47,23 +42,3 @@ class NodeClients:
         done = self.run([self.modules / SDK / "lib/src/cli.js", *words])
         assert done.returncode == 0, done.stderr
         return done.stdout + done.stderr
-
-
-def modules(project: Path = HERE) -> Path:
-    """node_modules of a project's lock. Skips without Node.js, or without a registry of npm."""
-    if not shutil.which("node") or not shutil.which("npm"):
-        pytest.skip("Node.js with npm is not installed: apt-get install nodejs npm")
-    lock = (project / "package-lock.json").read_bytes()
-    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pai-install-tests"
-    folder = base / f"node-{hashlib.sha256(lock).hexdigest()[:16]}"
-    base.mkdir(parents=True, exist_ok=True)
-    with filelock.FileLock(f"{folder}.lock"):
-        if not (folder / "done").exists():
-            shutil.rmtree(folder, ignore_errors=True)
-            shutil.copytree(project, folder)
-            words = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
-            done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=600, check=False)
-            if done.returncode:
-                pytest.skip(f"npm cannot fetch the packages of the test: {done.stderr[-500:]}")
-            (folder / "done").touch()
-    return folder / "node_modules"

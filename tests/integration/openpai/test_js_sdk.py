@@ -10,7 +10,8 @@ import pytest
 
 from tests.addons import ROOT
 from tests.integration.openpai.conftest import Console, api, console, programs
-from tests.integration.openpai.node_clients import HERE, NodeClients, modules
+from tests.integration.openpai.node_clients import HERE, SDK, NodeClients
+from tests.npm import installed
 
 __all__ = ["api", "console", "programs"]
 
@@ -20,7 +21,7 @@ JOB = "sdk-job"
 
 @pytest.fixture(scope="module")
 def clients(console: Console, tmp_path_factory: pytest.TempPathFactory) -> NodeClients:
-    return NodeClients(modules(), tmp_path_factory.mktemp("home"), console)
+    return NodeClients(installed(f"{SDK}@0.1.5"), tmp_path_factory.mktemp("home"), console)
 
 
 def job_file(folder: Path, name: str) -> Path:
