@@ -27,6 +27,7 @@ _ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 _LOOPBACK = "127.0.0.1"
 # a target that serves more than this is refused as a whole: it harms only itself
 SAMPLE_LIMIT = 50_000
+_BODY_LIMIT = "32MB"
 _LABEL_LIMIT = 40
 # parallel requests to a remote store: each holds samples in memory
 _MOST_SHARDS = 10
@@ -246,7 +247,7 @@ def _job(name: str, **keys: Any) -> dict[str, Any]:  # noqa: ANN401 - keys of Pr
     kept = "|".join(KEPT[name])
     keep = [{"source_labels": ["__name__"], "regex": kept, "action": "keep"}] if kept else []
     own = list(_NODE_RELABELS) if name == "node" else []
-    limits = {"sample_limit": SAMPLE_LIMIT, "label_limit": _LABEL_LIMIT}
+    limits = {"sample_limit": SAMPLE_LIMIT, "label_limit": _LABEL_LIMIT, "body_size_limit": _BODY_LIMIT}
     relabel = [*keys.pop("relabel_configs", ()), {"target_label": "job", "replacement": name}]
     return {
         "job_name": name,

@@ -282,7 +282,12 @@ CAUSES = (
 
 def test_a_cause_silences_its_effects_on_its_node_alone(machinery: Machinery) -> None:
     until(lambda: hot(machinery))
-    labels = {rule["alert"]: rule["labels"] for group in rule_groups(Monitoring())["groups"] for rule in group["rules"]}
+    labels = {
+        rule["alert"]: rule["labels"]
+        for group in rule_groups(Monitoring())["groups"]
+        for rule in group["rules"]
+        if "alert" in rule
+    }
     fired = [
         {"labels": {"alertname": name, "node": f"cause-{number}", **labels[name]}}
         for number, (names, _) in enumerate(CAUSES)

@@ -13,6 +13,7 @@ import yaml
 
 from pai_install.monitoring.dashboards import Dashboard, dashboards, grafana
 from pai_install.monitoring.export import exported
+from pai_install.monitoring.rules import RECORDED
 from pai_install.monitoring.scrape import KEPT, Scraping, configuration
 from pai_install.monitoring.state import state_arguments
 from pai_install.site import Site, load_site
@@ -136,7 +137,7 @@ def test_a_dashboard_has_variables_and_no_overlap(name: str, dashboard: Dashboar
 def test_a_query_asks_for_metrics_that_are_kept(query: str) -> None:
     kept = "|".join(name for names in KEPT.values() for name in names)
     of_state = next(word for word in state_arguments(volcano=True) if word.startswith("--metric-allowlist="))
-    known = {*of_state.partition("=")[2].split(","), "ALERTS", "up"}
+    known = {*of_state.partition("=")[2].split(","), "ALERTS", "up", *RECORDED}
     bare = re.sub(r'"[^"]*"|by \([^)]*\)|\[[^\]]*\]', "", query)
     metrics = {
         word
