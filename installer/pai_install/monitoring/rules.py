@@ -30,10 +30,21 @@ _OF_JOB = (
 _DURATION = r"^[0-9]+[smhd]$"
 _PLACE = re.compile(r"\{([a-z][a-z-]*)\}")
 PAGE = "docs/alerts.md"
-# computed once for alerts and pages: over an hour of all CPUs of 1,000 nodes, a page would wait for seconds
+# computed once for alerts and pages: over an hour of all devices of 1,000 nodes, a page would wait for seconds
 RECORDED: Mapping[str, str] = {
     "pai_node_cpu_busy_ratio": '1 - avg by (node) (rate(node_cpu_seconds_total{mode="idle"}[5m]))',
+    "pai_node_filesystem_used_ratio": "max by (node) (1 - node_filesystem_avail_bytes / node_filesystem_size_bytes)",
+    "pai_node_received_bytes_rate": "sum by (node) (rate(node_network_receive_bytes_total[5m]))",
+    "pai_node_sent_bytes_rate": "sum by (node) (rate(node_network_transmit_bytes_total[5m]))",
+    "pai_node_read_bytes_rate": "sum by (node) (rate(node_disk_read_bytes_total[5m]))",
+    "pai_node_written_bytes_rate": "sum by (node) (rate(node_disk_written_bytes_total[5m]))",
+    "pai_node_gpu_busy_percent": "avg by (node) (DCGM_FI_DEV_GPU_UTIL)",
+    "pai_node_gpu_memory_ratio": "sum by (node) (DCGM_FI_DEV_FB_USED) / sum by (node) (DCGM_FI_DEV_FB_TOTAL)",
+    "pai_node_gpu_celsius": "max by (node) (DCGM_FI_DEV_GPU_TEMP)",
+    "pai_node_gpu_watts": "sum by (node) (DCGM_FI_DEV_POWER_USAGE)",
 }
+# groups that are evaluated each minute, because their alerts wait for minutes and their expressions read much
+_EACH_MINUTE = ("machines", "health", "pods", "jobs")
 
 Severity = Literal["fatal", "error", "warn", "info", "none"]
 
@@ -78,9 +89,13 @@ def rule_groups(wanted: Monitoring) -> dict[str, Any]:
     recorded = [{"record": name, "expr": expression} for name, expression in RECORDED.items()]
     return {
         "groups": [
-            {"name": "pai-recorded", "rules": recorded},
+            {"name": "pai-recorded", "interval": "1m", "rules": recorded},
             *(
-                {"name": f"pai-{group}", "rules": [_rule(name, alert, values) for name, alert in members.items()]}
+                {
+                    "name": f"pai-{group}",
+                    **({"interval": "1m"} if group in _EACH_MINUTE else {}),
+                    "rules": [_rule(name, alert, values) for name, alert in members.items()],
+                }
                 for group, members in alerts().items()
             ),
         ]
