@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import time
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import quote
@@ -19,7 +21,7 @@ pytestmark = pytest.mark.soak
 
 NODES = 1_000
 # seconds until all targets were read, and of the measurement after it
-FILL_S = 120
+FILL_S = 180
 MEASURE_S = int(os.environ.get("PAI_MONITORED_S", "150"))
 Record = Callable[[str, object], None]
 
@@ -36,8 +38,11 @@ def peak_mib(pid: int) -> int:
     return int(line.split()[1]) // 1024
 
 
-def panel_s(url: str) -> dict[str, float]:
-    """Seconds of each query of the cluster page, as an hour and as one number: the best of three."""
+def panel_s(url: str, pid: int, cores: float) -> dict[str, float]:
+    """Seconds of each query of the cluster page, as an hour and as one number: the best of three.
+
+    Seconds of a processor, without what Prometheus needs besides: elapsed time would measure other work of the box.
+    """
     now, found = int(time.time()), {}
     for panel in dashboards()["cluster"].panels:
         for legend, query in panel.queries.items():
@@ -48,11 +53,20 @@ def panel_s(url: str) -> dict[str, float]:
             for kind, path in asks.items():
                 times = []
                 for _ in range(3):
-                    begin = time.monotonic()
+                    begin, before = time.monotonic(), cpu_s(pid)
                     asked(url, path)
-                    times.append(time.monotonic() - begin)
+                    times.append(max(0.0, cpu_s(pid) - before - cores * (time.monotonic() - begin)))
                 found[f"{panel.title} {legend} {kind}"] = round(min(times), 3)
     return found
+
+
+def head_series(url: str) -> int:
+    """How many series Prometheus has."""
+    with urllib.request.urlopen(f"{url}/metrics", timeout=60) as answer:  # noqa: S310 - on loopback
+        text = answer.read().decode()
+    found = re.search(r"^prometheus_tsdb_head_series (\S+)$", text, re.MULTILINE)
+    assert found is not None
+    return int(float(found[1]))
 
 
 def test_1000_nodes_fit(prometheus: Path, tmp_path: Path, record_property: Record) -> None:
@@ -68,8 +82,8 @@ def test_1000_nodes_fit(prometheus: Path, tmp_path: Path, record_property: Recor
         begin, before = time.monotonic(), cpu_s(process.pid)
         time.sleep(MEASURE_S)
         cores = (cpu_s(process.pid) - before) / (time.monotonic() - begin)
-        panels = panel_s(url)
-        count = int(asked(url, "query?query=count(%7B__name__!%3D%22%22%7D)")["result"][0]["value"][1])
+        panels = panel_s(url, process.pid, cores)
+        count = head_series(url)
         slowest = max(panels, key=lambda name: panels[name])
         disk = sum(path.stat().st_size for path in (tmp_path / "data").rglob("*") if path.is_file()) >> 20
         memory = peak_mib(process.pid)
