@@ -65,7 +65,7 @@ class TemplateName(_Request):
 
 
 class _NewTemplate(_Request):
-    group: Annotated[str, Parameter(metavar="GROUP")] = Field(description="Group that sees the template.")
+    group: Annotated[str, Parameter(metavar="GROUP")] = Field(description="Group with access to the template.")
     user: Annotated[str, Parameter(metavar="USER", default="the user of this host")] = Field(
         default="", description="Owner of the template."
     )
@@ -77,7 +77,7 @@ class SaveTemplate(_NewTemplate):
     name: Annotated[str, Parameter(positional=True, metavar="NAME")]
     file: Annotated[FilePath | None, Parameter(positional=True, metavar="[FILE]")] = None
     job: Annotated[str, Parameter(metavar="JOB")] = Field(
-        default="", description="Job whose file becomes the template, in place of FILE."
+        default="", description="Job with the file of the template, instead of FILE."
     )
     description: Annotated[str, Parameter(metavar="TEXT")] = Field(
         default="", max_length=MAX_DESCRIPTION, description="Purpose of the template."

@@ -26,9 +26,9 @@ class ValidateJobs(BaseModel):
     files: Annotated[tuple[Path, ...], Parameter(positional=True, metavar="FILE...")]
     group: Annotated[str | None, Parameter(metavar="NAME")] = Field(
         default=None,
-        description="Submitting group. Its virtual clusters, storages, and namespace count.",
+        description="Submitting group, with its virtual clusters, storages, and namespace.",
     )
-    offline: bool = Field(default=False, description="Ask no cluster.")
+    offline: bool = Field(default=False, description="Do not contact the cluster.")
 
 
 def validate_jobs(app: App, request: ValidateJobs) -> tuple[JobReading, ...]:

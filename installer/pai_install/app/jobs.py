@@ -229,9 +229,7 @@ def _require_one(selected: list[Instance]) -> None:
 class StopJob(JobName):
     """Stops a job."""
 
-    why: Annotated[str, Parameter(metavar="TEXT")] = Field(
-        default="", description="Reason, which `job show` prints later."
-    )
+    why: Annotated[str, Parameter(metavar="TEXT")] = Field(default="", description="Reason for `job show`.")
 
 
 def stop_job(app: ClusterContext, request: StopJob) -> int:

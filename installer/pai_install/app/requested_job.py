@@ -30,9 +30,9 @@ class JobWish(BaseModel):
         default="", description="Owner of the job."
     )
     cluster: Annotated[str | None, Parameter("--vc", "NAME")] = Field(
-        default=None, description="Virtual cluster, in place of the file's."
+        default=None, description="Virtual cluster. Overrides the file."
     )
-    priority: Priority | None = Field(default=None, description="Priority, in place of the file's.")
+    priority: Priority | None = Field(default=None, description="Priority. Overrides the file.")
 
 
 class SubmitJob(JobWish):
@@ -40,7 +40,7 @@ class SubmitJob(JobWish):
 
     file: Annotated[FilePath | None, Parameter(positional=True, metavar="[FILE]")] = None
     template: Annotated[str, Parameter(metavar="NAME")] = Field(
-        default="", description="Template of the group, or a published one, in place of FILE."
+        default="", description="Template of the group or published template, instead of FILE."
     )
     settings: Annotated[tuple[str, ...], Parameter("--set", "KEY=VALUE")] = Field(
         default=(), description="Value of a parameter of the file. Repeat the option for several."

@@ -37,7 +37,7 @@ class WriteSupportBundle(BaseModel):
         None, description="The bundle."
     )
     max_size: int = Field(100, ge=1, description="Limit in megabytes, before compression.")
-    timeout: int = Field(180, ge=1, description="Time limit for the machines' answers, in seconds.")
+    timeout: int = Field(180, ge=1, description="Time limit per machine, in seconds.")
 
 
 @dataclass(frozen=True, slots=True)

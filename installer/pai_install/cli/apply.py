@@ -16,9 +16,9 @@ from pai_install.operations.install import Install
 def command(*, app: App, run: RunOptions, request: Install) -> int:
     """Apply the site to its machines, and verify the cluster.
 
-    Machines in the desired state are left alone. New machines go through preflight first. A machine that is refused,
-    fails, or is unreachable does not stop the others. Run the same command again to continue. The run ends with a
-    health check. Reports are kept below SITE/.pai/runs.
+    Machines in the desired state do not change. Preflight checks new machines first. A rejected, failed, or unreachable
+    machine does not stop the others. Run the same command again to continue. The run ends with a health check. Reports
+    are kept below SITE/.pai/runs.
     """
     code = app.exit_code(request, run)
     access = console_access(app) if code == ExitCode.OK and not run.check else None

@@ -12,7 +12,7 @@ from pai_install.operations.backup import Backup
 @click.command
 @checking(Backup)
 def command(*, app: App, request: Backup) -> int:
-    """Back up the cluster to FILE. Only you can read the file: it holds every key of the cluster.
+    """Back up the cluster to FILE. The file contains every key of the cluster, and only you can read it.
 
     It contains a verified snapshot of etcd, the authorities and keys of the control planes, the site's files, and the
     site's state on this host. Without FILE, the backup goes to SITE/.pai/backups: copy it to another machine. `restore

@@ -36,7 +36,7 @@ def show(*, app: App, terminal: Terminal) -> int:
 def renew(*, app: App, run: RunOptions, request: CertsRenew) -> int:
     """Renew the certificates of the control planes, and the administrator's kubeconfig on this host.
 
-    Control planes are renewed one after the other. The first failure ends the run. Kubelets renew their own
+    Control planes are renewed one by one. The first failure stops the command. Kubelets renew their own
     certificates, and `apply` renews those of the component store and the cache. Authorities are not renewed.
     """
     return app.exit_code(request, run)

@@ -40,11 +40,11 @@ def command() -> None:
 @command.command(name="list")
 @reading(ListJobs)
 def list_command(*, app: App, terminal: Terminal, request: ListJobs) -> int:
-    """List jobs with their state, and the scheduler's reason for jobs that wait.
+    """List jobs with their state and, for pending jobs, the scheduler's reason.
 
     --abnormal lists jobs that run for days, jobs with idle GPUs, and unused notebooks, the longest first. Machines
-    measure NVIDIA GPUs. Jobs without a measurement are named. Exit code 5 when no control plane answers, 6 when the API
-    refuses.
+    measure NVIDIA GPUs. Jobs without a measurement are listed. Exit code 5 if no control plane answers, 6 if the API
+    rejects the request.
     """
     found = list_jobs(app, request)
     terminal.show(partial(jobs_report, found), jobs_text(found))
@@ -54,9 +54,9 @@ def list_command(*, app: App, terminal: Terminal, request: ListJobs) -> int:
 @command.command()
 @reading(JobName)
 def show(*, app: App, terminal: Terminal, request: JobName) -> int:
-    """Show a job: state, the node of each pod, exit codes, retries, and the reason to wait.
+    """Show a job: its state, nodes, exit codes, retries, and the reason if it is pending.
 
-    A deleted job is shown for as long as `jobs: {keep-days: N}` keeps its record. The latest job of a name is shown.
+    Deleted jobs remain visible for `jobs: {keep-days: N}` days. If a name was reused, the latest job is shown.
     """
     found = show_job(app, request)
     terminal.show(partial(job_report, found), job_text(found))
@@ -68,8 +68,8 @@ def show(*, app: App, terminal: Terminal, request: JobName) -> int:
 def logs(*, app: App, request: JobLogs) -> int:
     """Print the output of a job's instances. With several instances each line begins with ROLE-INDEX.
 
-    The last lines of deleted pods are printed if a record has them. Control characters but tabs and line ends appear
-    escaped, so that no job can steer your terminal. --raw prints them unchanged.
+    For deleted pods, the last lines of the job history are printed. Control characters are escaped to protect your
+    terminal, except tabs and line ends. --raw prints them unchanged.
     """
     found = print_job_logs(app, request)
     for one in found:
@@ -89,7 +89,7 @@ def _lines(text: str) -> list[str]:
 def file(*, app: App, request: JobName) -> int:
     """Print the file of a job as it was submitted.
 
-    Secrets are printed as `******`. The file of a deleted job is printed if its record has it.
+    Secrets are printed as `******`. For a deleted job, the file comes from the job history.
     """
     content = read_job_file(app, request)
     echo(content, nl=not content.endswith("\n"))
@@ -99,8 +99,8 @@ def file(*, app: App, request: JobName) -> int:
 @command.command()
 @reading(StopJob, yes_option, formats=text_only)
 def stop(*, app: App, request: StopJob) -> int:
-    """Stop a job and delete it. Its pods end, and its quota and its name are free.
+    """Stop a job and delete it. This releases its quota and its name.
 
-    A record of it, with its last lines, is kept for the days that the site sets.
+    The job history keeps its record and last lines for `jobs: {keep-days: N}` days.
     """
     return stop_job(app, request)

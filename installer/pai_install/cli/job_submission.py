@@ -25,7 +25,7 @@ def validate(*, app: App, terminal: Terminal, request: ValidateJobs) -> int:
     """Check job files, and show the resulting jobs. Creates nothing.
 
     A FILE is OpenPAI's (JSON of protocol 1, YAML of protocol 2) or has objects of Kubernetes: Job, JobSet, Pod,
-    Volcano's Job, TFJob, PyTorchJob. Without a layout.yaml the files are checked by themselves. With --group, a
+    Volcano's Job, TFJob, PyTorchJob. Without a layout.yaml, only the files are checked. With --group, a
     cluster that responds checks the jobs by a dry run. Exit code 3 when a file has errors. Each error has file, line,
     column, and a remedy.
     """
@@ -44,11 +44,11 @@ def submit(*, app: App, terminal: Terminal, request: SubmitJob) -> int:
     namespace, a virtual cluster, a priority, and an owner. Objects that contradict these are rejected, and so are
     objects that the group may not create.
 
-    --template takes the file of a template of the group, or of a published one. --set replaces values below
-    `parameters:` of an OpenPAI file. The rest of the file stays as it is written.
+    --template uses the file of a template of the group, or of a published template. --set replaces values below
+    `parameters:` of an OpenPAI file. The rest of the file does not change.
 
-    A job starts as a whole when its quota is free. The scheduler `default` starts pods one by one. With --watch the
-    exit code is 6 when the job fails. Ctrl-C leaves it running.
+    A job starts as a whole once its quota is free. The scheduler `default` starts pods one by one. With --watch, the
+    exit code is 6 if the job fails. Ctrl-C does not stop the job.
     """
     submitted = submit_job(app, request)
     if terminal.as_json or not request.watch:

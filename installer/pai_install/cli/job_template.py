@@ -36,7 +36,7 @@ from pai_install.report.job_templates import (
 @click.group("template")
 @group_site_option
 def template() -> None:
-    """Keep job files with parameters in the cluster."""
+    """Save job files with parameters in the cluster."""
 
 
 @template.command(name="list")
@@ -44,7 +44,7 @@ def template() -> None:
 def list_command(*, app: App, terminal: Terminal, request: ListTemplates) -> int:
     """List templates of groups, and published ones.
 
-    The job files of examples/ are published templates. Those that cannot run on the site are left out.
+    The job files of examples/ are published templates. Templates that cannot run on the site are omitted.
     """
     found = list_templates(app, request)
     terminal.show(partial(templates_report, found), templates_text(found))
@@ -76,7 +76,7 @@ def save(*, app: App, request: SaveTemplate) -> int:
 @template.command
 @reading(TemplateName, formats=text_only)
 def publish(*, app: App, request: TemplateName) -> int:
-    """Publish a template of a group, so that all groups see it.
+    """Publish a template of a group to all groups.
 
     The published template is a copy. Publish it again after a change.
     """
@@ -88,7 +88,7 @@ def publish(*, app: App, request: TemplateName) -> int:
 @template.command
 @reading(TemplateName, formats=text_only)
 def remove(*, app: App, request: TemplateName) -> int:
-    """Remove a template. Jobs that were made with it stay."""
+    """Remove a template. Jobs from it stay."""
     found = remove_template(app, request)
     app.say(f"{found.name} is removed from {found.namespace}")
     return ExitCode.OK

@@ -19,7 +19,7 @@ def command(*, app: App, request: ReadLogs) -> int:
     the pods of an add-on. POD: [NAMESPACE/]NAME. JOB: [GROUP/]NAME. A name with several meanings needs its kind, for
     example node/NAME. With several logs each line begins with its source.
 
-    A machine that is unreachable stops no other one: then the exit code is 5. Control characters but tabs and line ends
-    appear escaped. With --format json each line is one JSON object.
+    An unreachable machine does not stop the others, and the exit code is 5. Control characters are escaped, except tabs
+    and line ends. With --format json each line is one JSON object.
     """
     return read_logs(app, request)

@@ -60,9 +60,9 @@ def remove(*, app: App, run: RunOptions, request: RemoveNodes, agreed: str | Non
 def reboot(*, app: App, run: RunOptions, request: NodeReboot) -> int:
     """Reboot workers, batch by batch.
 
-    Each batch is drained, rebooted, checked, and returned to scheduling before the next batch begins. The first batch
-    with a missing or unhealthy node is the last. Nodes that were cordoned before stay cordoned. Refused while jobs run,
-    unless you give --force.
+    Each batch is drained, rebooted, checked, and returned to scheduling before the next batch begins. A batch with a
+    missing or unhealthy node stops the command. Nodes that were cordoned before stay cordoned. Running jobs block the
+    reboot, unless you give --force.
     """
     return app.exit_code(request, run)
 
@@ -84,7 +84,7 @@ def replace(*, app: App, run: RunOptions, request: ReplaceNode) -> int:
 def cordon(*, app: App, run: RunOptions, request: NodeCordon) -> int:
     """Cordon NODEs: no new pods start there. Running pods stay.
 
-    A cordoned node is left as it is. `node uncordon` returns it to scheduling. `health --act cordon` does not.
+    Cordoned nodes do not change. Only `node uncordon` returns the node to scheduling, not `health --act cordon`.
     """
     return app.exit_code(request, run)
 
@@ -102,7 +102,7 @@ def drain(*, app: App, run: RunOptions, request: NodeDrain) -> int:
     """Cordon NODEs and evict their pods.
 
     The plan names the jobs that stop, and the pods that a PodDisruptionBudget protects. Pods of DaemonSets stay. Pods
-    without a controller are refused unless you give --force. If pods remain after the timeout, the node fails with exit
-    code 6 and stays cordoned.
+    without a controller stop the command, unless you give --force. If pods remain after the timeout, the node fails
+    with exit code 6 and stays cordoned.
     """
     return app.exit_code(request, run)

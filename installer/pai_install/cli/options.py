@@ -68,7 +68,7 @@ yes_option = click.option("--yes", is_flag=True, help="Do not ask for confirmati
 accept_new_option = click.option(
     "--accept-new",
     is_flag=True,
-    help="Record the SSH host keys of machines that have none in the site's known_hosts yet.",
+    help="Record unknown SSH host keys in the site's known_hosts.",
 )
 force_check_option = click.option(
     "--force-check", "forced", multiple=True, metavar="ID", help="Ignore failures of this preflight check. Repeatable."

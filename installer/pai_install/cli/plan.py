@@ -21,10 +21,10 @@ from pai_install.report.planned import plan_summary, plan_text
 def command(*, app: App, terminal: Terminal, request: Install, forced: tuple[str, ...], diff: bool | None) -> int:
     """Show the changes that apply would make, and why.
 
-    By default one line stands for each changed file. --diff adds its content, except for programs of pai-install.
+    By default, the plan has one line per changed file. --diff adds the content, except for programs of pai-install.
 
-    Exit code 0 also where there is something to do. Exit code 4: preflight refuses a new machine. 5: a machine did not
-    answer. 6: a machine cannot be observed. You can give the JSON form to `apply --plan`.
+    Exit code 0, also with changes. 4: preflight rejects a new machine. 5: a machine is unreachable. 6: a machine cannot
+    be observed. Pass the JSON form to `apply --plan`.
     """
     report = plan_site(app, request, diff=diff is not False, forced_checks=known_checks(forced))
     files = changes_text(report.changes or ()) if diff else changes_summary(report.changes or ())

@@ -39,7 +39,7 @@ JOB_FILE, JOB, GROUP = "job.yaml", "first-job", "team"
 def command(context: click.Context, *, site_dir: Path | None, yes: bool) -> int:
     """Install a cluster in the lab and run a GPU job on it.
 
-    The command starts the lab's machines, gets all components, installs and verifies the cluster, and runs a gang of a
+    The command starts the lab machines, fetches all components, installs and verifies the cluster, and runs a gang of a
     parameter server and a worker. GPUs are stand-ins. Run it again to continue or to check.
     """
     began = time.monotonic()

@@ -17,7 +17,7 @@ from pai_install.report.registries import registries_report, registries_text
 @click.group
 @group_site_option
 def command() -> None:
-    """The registry cache of the cluster, and the registries that machines use."""
+    """Manage registry mirrors and the registry cache."""
 
 
 @command.command()
@@ -53,17 +53,17 @@ def status(*, app: App, request: RegistryStatus) -> int:
 @command.command()
 @checking(RegistryWarm, passed=True)
 def warm(*, app: App, request: RegistryWarm) -> int:
-    """Read IMAGEs through the cache once, so that a class of jobs starts quickly."""
+    """Load IMAGEs into the cache, so that many jobs can start quickly."""
     return app.exit_code(request)
 
 
 @command.command()
 @checking(RegistryGc, passed=True)
 def gc(*, app: App, request: RegistryGc) -> int:
-    """Remove unused content from the cache, and content over its limit, the least recently used first.
+    """Delete unused content of the cache, and the least recently used content over its limit.
 
-    The first control plane does this every ten minutes. This command does it now. The cache fetches the content again
-    when a machine asks for it. Exit code 7 on a failure.
+    The first control plane does this every ten minutes. This command does it now. The cache downloads deleted content
+    again on demand. Exit code 7 on a failure.
     """
     return app.exit_code(request)
 
@@ -71,13 +71,13 @@ def gc(*, app: App, request: RegistryGc) -> int:
 @command.command()
 @acting(RotateRegistry, several=True, plans=False)
 def rotate(*, app: App, run: RunOptions, request: RotateRegistry) -> int:
-    """Replace the login, authority, port, content place, or an upstream of the cache. No container restarts.
+    """Replace the login, authority, port, storage, or an upstream of the cache. No container restarts.
 
-    The old stays valid until every machine has the new. The command names machines that do not answer. Run it with
-    --finish when they answer again. If a machine cannot use the registries with the new, the command rolls back. The
-    same command resumes an interrupted rotation.
+    The old value stays valid until every machine has the new one. The command lists unreachable machines. Run it with
+    --finish once they are reachable. If a machine cannot use the registries with the new value, the command rolls back.
+    Run the same command to resume an interrupted rotation.
 
-    --endpoint, --backend, and --upstream use your changes of the site's files. The command tests an upstream
-    before the first change. A new address or authority of an upstream restarts the cache's own pod.
+    --endpoint, --backend, and --upstream use your changes of the site's files. The command tests an upstream before the
+    first change. A new address or authority of an upstream restarts the cache's own pod.
     """
     return rotate_registry(app, request, run)

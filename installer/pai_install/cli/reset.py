@@ -19,8 +19,9 @@ def command(*, app: App, run: RunOptions, request: Reset, agreed: str | None = N
     """Remove the cluster and everything that pai-install installed from all machines.
 
     The cluster's objects, jobs, and etcd are lost. Images, Docker's data, and served storages stay unless you give
-    --with-data. Type the id of the cluster, or give it with --yes: cluster-id in services-configuration.yaml, else the
-    name of the site's folder. An unreachable machine is reported. Run the same command again when it is back.
+    --with-data. To confirm, type the ID of the cluster, or pass it with --yes: cluster-id in
+    services-configuration.yaml, or the name of the site's folder. Unreachable machines are reported. Run the same
+    command again once they are reachable.
     """
     known = cluster_id(app.site)
     if agreed is not None and agreed != known:

@@ -12,10 +12,10 @@ from pai_install.cli.command import acting
 @click.command
 @acting(RestoreCluster, joins=True)
 def command(*, app: App, run: RunOptions, request: RestoreCluster) -> int:
-    """Restore the cluster from FILE, which `backup` made.
+    """Restore the cluster from FILE, a file of `backup`.
 
-    All objects of the API are replaced. Pods and machines follow. Missing files of the site are written first. Existing
-    files stay. One control-plane node then starts from the snapshot, the others join it, and apply reconciles the
-    machines. Type the id of the cluster to agree, or give --yes.
+    All objects of the API are replaced. Missing files of the site are written first. Existing files stay. One
+    control-plane node then starts from the snapshot, the others join it, and apply reconciles the machines. To confirm,
+    type the ID of the cluster, or pass it with --yes.
     """
     return restore_cluster(app, request, run)

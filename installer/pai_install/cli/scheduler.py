@@ -25,9 +25,9 @@ def command() -> None:
 def switch(*, app: App, run: RunOptions, request: SwitchScheduler) -> int:
     """Replace the scheduler: edit services-configuration.yaml, remove the old scheduler, and apply the site.
 
-    Refused while jobs of the old scheduler run or wait. These jobs are listed. The objects of ended jobs are deleted.
-    The old scheduler is removed before the new one is installed. Run the same command, or apply, after an interruption.
-    At the end the self-test checks the guarantees of the new scheduler.
+    Running and pending jobs of the old scheduler block the switch and are listed. The objects of ended jobs are
+    deleted. The old scheduler is removed before the new one is installed. Run the same command, or apply, after an
+    interruption. At the end the self-test checks the guarantees of the new scheduler.
     """
     return switch_scheduler(app, request, run)
 
@@ -37,9 +37,9 @@ def switch(*, app: App, run: RunOptions, request: SwitchScheduler) -> int:
 def test(*, app: App, terminal: Terminal, request: SchedulerTest) -> int:
     """Test gangs, quota, lending, reclaim, and priority with small jobs.
 
-    Pods that sleep run on two workers, in namespaces and queues of the test. They request devices that only the test
-    has. The queues, quota, and jobs of users are not touched, and no pod of a user is evicted. Everything is removed at
-    the end. The next run removes the rest of an interrupted run. Exit code 7 if a guarantee is not met.
+    Sleeping pods run on two workers, in namespaces and queues of the test, with test devices. Queues, quota, and jobs
+    of users do not change, and no pod of a user is evicted. The test removes all its objects at the end, or in the next
+    run after an interruption. Exit code 7 if a guarantee is not met.
     """
     findings, code = run_self_test(app, request)
     if not terminal.as_json:

@@ -18,9 +18,10 @@ from pai_install.report.gpu_hours import account_csv, account_text, usage_report
 def command(*, app: App, terminal: Terminal, request: AccountUsage) -> int:
     """Show the GPU hours that users, groups, virtual clusters, jobs, SKUs, or nodes held.
 
-    Held: from the node of a pod to its end. Busy: computing, as far as nodes measured it. Waited: from the queue to the
-    node. Preempted: held by pods that were preempted. Borrowed: beyond the quota of the virtual cluster. The table
-    shows unknown amounts as "-". Their cells in CSV are empty. Exit code 5 when no control plane answers.
+    Held: from the assignment of a node to the end of the pod. Busy: computing, as far as nodes measured it. Waited:
+    from the queue to the node. Preempted: held by pods that were preempted. Borrowed: beyond the quota of the virtual
+    cluster. The table shows unknown amounts as "-". Their cells in CSV are empty. Exit code 5 when no control plane
+    answers.
     """
     account = account_usage(app, request)
     text = account_csv(account) if terminal.output_format == "csv" else account_text(account)

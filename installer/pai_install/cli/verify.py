@@ -14,6 +14,6 @@ from pai_install.operations.verify import Verify
 def command(*, app: App, request: Verify) -> int:
     """Verify the cluster: nodes, system pods, runtimes, time, DNS, Services, and the API.
 
-    Starts small pods in a namespace of its own and deletes them. Changes nothing else. Exit code 7 if a check fails.
+    Starts small pods in their own namespace and deletes them. Changes nothing else. Exit code 7 if a check fails.
     """
     return app.exit_code(request)

@@ -54,7 +54,9 @@ class Install(Operation):
     limit: Annotated[tuple[str, ...], Parameter(metavar="HOST,...", split=True)] = Field(
         (), description="Run only on these machines of the site."
     )
-    verify: bool = Field(default=True, description="Skip the verification. The next run without this option makes it.")
+    verify: bool = Field(
+        default=True, description="Skip the verification. The next run without this option verifies the cluster."
+    )
 
     @field_validator("phases")
     @classmethod

@@ -37,7 +37,7 @@ class SchedulerTest(Operation):
     summary: ClassVar[str] = "Test the guarantees of the scheduler with small jobs."
     configures: ClassVar[bool] = True  # the image of the pods is known with the site's components
     backend: Annotated[Backend | None, Parameter(default="the site's")] = Field(None, description="Scheduler to test.")
-    disruptive: bool = Field(default=False, description="Also stop the scheduler for a moment. New jobs wait.")
+    disruptive: bool = Field(default=False, description="Also stop the scheduler briefly. New jobs wait.")
     back_s: Annotated[int, Parameter("--back", "SECONDS")] = Field(
         30, ge=5, le=600, description="Time in which an owner must reclaim lent quota."
     )

@@ -70,8 +70,10 @@ class Upgrade(Operation):
     timeout: int = Field(600, ge=1, description="Time limit of each node's drain and of its return, in seconds.")
     force: bool = Field(
         default=False,
-        description="Also delete pods without a controller or under a disruption budget. Ignore APIs in use that the"
-        " new version lacks.",
+        description=(
+            "Also delete pods without a controller or under a disruption budget. Ignore APIs in use that the new "
+            "version removes."
+        ),
     )
 
     def require(self, site: Site) -> None:

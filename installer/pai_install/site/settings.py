@@ -116,21 +116,21 @@ CONTAINERD_ROOT = "/var/lib/containerd"
 # what a change of a setting does
 _DOCKER = restarts("docker.service")
 _RUNTIMES = restarts("containerd.service", "docker.service")
-_DRIVER = live("another version is loaded when the machine restarts")
-_GPUS = live("containers that start from then on")
-_LOGS = restarts("docker.service", note="containers that are made from then on")
-_REGISTRIES = live("Docker is reloaded, and containerd reads them with the next pull")
+_DRIVER = live("another version is loaded at the next reboot")
+_GPUS = live("only new containers")
+_LOGS = restarts("docker.service", note="only new containers")
+_REGISTRIES = live("Docker reloads, and containerd reads them at the next pull")
 _DATA_ROOT = restarts("docker.service", note="refused while containers run. The content of the old folder stays")
 _CONTAINERD_ROOT = restarts("containerd.service", note="refused on nodes and while containers run")
-_CACHE_ON = live("machines are pointed at it, or away from it, without a restart of Docker or containerd")
-_CACHE = live("the cache alone restarts")
+_CACHE_ON = live("no restart of Docker or containerd")
+_CACHE = live("only the cache restarts")
 _CACHE_FOLDER = live("only the cache restarts. The content of the old folder stays")
 _CACHE_LOGINS = live("the cache reads them without a restart")
 _REGISTRY_LOGIN = live("the next pull uses it")
-_KERNEL = live("a removed parameter keeps its value until the machine restarts")
+_KERNEL = live("a removed parameter keeps its value until a reboot")
 _STORE_PORT = restarts("pai-component-store.service")
 _KUBELET_CONFIG = restarts("kubelet.service")
-_VERSION = fixed("`pai-install upgrade` raises it by one minor version at a time; a lower one is never possible")
+_VERSION = fixed("`pai-install upgrade` raises it by one minor version at a time. Downgrades are not possible")
 _NETWORK = fixed("machines and services contain it. Create a new cluster")
 _BACKEND = fixed("flannel reads it when a machine joins. Create a new cluster")
 _HOSTS = fixed("kubelets use a name in /etc/hosts. Create a new cluster")
@@ -169,7 +169,7 @@ class Settings(f.FileModel):
     user: Annotated[f.UserName, live()]
     """Account on every machine, with sudo."""
     password: Annotated[Secret | None, live()] = None
-    """Password of `user`, also for sudo. Needed where there is no ssh_key_file_path."""
+    """Password of `user`, also for sudo. Required without ssh_key_file_path."""
     ssh_key_file_path: Annotated[SiteFile | None, live()] = None
     """Private key of `user`, on the controller host. A relative path starts at the site's folder."""
 
@@ -181,11 +181,11 @@ class Settings(f.FileModel):
     service_cidr: Annotated[f.Cidr, _NETWORK] = "10.192.0.0/13"
     """The network of services."""
     pod_cidr_node_prefix: Annotated[NodePrefix, _NETWORK] = 25
-    """How much of pod_cidr one machine gets: /25 is room for about 110 pods."""
+    """Prefix length of each node's part of pod_cidr. /25 has room for about 110 pods."""
     flannel_backend: Annotated[FlannelBackend, _BACKEND] = "vxlan"
-    """How pods reach other machines: vxlan (everywhere) or host-gw (all machines in one network, faster)."""
+    """Pod network between nodes: vxlan (any network) or host-gw (faster, all nodes in one network)."""
     group_isolation: Annotated[f.Boolean, live()] = True
-    """Pods of different groups cannot reach each other, nor ports of machines that only machines need."""
+    """Isolate pods of different groups from each other, and from internal ports of nodes."""
     kubelet_config: Annotated[f.FreeMapping, _KUBELET_CONFIG] = Field(default_factory=dict)
     """Merged into every KubeletConfiguration."""
     kubelet_custom_flags: Annotated[dict[f.FlagName, f.FlagValue], restarts("kubelet.service")] = Field(
@@ -209,19 +209,19 @@ class Settings(f.FileModel):
 
     # where third-party programs come from (ours)
     component_source: Annotated[ComponentSource, live()] = "upstream"
-    """Where third-party programs come from: upstream, mirror, bundle or modules."""
+    """Source of third-party programs: upstream, mirror, bundle, or modules."""
     component_mirror_url: Annotated[f.PlainUrl | None, live()] = None
-    """With component_source: mirror, the address that stands for the upstream ones."""
+    """Address of the mirror, with component_source: mirror."""
     component_mirror_username: Annotated[f.Word | None, live()] = None
-    """Account by which the controller host asks the mirror, for files and images alike."""
+    """Account of the controller host at the mirror, for files and images."""
     component_mirror_password: Annotated[Secret | None, live()] = None
-    """Password, or token, of that account."""
+    """Password or token of component_mirror_username."""
     component_mirror_ca_file: Annotated[CertificateFile | None, live()] = None
     """PEM file on the controller host with additional authorities of the mirror's certificate."""
     component_bundle: Annotated[SiteFile | None, live()] = None
-    """With component_source: bundle, the offline file."""
+    """Offline file, with component_source: bundle."""
     component_images: Annotated[dict[f.Word, SiteFile], live()] = Field(default_factory=dict)
-    """Files, as docker save writes them, that stand for images of the catalogue, e.g. {hivedscheduler: hived.tar}."""
+    """Files of `docker save` that replace images of the catalogue, such as {hivedscheduler: hived.tar}."""
     component_store_port: Annotated[f.Port, _STORE_PORT] = 5080
     """Port of the file server on the first control plane."""
 
@@ -233,7 +233,7 @@ class Settings(f.FileModel):
     docker_packages: Annotated[DockerPackages, _DOCKER] = "distribution"
     """Docker Engine from the distribution or from docker-ce."""
     container_default_runtime: Annotated[Runtime | None, _RUNTIMES] = None
-    """Runtime of containers that name none: runc or nvidia."""
+    """Default runtime of containers: runc or nvidia."""
     gpu_visible_to_all_containers: Annotated[f.Boolean, _GPUS] = False
     """Give GPUs to containers with NVIDIA_VISIBLE_DEVICES. false: only through the device plugin."""
     nvidia_device_plugin: Annotated[f.Boolean, live()] = True
@@ -243,22 +243,22 @@ class Settings(f.FileModel):
     metrics_server: Annotated[f.Boolean, live()] = True
     """Install metrics-server, for `kubectl top` and autoscaling by CPU and memory. false if you run your own."""
     prepulled_images: Annotated[Images, live()] = ()
-    """Images that workers pull at once and keep, such as [docker.io/pytorch/pytorch:2.4.0]. They need no login."""
+    """Public images that workers pull and keep, such as [docker.io/pytorch/pytorch:2.4.0]."""
     docker_data_root: Annotated[f.DataRoot, _DATA_ROOT] = "/mnt/docker"
     """Folder of Docker's images and containers. Pods use containerd_data_root."""
     containerd_data_root: Annotated[f.ContainerdRoot | None, _CONTAINERD_ROOT] = None
     """Folder of containerd's images and containers. [default: the existing one, or /var/lib/containerd]"""
     docker_log_max_size: Annotated[LogSize, _LOGS] = "100m"
-    """Size of a container's log file before a new one is begun."""
+    """Size of a container's log file before its rotation."""
     docker_log_max_file: Annotated[f.Count, _LOGS] = 5
-    """How many log files a container keeps."""
+    """Number of log files per container."""
     docker_live_restore: Annotated[f.Boolean, _DOCKER] = True
-    """Containers keep running while Docker is restarted."""
+    """Keep containers running during a restart of Docker."""
     docker_iptables_enabled: Annotated[f.Boolean | None, _IPTABLES] = None
-    """Read and not acted on: whether Docker manages iptables stays as it is on the machine."""
+    """No effect. pai-install does not change Docker's iptables setting."""
     docker_config_file_path: Annotated[f.AbsolutePath | None, _DAEMON_JSON] = None
     openpai_docker_insecure_registries: Annotated[Registries, _REGISTRIES] = ()
-    """Registries that may be reached without TLS."""
+    """Registries without TLS."""
     openpai_docker_registry_mirrors: Annotated[Urls, _REGISTRIES] = ()
     """Mirrors of Docker Hub."""
 
@@ -266,17 +266,17 @@ class Settings(f.FileModel):
     enable_docker_cache: Annotated[f.StrictBoolean, _CACHE_ON] = False
     """Run a pull-through cache of Docker Hub on the first control plane. Section `registry` adds more registries."""
     docker_cache_storage_backend: Annotated[Backend, _CACHE] = "azure"
-    """Where the cache keeps its content: azure or filesystem."""
+    """Storage of the cache: azure or filesystem."""
     docker_cache_azure_account_name: Annotated[f.Word | None, _CACHE] = None
     """Azure storage account of the cache."""
     docker_cache_azure_account_key: Annotated[Secret | None, _CACHE] = None
-    """Key of that storage account."""
+    """Key of docker_cache_azure_account_name."""
     docker_cache_azure_container_name: Annotated[f.Word, _CACHE] = "dockerregistry"
-    """Container in that storage account."""
+    """Container in the storage account."""
     docker_cache_fs_mount_path: Annotated[f.CacheFolder, _CACHE_FOLDER] = "/var/lib/registry"
     """Folder of the cache on the first control plane, with the filesystem backend."""
     docker_cache_remote_url: Annotated[f.PlainUrl, _CACHE] = "https://registry-1.docker.io"
-    """Where the cache gets the images of docker.io."""
+    """Upstream of docker.io for the cache."""
     docker_cache_htpasswd: Annotated[Secret | None, _CACHE_LOGINS] = None
     """Users of the cache, as base64 of an htpasswd file (bcrypt)."""
     docker_cache_registry_htpasswd: Annotated[Secret | None, _CACHE_LOGINS] = None
@@ -284,12 +284,12 @@ class Settings(f.FileModel):
 
     # OpenPAI's scheduler and services
     enable_hived_scheduler: Annotated[f.StrictBoolean, _HIVED] = True
-    """Schedule with HiveD, for sites of OpenPAI."""
+    """Use HiveD as scheduler, for sites of OpenPAI."""
     enable_marketplace: Annotated[f.Boolean, _SERVICES] = False
     docker_image_tag: Annotated[f.Word | None, _RUNTIMES] = None
-    """Tag of OpenPAI's service images. Marks a site as OpenPAI's."""
+    """Tag of OpenPAI's service images. Identifies a site of OpenPAI."""
     docker_registry_domain: Annotated[f.Word, _REGISTRY_LOGIN] = "docker.io"
-    """The registry of docker_registry_username."""
+    """Registry of docker_registry_username."""
     docker_registry_namespace: Annotated[f.Word, _SERVICES] = "openpai"
     docker_registry_username: Annotated[f.Word | None, _REGISTRY_LOGIN] = None
     """Account at the registry docker_registry_domain, for every machine."""
@@ -320,7 +320,7 @@ class Settings(f.FileModel):
     nvidia_version: Annotated[f.Word | None, WithoutEffect("use nvidia_driver")] = None
     branch_name: Annotated[f.Word | None, WithoutEffect("OpenPAI's sources are not used")] = None
     worker_default_docker_runtime: Annotated[f.Word | None, WithoutEffect("use container_default_runtime")] = None
-    gpu_type: Annotated[f.Word | None, WithoutEffect("the computing-device of the machine type says it")] = None
+    gpu_type: Annotated[f.Word | None, WithoutEffect("use computing-device of the machine type")] = None
 
     @property
     def cache_htpasswd(self) -> SecretStr | None:

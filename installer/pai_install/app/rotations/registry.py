@@ -40,14 +40,14 @@ class RotateRegistry(BaseModel):
     """The rotation: one of the first five. finish: only complete an interrupted rotation."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-    credentials: bool = Field(default=False, description="Replace the login that machines use at the cache.")
+    credentials: bool = Field(default=False, description="Replace the login of machines at the cache.")
     ca: bool = Field(default=False, description="Replace the certificate authority of cache and component store.")
-    endpoint: bool = Field(default=False, description="Move the cache to the port that the site now names.")
-    backend: bool = Field(default=False, description="Move the cache's content to the place that the site now names.")
+    endpoint: bool = Field(default=False, description="Move the cache to the new port in the site.")
+    backend: bool = Field(default=False, description="Move the cache's content to the new storage in the site.")
     upstream: Annotated[str, Parameter(metavar="NAME")] = Field(
-        "", description="Use the entry of this upstream registry that the site now has."
+        "", description="Use the new entry of this upstream registry in the site."
     )
-    finish: bool = Field(default=False, description="Only complete a rotation that waits for machines.")
+    finish: bool = Field(default=False, description="Only complete a rotation with pending machines.")
     images: Annotated[tuple[Image, ...], Parameter(flag="--image", metavar="IMAGE")] = Field(
         (), description="An image that every machine pulls as a test. Repeatable."
     )

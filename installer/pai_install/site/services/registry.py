@@ -56,9 +56,9 @@ class DockerCache(Service):
     azure_account_name: Word | None = Field(default=None, alias="azure_account_name")
     """Azure storage account."""
     azure_account_key: Hidden | None = Field(default=None, alias="azure_account_key")
-    """Key of that storage account."""
+    """Key of the storage account."""
     azure_container_name: Word = Field(default="dockerregistry", alias="azure_container_name")
-    """Container in that storage account."""
+    """Container in the storage account."""
     fs_mount_path: Word = Field(default="/var/lib/registry", alias="fs_mount_path")
     """Folder of the content on the filesystem backend."""
     registry_listener: Word = Field(default=":5000", alias="registry_listener")
