@@ -12,6 +12,7 @@ from yaml import Mark, MarkedYAMLError, ScalarToken, YAMLError
 from pai_install.documents.nodes import EXPLAINING
 from pai_install.system.words import plural
 
+_MOST_EXPLAINED = 64 * 1024  # characters of a text whose quotes are looked for once more, slowly
 _QUOTES = {"'", '"'}
 _PIECES = re.compile(r"""(?<!\w)(?:'(?:[^']|'')*'|"(?:[^"\\]|\\.)*")|(?<!\S)\#[^\n]*|[\[\]{}]""", re.DOTALL)
 _CLOSING = {"[": "]", "{": "}"}
@@ -40,7 +41,7 @@ def _unclosed(error: MarkedYAMLError, text: str) -> Syntax | None:
         return Syntax(start, "the quote that opens here is not closed", "close it where the text ends")
     if "flow" in context and start is not None and not _is_closed(text[start.index :]):
         return Syntax(start, "the bracket that opens here is not closed", "close it where the list or mapping ends")
-    if error.problem_mark is None:
+    if error.problem_mark is None or len(text) > _MOST_EXPLAINED:
         return None
     for token in _quoted_lines(text):
         if token.end_mark.line == error.problem_mark.line and token.end_mark.index <= error.problem_mark.index:

@@ -11,7 +11,7 @@ from pai_install.documents.document import Document, Entries, Items, Mark, Overr
 from pai_install.documents.problem import YamlPath
 
 MAX_REPEATS = 20_000  # aliases of aliases multiply: a small file may mean more than fits in memory
-MAX_MERGED = 1_000_000  # so do merges (<<) of merges: entries that are looked through
+MAX_MERGED = 100_000  # so do merges (<<) of merges: entries that are looked through
 MAX_DEPTH = 60
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 _YAML_TAG = "tag:yaml.org,2002:"

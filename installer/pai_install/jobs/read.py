@@ -88,7 +88,7 @@ def _read(text: str, path: Path) -> JobReading:
         message = f"is larger than {MAX_BYTES // 1024} KiB: no API server keeps a job of that size"
         document.add((), "site.file-size", message, "put data on a storage, and mount that")
         return JobReading(document.file, None, tuple(document.problems))
-    parts = documents(text)
+    parts = documents(text, MAX_DOCUMENTS)
     if len(parts) > 1:
         return _several(parts, path)
     _parse(parts[0] if parts else text, document)
@@ -118,7 +118,7 @@ def _parse(text: str, document: Document) -> None:
 def _several(parts: list[str], path: Path) -> JobReading:
     if len(parts) > MAX_DOCUMENTS:
         document = _document(path)
-        document.add((), "site.count", f"has {len(parts)} documents, and {MAX_DOCUMENTS} are the most", "divide it")
+        document.add((), "site.count", f"has more than {MAX_DOCUMENTS} documents", "divide it")
         return JobReading(document.file, None, tuple(document.problems))
     found = []
     for part in parts:

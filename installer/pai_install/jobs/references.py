@@ -13,6 +13,7 @@ from pai_install.documents.problem import short
 from pai_install.documents.validate import did_you_mean
 
 SECRETS = "$secrets"
+_MOST_PLACES = 100
 _TAG = re.compile(r"<%(.*?)(?:%>|\Z)", re.DOTALL)
 _REFERENCE = re.compile(r"(\$[A-Za-z]+)((?:\.[^\s.\[\]]+|\[\d+\])+)")
 _STEP = re.compile(r"\.([^\s.\[\]]+)|\[(\d+)\]")
@@ -82,4 +83,7 @@ class References:
         return Filled("", secret=False)
 
     def _place(self, text: Text, index: int) -> Mark:
+        """The place of a character. Of many problems only the first have it: each looks through the file."""
+        if len(self.document.problems) > _MOST_PLACES:
+            return text.mark
         return Places(text, self.document.lines).at(index)

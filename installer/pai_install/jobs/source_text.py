@@ -6,6 +6,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import chain
 
 # the pieces of JSON: text in quotes, with its escapes
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
@@ -42,14 +43,21 @@ def unescaped(text: str) -> Unescaped:
     return Unescaped("".join([*pieces, text[before:]]), tuple(removed))
 
 
-def documents(text: str) -> list[str]:
-    """The documents of a YAML file that say anything, each with its lines where they are in the file."""
-    found, start = [], 0
-    for mark in [*_DOCUMENT.finditer(text), None]:
+def documents(text: str, most: int) -> list[str]:
+    """The documents of a YAML file that say anything, each with its lines where they are in the file.
+
+    One more than the most are enough to say that there are too many.
+    """
+    found: list[str] = []
+    start = lines = 0
+    for mark in chain(_DOCUMENT.finditer(text), (None,)):
         part = text[start : mark.start() if mark else len(text)]
         if any(map(_says_something, part.split("\n"))):
-            found.append(re.sub(r"[^\n]", " ", text[:start]).replace(" ", "") + ("   " if start else "") + part)
-        start = mark.end() if mark else len(text)
+            found.append("\n" * lines + ("   " if start else "") + part)
+        if len(found) > most:
+            break
+        end = mark.end() if mark else len(text)
+        lines, start = lines + text.count("\n", start, end), end
     return found
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
 from starlette.datastructures import Headers, QueryParams
 from starlette.requests import cookie_parser
 from starlette.responses import HTMLResponse, Response
@@ -17,6 +18,7 @@ from starlette.responses import HTMLResponse, Response
 from pai_install.console.caller import Caller
 from pai_install.console.cookies import set_cookie
 from pai_install.console.pages.texts import LANGUAGE_COOKIE, LANGUAGES, Texts, language_of, texts_of
+from pai_install.system.plain import plain_text
 
 FOLDER = Path(__file__).parent / "templates"
 # a sign beside each state: no state is shown by its colour alone
@@ -121,9 +123,20 @@ def span(seconds: float) -> str:
     return f"{found.seconds // 3600}:{found.seconds // 60 % 60:02}"
 
 
+def _shown(value: object) -> object:
+    """A text of a user or a machine without characters that hide or turn others. Markup is our own."""
+    return plain_text(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
 _ENVIRONMENT = Environment(
-    loader=FileSystemLoader(FOLDER), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    loader=FileSystemLoader(FOLDER),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    finalize=_shown,
 )
+_ENVIRONMENT.filters["as_written"] = escape  # of a field, whose text is sent back
 _ENVIRONMENT.globals |= {"signs": SIGNS, "duration": duration, "span": span}
 
 

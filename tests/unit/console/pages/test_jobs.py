@@ -125,6 +125,23 @@ def test_what_users_write_is_escaped(train: TestClient, kubernetes: LiveCluster)
         assert "&lt;script&gt;" in page
 
 
+def test_text_that_hides_or_turns_others_is_shown_as_its_number(train: TestClient, kubernetes: LiveCluster) -> None:
+    made = job_of(kubernetes)
+    turned = "rm -rf \u202e/data\u200b\x1b[2K"
+    failed = {"type": "Failed", "status": "True", "message": turned}
+    kubernetes.put({**made, "status": {"conditions": [failed]}})
+    eventually(lambda: "rm -rf" in shown(train, "/jobs/alice~train"))
+    page = shown(train, "/jobs/alice~train")
+    assert r"rm -rf \u202e/data\u200b\u001b[2K" in page
+    assert not set(turned) & {"\u202e", "\u200b", "\x1b"} & set(page)
+
+
+def test_a_file_is_sent_back_as_it_was_written(train: TestClient, web: TestClient) -> None:
+    assert post(web, "alice", named(FILE, "turned") + "# \u200d\n").status_code == HTTPStatus.ACCEPTED
+    eventually(lambda: "turned" in shown(web, "/jobs"))
+    assert "# \u200d" in shown(web, "/jobs/new?from=alice~turned")
+
+
 @pytest.mark.parametrize(
     ("start", "end", "shown_as"),
     [
