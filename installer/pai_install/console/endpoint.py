@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -60,9 +61,11 @@ class ApiCall:
     def json(self) -> Mapping[str, Any]:
         """The body as a JSON object. Raises RestError."""
         try:
-            return parse_object(self.body or b"{}", max_size=MAX_BODY)
-        except InvalidJsonError as error:
+            found = parse_object(self.body or b"{}", max_size=MAX_BODY)
+            json.dumps(found, ensure_ascii=False).encode()  # half a character can be written nowhere
+        except (InvalidJsonError, UnicodeEncodeError) as error:
             raise invalid(f"cannot read the body: {error}") from error
+        return found
 
 
 Handler = Callable[[ApiCall], Response]

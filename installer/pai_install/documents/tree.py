@@ -13,6 +13,7 @@ from pai_install.documents.problem import YamlPath
 MAX_REPEATS = 20_000  # aliases of aliases multiply: a small file may mean more than fits in memory
 MAX_MERGED = 100_000  # so do merges (<<) of merges: entries that are looked through
 MAX_DEPTH = 60
+MAX_TOLD = 1_000  # problems of one kind of text: nobody reads more, and they cost seconds
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 _YAML_TAG = "tag:yaml.org,2002:"
 _PLAIN_TAGS = frozenset(
@@ -89,7 +90,7 @@ class TreeBuilder:
 
     def _tell_once(self, path: YamlPath, code: str, message: str, remedy: str, mark: Mark) -> None:
         """Adds a problem. A mapping that is merged many times reports it once."""
-        if (code, mark) not in self.told:
+        if (code, mark) not in self.told and len(self.told) < MAX_TOLD:
             self.told.add((code, mark))
             self.document.add(path, code, message, remedy, mark=mark)
 

@@ -8,7 +8,7 @@ from typing import Any
 from pai_install.parts.context import Context
 from pai_install.parts.example_templates import example_templates
 from pai_install.registry.pull_secrets import accounts, pull_secrets
-from pai_install.scheduling.admission import clusters_at
+from pai_install.scheduling.admission import clusters_at, priorities_at
 from pai_install.scheduling.read import scheduling_of
 from pai_install.site import Site
 from pai_install.site.directory import directory_of
@@ -48,7 +48,7 @@ def group_values(context: Context) -> dict[str, Any]:
         "accounts": list(accounts(logins, namespaces)),
         "rights": [
             *roles(scheduler),
-            *policies(scheduler, namespaces.values(), _clusters(context.site)),
+            *policies(scheduler, namespaces.values(), _clusters(context.site), _priorities(context.site)),
             *administration_policies(namespaces),
             *job_secrets(scheduler, namespaces.values()),
             *submitters,
@@ -66,6 +66,12 @@ def _clusters(site: Site) -> Mapping[str, Sequence[str]] | None:
     if scheduling is None:
         return None
     return {place: [it.name for it in found] for place, found in clusters_at(scheduling).items()}
+
+
+def _priorities(site: Site) -> Mapping[str, Sequence[str]]:
+    """Namespace -> names of the priority classes that pods of its group may have."""
+    scheduling = scheduling_of(site)
+    return priorities_at(scheduling) if scheduling is not None else {}
 
 
 def has_grants(site: Site) -> bool:

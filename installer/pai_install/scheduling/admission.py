@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pai_install.scheduling.model import PRIORITIES, Priority, Scheduling, VirtualCluster
+from pai_install.scheduling.model import LOWEST, PRIORITIES, Priority, Scheduling, VirtualCluster
 
 Object = dict[str, Any]
 
@@ -118,6 +118,14 @@ def clusters_at(scheduling: Scheduling) -> Mapping[str, tuple[VirtualCluster, ..
 def allowed(cluster: VirtualCluster) -> tuple[Priority, ...]:
     """Priorities that jobs of a virtual cluster may have, the highest first."""
     return tuple(name for name, value in PRIORITIES.items() if value <= PRIORITIES[cluster.highest])
+
+
+def priorities_at(scheduling: Scheduling) -> Mapping[str, tuple[Priority, ...]]:
+    """Namespace -> priorities of the virtual clusters that may be used from it."""
+    found = {
+        place: max(map(allowed, clusters), key=len, default=()) for place, clusters in clusters_at(scheduling).items()
+    }
+    return {place: names or (LOWEST,) for place, names in found.items()}
 
 
 def literal(value: object) -> str:

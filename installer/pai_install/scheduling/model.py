@@ -19,6 +19,7 @@ Priority = Literal["crit", "prod", "test", "oppo"]
 BACKENDS: tuple[Backend, ...] = TYPES
 # OpenPAI's, the highest first; what its web portal calls them, and the number that HiveD is given
 PRIORITIES: Mapping[Priority, int] = {"crit": 120, "prod": 100, "test": 10, "oppo": -1}
+LOWEST: Priority = "oppo"
 # the node label that says which SKU of the layout a machine is
 SKU_LABEL = "pai-install/sku"
 # the level of topology that every site has: the machine itself

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pai_install.scheduling.admission import Rule, literal
 from pai_install.scheduling.job_kinds import JOB, KINDS, POD, JobKind, pods_of
 from pai_install.scheduling.job_queue import CLUSTER_LABEL, HIVED_SCHEDULER, QUEUE_LABEL, QUEUE_NOTE
+from pai_install.scheduling.model import LOWEST
 from pai_install.scheduling.pod_limits import (
     MAX_COMMAND,
     MAX_GRACE_S,
@@ -42,10 +43,15 @@ _CHANGEABLE = ["suspend", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAf
 
 
 def job_rules(
-    kind: JobKind, scheduler: SchedulerType | None, clusters: Mapping[str, Iterable[str]] | None
+    kind: JobKind,
+    scheduler: SchedulerType | None,
+    clusters: Mapping[str, Iterable[str]] | None,
+    priorities: Mapping[str, Iterable[str]] | None,
 ) -> Iterator[Rule]:
     """The rules of a kind. They use the variables `specs`, `templates`, and `containers` of the policy."""
     yield from _priority(kind)
+    if priorities is not None:
+        yield _priority_of_the_group(scheduler, priorities)
     yield from _ownership(kind)
     yield _deletion(kind)
     yield from _end()
@@ -74,6 +80,21 @@ def _priority(kind: JobKind) -> Iterator[Rule]:
             f"variables.specs.all(s, !has(s.priority) || s.priority < {_HIGHEST_PRIORITY})",
             "'pods of users have no priority of the system'",
         )
+
+
+def _priority_of_the_group(scheduler: SchedulerType | None, priorities: Mapping[str, Iterable[str]]) -> Rule:
+    """No queue counts pods without devices. A class of the site would let them take the place of all jobs.
+
+    With HiveD they need a class: the one of pods without any is above those of all jobs. Templates never change.
+    """
+    known = literal({namespace: list(names) for namespace, names in priorities.items()})
+    names = f"{known}[?request.namespace].orValue({literal([LOWEST])})"
+    named = "has(s.priorityClassName) && s.priorityClassName != ''"
+    missing = "false" if scheduler == "hived" else f"!({named})"
+    return Rule(
+        f"oldObject != null || variables.specs.all(s, {missing} || ({named} && s.priorityClassName in {names}))",
+        f"'pods of users have a priority class of their group: ' + {names}.join(', ')",
+    )
 
 
 def _ownership(kind: JobKind) -> Iterator[Rule]:

@@ -31,15 +31,19 @@ _AUTHORITY = "kube-root-ca.crt"
 
 
 def policies(
-    scheduler: SchedulerType | None, namespaces: Iterable[str], clusters: Mapping[str, Iterable[str]] | None = None
+    scheduler: SchedulerType | None,
+    namespaces: Iterable[str],
+    clusters: Mapping[str, Iterable[str]] | None = None,
+    priorities: Mapping[str, Iterable[str]] | None = None,
 ) -> Iterator[Object]:
     """All of them with their bindings, for users of ours and of a directory.
 
     namespaces: of all groups. clusters: namespace -> virtual clusters of its group, None where the site has none.
+    priorities: namespace -> classes that its pods may have, None for any but those of the system.
     """
     within = tuple(namespaces)
     for kind in (*kinds_at(scheduler), POD):
-        yield from in_force(_jobs(kind, scheduler, clusters), within)
+        yield from in_force(_jobs(kind, scheduler, clusters, priorities), within)
     yield from in_force(_config_maps(), within)
     yield from in_force(_secrets(), within)
 
@@ -79,7 +83,12 @@ _OWN = (
 )
 
 
-def _jobs(kind: JobKind, scheduler: SchedulerType | None, clusters: Mapping[str, Iterable[str]] | None) -> Object:
+def _jobs(
+    kind: JobKind,
+    scheduler: SchedulerType | None,
+    clusters: Mapping[str, Iterable[str]] | None,
+    priorities: Mapping[str, Iterable[str]] | None,
+) -> Object:
     variables = {
         **user_variables(),
         "templates": f"object == null ? [] : ({templates(kind)})",
@@ -97,7 +106,7 @@ def _jobs(kind: JobKind, scheduler: SchedulerType | None, clusters: Mapping[str,
         "' in the metadata of every pod template'",
     )
     name = f"pai-users-{kind.resource}" + (f".{kind.group}" if kind.group else "")
-    rules = (*_OWN, labelled, _honest(), _warned(), *pod_rules(), *job_rules(kind, scheduler, clusters))
+    rules = (*_OWN, labelled, _honest(), _warned(), *pod_rules(), *job_rules(kind, scheduler, clusters, priorities))
     return policy(name, requests(kind, *_ALL), rules, variables, OF_USERS)
 
 

@@ -99,6 +99,7 @@ PODS: Mapping[str, Change] = {
     # priorities and places
     "system-priority": pods(priorityClassName="system-node-critical"),
     "cluster-priority": pods(priorityClassName="system-cluster-critical"),
+    "priority-of-the-site": pods(priorityClassName="site-services"),
     "node-name": pods(nodeName="master"),
     "tolerate-everything": tolerate(),
     "tolerate-control-plane": tolerate("node-role.kubernetes.io/control-plane"),

@@ -18,7 +18,7 @@ from pai_install.components.fetch import cached
 from pai_install.components.model import Selection
 from pai_install.components.modules import Modules
 from pai_install.schedulers.compile import objects_of
-from pai_install.scheduling.admission import RequestKind, Rule, clusters_at, in_force, policy
+from pai_install.scheduling.admission import RequestKind, Rule, clusters_at, in_force, policy, priorities_at
 from pai_install.scheduling.job_kinds import KINDS, POD, JobKind
 from pai_install.scheduling.job_queue import (
     CLUSTER_LABEL,
@@ -56,6 +56,13 @@ SITE = site(
         cluster("speech", share(SUPPLY, 8), groups=("speech",)),
     ),
 )
+# of the administrators' own services
+SITE_PRIORITY = {
+    "apiVersion": "scheduling.k8s.io/v1",
+    "kind": "PriorityClass",
+    "metadata": {"name": "site-services"},
+    "value": 1_000_000,
+}
 # what the policies need of a scheduler's objects; what they count is its program's
 IN_FORCE = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "PriorityClass")
 UPSTREAM = ("jobset", "kueue", "training-operator", "volcano")
@@ -115,7 +122,8 @@ def objects(backend: Backend) -> Iterator[Json]:
     yield from submitter_bindings(NAMESPACES)
     yield from (it for it in objects_of(with_backend(SITE, backend)) if it["kind"] in IN_FORCE)
     clusters = {place: [it.name for it in found] for place, found in clusters_at(SITE).items()}
-    yield from policies(backend, NAMESPACES, clusters)
+    yield from policies(backend, NAMESPACES, clusters, priorities_at(SITE))
+    yield SITE_PRIORITY
     yield from administration_policies({name: name for name in NAMESPACES})
     yield from job_secrets(backend, NAMESPACES)
     yield from (it for it in recorder_objects(backend, NAMESPACES) if it["kind"] in IN_FORCE)

@@ -26,6 +26,7 @@ from tests.integration.users.attacks import (
     containers,
     context,
     metadata,
+    templates_of,
     too_many,
 )
 from tests.integration.users.tenants import (
@@ -83,6 +84,20 @@ def test_create(tenants: Tenants) -> None:
                     yield f"{kind.asked} {name}", tried(tenants, kind, evil(tenants, kind, change))
 
     all_refused(found())
+
+
+def test_a_pod_without_a_priority_is_above_all_jobs_of_hived(tenants: Tenants) -> None:
+    def without(made: Json, kind: JobKind) -> None:
+        for one in templates_of(kind, made):
+            one["spec"].pop("priorityClassName", None)
+            one["spec"].pop("schedulerName", None)
+            one["metadata"].pop("annotations", None)
+            one["spec"]["containers"][0].pop("resources", None)
+
+    kinds = [kind for kind in kinds_of(tenants.backend) if kind in (JOB, POD)]
+    answers = [tried(tenants, kind, evil(tenants, kind, without)) for kind in kinds]
+    assert answers
+    assert [refused(answer) for answer in answers] == [tenants.backend == "hived"] * len(answers), answers
 
 
 @contextmanager

@@ -12,7 +12,8 @@ from pai_install.jobs.read import MAX_DOCUMENTS, read_job_text
 SIZE = 512 * 1024  # of a request's body
 JOB = (
     "protocolVersion: 2\nname: n\ntype: job\nprerequisites:\n  - {name: i, type: dockerimage, uri: x}\n"
-    "taskRoles:\n  t:\n    instances: 1\n    dockerImage: i\n    resourcePerInstance: {cpu: 1, memoryMB: 1, gpu: 0}\n    commands:\n"
+    "taskRoles:\n  t:\n    instances: 1\n    dockerImage: i\n"
+    "    resourcePerInstance: {cpu: 1, memoryMB: 1, gpu: 0}\n    commands:\n"
 )
 MAPPING = "a: &a {" + ",".join(f"k{number}: 1" for number in range(3000)) + "}\n"
 FILES = {
@@ -37,6 +38,6 @@ def test_a_large_file_is_soon_refused(name: str) -> None:
 
 def test_more_documents_than_the_most_are_refused() -> None:
     assert {problem.code for problem in read_job_text("kind: Job\n---\n" * 101, Path("x")).problems} == {"job.count"}
-    found = read_job_text("kind: Job\n---\n" * (MAX_DOCUMENTS - 1) + "kind: [\n", Path("x")).problems
+    found = read_job_text("kind: Job\n---\n" * (MAX_DOCUMENTS - 1) + "kind: [Job\n", Path("x")).problems
     assert "job.count" not in {problem.code for problem in found}
     assert found[-1].line == 2 * MAX_DOCUMENTS - 1

@@ -206,3 +206,16 @@ def test_devices_that_no_queue_would_count(snapshot: SnapshotAssertion) -> None:
     assert told(devices, "hived")[0] == snapshot
     (found,) = told(POD.replace("      virtualCluster: research\n", ""), "hived")
     assert found == snapshot
+
+
+def test_a_gang_of_hived_has_the_name_of_its_namespace() -> None:
+    line = "      ignoreK8sSuggestedNodes: false\n"
+    members = "        members:\n        - {podNumber: 1, leafCellNumber: 1}\n"
+
+    def gang(name: str) -> list[str]:
+        return told(POD.replace(line, f"{line}      affinityGroup:\n        name: {name}\n{members}"), "hived")
+
+    for name in ("training", "speech.training", "'vision.training'"):
+        (found,) = gang(name)
+        assert "vision." in found
+    assert gang("vision.training") == []

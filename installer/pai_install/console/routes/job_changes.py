@@ -153,7 +153,7 @@ def _groups_with(profile: ClusterProfile, own: Sequence[str], cluster: VirtualCl
 def change_execution(call: ApiCall) -> Response:
     """Stops a job, or submits its file again."""
     value = call.json().get("value")
-    if value not in {"STOP", "START"}:
+    if value not in ("STOP", "START"):
         raise invalid("value is STOP or START")
     job = read_job_now(call)
     done = stop_job(call, job) if value == "STOP" else _start(call, job)

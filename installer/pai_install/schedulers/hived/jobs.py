@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -28,6 +29,8 @@ from pai_install.scheduling.model import PRIORITIES
 
 Object = dict[str, Any]
 
+# a line below affinityGroup. Members have no name
+_GANG_NAME = re.compile(r" +name: *(.*?) *$")
 _DEVICES = "metadata.annotations['hivedscheduler.microsoft.com/pod-leaf-cell-isolation']"
 
 
@@ -148,3 +151,8 @@ def hived_problems(pod: SubmittedPod) -> Iterator[FieldProblem]:
     for line in (f"virtualCluster: {pod.place.cluster.name}", "ignoreK8sSuggestedNodes: false"):
         if line not in lines:
             yield FieldProblem(path, f"a pod of HiveD needs the line {line}", "add it")
+    begins = f"{pod.place.owner.namespace}."
+    gangs = [match[1] for line in lines if (match := _GANG_NAME.match(line))]
+    if any(not name.startswith(begins) for name in gangs):
+        message = f"the name of an affinityGroup begins with its namespace and a dot: {begins}"
+        yield FieldProblem(path, message, f"name it {begins}{gangs[0]}")

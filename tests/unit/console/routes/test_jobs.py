@@ -228,7 +228,10 @@ def test_a_job_is_stopped_by_its_owner_and_by_administrators(web: TestClient, se
     assert web.put(url, json={"value": "STOP"}, headers=signed_in("root")).status_code == HTTPStatus.ACCEPTED
 
 
-@pytest.mark.parametrize("body", ['{"value": "PAUSE"}', "[]", "{", '{"value": 1}', ""])
+@pytest.mark.parametrize(
+    "body",
+    ['{"value": "PAUSE"}', "[]", "{", '{"value": 1}', "", '{"value": []}', '{"value": "STOP", "a": "\\ud800"}'],
+)
 def test_other_execution_types_are_refused(train: TestClient, body: str) -> None:
     answer = train.put(f"{ONE}/executionType", content=body, headers=signed_in("alice"))
     assert answer.json()["code"] == "InvalidParametersError"
