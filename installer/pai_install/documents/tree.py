@@ -13,7 +13,7 @@ from pai_install.documents.problem import YamlPath
 MAX_REPEATS = 20_000  # aliases of aliases multiply: a small file may mean more than fits in memory
 MAX_MERGED = 100_000  # so do merges (<<) of merges: entries that are looked through
 MAX_DEPTH = 60
-MAX_TOLD = 1_000  # problems of one kind of text: nobody reads more, and they cost seconds
+MAX_TOLD = 1_000  # problems of one text. More cost seconds, and help no further
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 _YAML_TAG = "tag:yaml.org,2002:"
 _PLAIN_TAGS = frozenset(
