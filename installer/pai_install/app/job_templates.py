@@ -16,6 +16,7 @@ from pai_install.errors import ExitCode, PaiError
 from pai_install.jobs.marketplace import ImportedTemplate, TemplateDraft, read_drafts
 from pai_install.jobs.read import read_job, read_job_text
 from pai_install.jobs.template import (
+    EXAMPLES,
     MAX_DESCRIPTION,
     MAX_FILE,
     JobTemplate,
@@ -36,6 +37,8 @@ from pai_install.users.directory import owner_of
 
 # bytes of a file that is imported
 MAX_IMPORT = 8 * 1024 * 1024
+# of a namespace, in a list
+MOST = 500
 _MOST_SHOWN = 15
 _MAPS = ("configmaps",)
 
@@ -99,7 +102,9 @@ def list_templates(app: ClusterContext, request: ListTemplates) -> tuple[JobTemp
     Examples of pai-install that cannot run on the site are left out.
     """
     groups = request.groups or tuple(group.name for group in app.profile.groups)
-    return tuple(one for one in _known(app, groups) if one.has(request.search) and _runs(app.profile, one, groups))
+    found = [one for one in _known(app, groups) if one.has(request.search)]
+    impossible = _impossible(app, groups) if any(one.example for one in found) else frozenset()
+    return tuple(one for one in found if not one.example or one.name not in impossible)
 
 
 def find_template(app: ClusterContext, name: str, groups: Sequence[str]) -> JobTemplate:
@@ -108,7 +113,7 @@ def find_template(app: ClusterContext, name: str, groups: Sequence[str]) -> JobT
     if not why_no_template_name(name):
         refs = [Ref("configmap", config_map_name(name), space) for space in (*spaces, TEMPLATES_NAMESPACE)]
         for item in app.cluster.get(refs):
-            if item is not None and (found := template_of(item)) is not None:
+            if item is not None and (found := template_of(item)) is not None and found.content:
                 return found
     known = dict.fromkeys(one.name for one in _known(app, groups))
     raise PaiError(
@@ -217,17 +222,22 @@ def _imported(app: ClusterContext, draft: TemplateDraft, request: ImportTemplate
 
 
 def _known(app: ClusterContext, groups: Sequence[str]) -> list[JobTemplate]:
-    """All templates of groups, and published ones, by name."""
+    """Templates of groups, and published ones, without their files. Of each namespace at most MOST."""
     spaces = [*dict.fromkeys(app.profile.require_group(group).namespace for group in groups), TEMPLATES_NAMESPACE]
-    found = app.cluster.list(*(Select(_MAPS, space, TEMPLATE_LABEL) for space in spaces))
+    found = app.cluster.list(*(Select(_MAPS, space, TEMPLATE_LABEL, outlines=True, most=MOST) for space in spaces))
     templates = (template_of(item) for items in found for item in items)
     return [one for one in templates if one is not None]
 
 
+def _impossible(app: ClusterContext, groups: Sequence[str]) -> frozenset[str]:
+    """The names of those examples of pai-install that no group may run on the site."""
+    (found,) = app.cluster.list(Select(_MAPS, TEMPLATES_NAMESPACE, EXAMPLES, most=MOST))
+    examples = [one for item in found if (one := template_of(item)) is not None]
+    return frozenset(one.name for one in examples if not _runs(app.profile, one, groups))
+
+
 def _runs(profile: ClusterProfile, template: JobTemplate, groups: Sequence[str]) -> bool:
-    """Whether a template is the user's own business, or an example that some group may run."""
-    if not template.example:
-        return True
+    """Whether some group may run a template on the site."""
     reading = read_job_text(template.content, Path(template.name))
     return any(check_job(reading, profile, group).job is not None for group in groups or (None,))
 

@@ -27,12 +27,15 @@ class Select:
     """Objects of some kinds, as kubectl names them ("nodes", "pods", "deployments.apps").
 
     namespace: "" for all namespaces, and for kinds without one. labels, fields: selectors as kubectl takes them.
+    outlines: lists have kind and metadata of each object alone. most: a list ends after so many objects, 0 for none.
     """
 
     kinds: tuple[str, ...]
     namespace: str = ""
     labels: str = ""
     fields: str = ""
+    outlines: bool = False
+    most: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ _MOST_PAGES = 2000
 # 10,000 pods have some 10 million values
 _MOST_VALUES = 1 << 30
 _CHANGE_TIMEOUT_S = 300.0
+_OUTLINES = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 _DISCOVERY = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 
@@ -97,18 +98,21 @@ class Api:
 
     def pages(self, kind: ApiResource, select: Select) -> Iterator[JsonObject]:
         """Yields a list page by page; each has the version of the whole list in its metadata."""
-        further, query = "", selectors(select)
+        further, query, found = "", selectors(select), 0
+        accept = _OUTLINES if select.outlines else JSON
         for _ in range(_MOST_PAGES):
-            more = (("limit", str(_PAGE)), *((("continue", further),) if further else ()))
+            size = min(_PAGE, select.most - found) if select.most else _PAGE
+            more = (("limit", str(size)), *((("continue", further),) if further else ()))
+            place = kind.path(select.namespace)
             try:
-                page = self.object(ApiRequest(f"list {kind.asked}", kind.path(select.namespace), query=(*query, *more)))
+                page = self.object(ApiRequest(f"list {kind.asked}", place, query=(*query, *more), accept=accept))
             except ApiError as error:
                 if not (further and error.reason == "Expired"):
                     raise
                 raise _ExpiredListError from error
             yield page
-            further = text(child(page, "metadata").get("continue"))
-            if not further:
+            further, found = text(child(page, "metadata").get("continue")), found + len(rows(page.get("items")))
+            if not further or 0 < select.most <= found:
                 return
         raise too_large(f"list {kind.asked}", LARGEST_ANSWER)
 
@@ -165,8 +169,8 @@ def typed_items(page: JsonObject, kind: ApiResource) -> Iterator[JsonObject]:
 
 
 def _typed(item: JsonObject, kind: ApiResource) -> JsonObject:
-    """The item of a list with its kind, which the API server leaves out there."""
-    return {"apiVersion": kind.api, "kind": kind.kind, **item}
+    """The item of a list with its kind, which the API server leaves out there. An outline has another kind."""
+    return {**item, "apiVersion": kind.api, "kind": kind.kind}
 
 
 def _drop_fields(item: JsonObject) -> None:

@@ -17,8 +17,12 @@ from pai_install.site.groups import TEMPLATE_LABEL, TEMPLATES_NAMESPACE, USER_LA
 MAX_FILE = 100 * 1024
 MAX_NAME, MAX_DESCRIPTION, MAX_TAGS, MAX_TAG = 53, 4_000, 20, 40
 MAX_PARAMETERS = 100
+# annotations, so that a list needs no files
+_DESCRIPTION, _TAGS = "pai-install/template-description", "pai-install/template-tags"
 # values of the label
 _OWN, _EXAMPLE = "yes", "example"
+# selects the examples of pai-install
+EXAMPLES = f"{TEMPLATE_LABEL}={_EXAMPLE}"
 _PREFIX = "template."
 _NAME = re.compile("[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 
@@ -84,30 +88,35 @@ def template_object(template: JobTemplate) -> dict[str, Any]:
     labels = {TEMPLATE_LABEL: _EXAMPLE if template.example else _OWN}
     if template.owner:
         labels[USER_LABEL] = template.owner
-    data = {"job": masked(template.content), "description": template.description, "tags": "\n".join(template.tags)}
+    notes = {_DESCRIPTION: template.description, _TAGS: "\n".join(template.tags)}
+    metadata = {"name": template.label, "namespace": template.namespace, "labels": labels}
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": {"name": template.label, "namespace": template.namespace, "labels": labels},
-        "data": {key: value for key, value in data.items() if value},
+        "metadata": {**metadata, "annotations": {key: value for key, value in notes.items() if value}},
+        "data": {"job": masked(template.content)},
     }
 
 
 def template_of(item: JsonObject) -> JobTemplate | None:
-    """The template of a ConfigMap, or None for another one. Anybody in the group may have written it."""
+    """The template of a ConfigMap, or None for another one. Anybody in the group may have written it.
+
+    The template of an outline has no content.
+    """
     metadata = child(item, "metadata")
-    labels, data, name = words(child(metadata, "labels")), words(child(item, "data")), text(metadata.get("name"))
-    short = name.removeprefix(_PREFIX)
-    if TEMPLATE_LABEL not in labels or short == name or why_no_template_name(short) or not data.get("job"):
+    labels, notes = words(child(metadata, "labels")), words(child(metadata, "annotations"))
+    name = text(metadata.get("name"))
+    short, content = name.removeprefix(_PREFIX), words(child(item, "data")).get("job", "")
+    if TEMPLATE_LABEL not in labels or short == name or why_no_template_name(short):
         return None
     namespace = text(metadata.get("namespace"))
     return JobTemplate(
         short,
         namespace,
         labels.get(USER_LABEL, ""),
-        data["job"][:MAX_FILE],
-        data.get("description", "")[:MAX_DESCRIPTION],
-        tuple(tags_of(data.get("tags", "").split("\n"))),
+        content[:MAX_FILE],
+        notes.get(_DESCRIPTION, "")[:MAX_DESCRIPTION],
+        tuple(tags_of(notes.get(_TAGS, "").split("\n"))),
         example=labels[TEMPLATE_LABEL] == _EXAMPLE and namespace == TEMPLATES_NAMESPACE,
     )
 

@@ -99,6 +99,15 @@ def test_a_list_of_several_pages(client: ClusterClient, place: str) -> None:
     assert len(found) == 501
 
 
+def test_a_short_list_of_outlines(client: ClusterClient, place: str) -> None:
+    client.create([note(place, f"n{number}", a="b") for number in range(4)])
+    (found,) = client.list(Select(("configmaps",), place, outlines=True, most=3))
+    assert names(found) == ["n0", "n1", "n2"]
+    assert {(item["apiVersion"], item["kind"], "data" in item) for item in found} == {("v1", "ConfigMap", False)}
+    (found,) = client.list(Select(("configmaps",), place, most=2))
+    assert [item["data"] for item in found] == [{"a": "b"}] * 2
+
+
 @pytest.mark.parametrize(
     "name", ["node", "nodes", "Node", "deployments.apps", "deployment", "cronjobs.v1.batch", "pods.v1"]
 )

@@ -150,7 +150,12 @@ def test_only_the_owner_replaces_a_template(saved: str, world: World, file: str)
     others = ("--group", "nlp", "--user", "bob")
     assert template(saved, "save", "train", file, *others) == ExitCode.USAGE
     assert template(saved, "save", "train", file, *GROUP, "--description", "other") == ExitCode.OK
-    assert world.api.objects[Ref("configmap", "template.train", "nlp")]["data"]["description"] == "other"
+    assert (
+        world.api.objects[Ref("configmap", "template.train", "nlp")]["metadata"]["annotations"][
+            "pai-install/template-description"
+        ]
+        == "other"
+    )
     world.api.rejects = ApiError("kubectl create failed", reason="Forbidden")
     assert template(saved, "save", "more", file, *others) == ExitCode.STEP_FAILED
     assert Ref("configmap", "template.more", "nlp") not in world.api.objects
@@ -195,8 +200,9 @@ def test_import(saved: str, tmp_path: Path, file: str, world: World, capsys: Any
     items.write_text(json.dumps(ITEMS))
     assert template(saved, "import", str(items), file, *GROUP) == ExitCode.SITE_INVALID
     assert capsys.readouterr().out == snapshot
-    kept = world.api.objects[Ref("configmap", "template.couplet-training", "nlp")]["data"]
-    assert (kept["tags"], kept["description"], kept["job"]) == ("AI couplet\nnlp", "Poems", FILE)
+    kept = world.api.objects[Ref("configmap", "template.couplet-training", "nlp")]
+    notes = {"pai-install/template-tags": "AI couplet\nnlp", "pai-install/template-description": "Poems"}
+    assert (kept["metadata"]["annotations"], kept["data"]) == (notes, {"job": FILE})
     assert template(saved, "import", file, *GROUP, "--format", "json") == ExitCode.OK
     assert shown(capsys, "job-template-import")["items"] == [{"name": "train", "title": "train", "problem": ""}]
 
@@ -211,14 +217,17 @@ def test_any_file_is_reported(saved: str, tmp_path: Path, content: bytes) -> Non
 
 
 def test_strange_templates_of_others_stop_nothing(saved: str, world: World, capsys: Any) -> None:
-    for name, data in {
+    strange: dict[str, dict[str, Any]] = {
         "template.evil": {"job": "\x1b[2J", "description": "\x1b]0;x\x07<b>", "tags": "\x1b[1m"},
         "template.empty": {},
         "template.Wrong": {"job": "x"},
         "other": {"job": "x"},
         "template.number": {"job": 3},
-    }.items():
-        metadata = {"name": name, "namespace": "nlp", "labels": {"pai-install/template": "example"}}
+    }
+    for name, data in strange.items():
+        notes = {f"pai-install/template-{key}": text for key, text in data.items()}
+        labels = {"pai-install/template": "example"}
+        metadata = {"name": name, "namespace": "nlp", "labels": labels, "annotations": notes}
         world.api.apply([{"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}])
     assert template(saved, "list") == ExitCode.OK
     output = capsys.readouterr().out

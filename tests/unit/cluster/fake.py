@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -77,7 +78,11 @@ class FakeCluster:
 
     def list(self, *selects: Select) -> tuple[tuple[JsonObject, ...], ...]:
         self.calls.append(("list", selects))
-        return tuple(tuple(self._selected(select)) for select in selects)
+        return tuple(tuple(self._listed(select)) for select in selects)
+
+    def _listed(self, select: Select) -> Iterator[JsonObject]:
+        for item in itertools.islice(self._selected(select), select.most or None):
+            yield {key: item[key] for key in ("apiVersion", "kind", "metadata")} if select.outlines else item
 
     def raw(self, path: str) -> str:
         """What the test put there."""

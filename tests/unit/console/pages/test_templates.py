@@ -145,9 +145,11 @@ def test_a_wrong_template_keeps_what_was_typed(saved: TestClient, changes: dict[
 
 def test_strange_templates_are_shown_escaped(saved: TestClient, kubernetes: LiveCluster) -> None:
     evil = "</pre><script>alert(1)</script>"
-    metadata = {"name": "template.evil", "namespace": "vision-1", "labels": {"pai-install/template": "yes"}}
+    notes = {"pai-install/template-description": evil, "pai-install/template-tags": evil}
+    labels = {"pai-install/template": "yes"}
+    metadata = {"name": "template.evil", "namespace": "vision-1", "labels": labels, "annotations": notes}
     parameters = "protocolVersion: 2\nparameters: {'\"><script>': 1, &a b: *a}\n"
-    data = {"job": parameters + evil, "description": evil, "tags": evil}
+    data = {"job": parameters + evil}
     kubernetes.put({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
     for path in ("/templates", "/templates/evil?group=Vision_1"):
         page = shown(saved, path, "alice")
