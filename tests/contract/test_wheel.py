@@ -24,6 +24,15 @@ def test_folders_are_not_taken_whole() -> None:
     assert not [path for path in WHEEL["force-include"] if (ROOT / path).is_dir()]
 
 
+def test_pages_install_it_in_an_environment_of_its_own() -> None:
+    """Debian and Ubuntu refuse `pip install` outside of a virtual environment (PEP 668)."""
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "docs/contributing").glob("*.md")]
+    installs = re.compile(r"^ +\S*pip3? install \S*pai_install\S*$", re.MULTILINE)
+    found = [line.strip() for page in pages for line in installs.findall(page.read_text())]
+    assert found
+    assert [line for line in found if "/bin/pip" not in line] == []
+
+
 def run(command: list[str], cwd: Path, home: Path | None = None) -> str:
     """What a program prints that ends well. home: its Python packages, beside those of the tests."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PAI_", "PYTHON"))}
