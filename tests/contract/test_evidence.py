@@ -165,7 +165,8 @@ def test_a_row_of_the_kernel_s_table_has_a_reader(row: int) -> None:
              "mlx5_core 0000:01:00.0: mlx5_load_one failed with error code -22",
              "XFS (sda1): Internal error", "I/O error, dev sda", "EDAC MC4: 1 CE memory read error",
              "NVRM: RmFetchGspRmImages: No firmware image found", "mlx5_core 0000:01:00.0: device is in error",
-             "nvme nvme0: controller is down", "NVRM: nouveau, rivafb"]  # fmt: skip
+             "nvme nvme0: controller is down",
+             "mpt3sas_cm0: fault_state(0x5862)!", "NVRM: nouveau, rivafb"]  # fmt: skip
     assert any(any(word in line.encode() for word in words) and fits.search(line) for line in lines)
 
 

@@ -118,6 +118,7 @@ nfs: server | (?:not responding|OK)
 XFS ;BTRFS | (?:XFS|BTRFS)\b.*(?:rror|orrupt|hut|csum failed)
 I/O error;critical medium error | dev(?:ice)? (?!fd|sr|loop)
 controller is down;Removing after probe | nvme
+fault_state(;in FAULT;ontroller lockup | mpt\dsas|megaraid|hpsa
 ost carrier;ink down;ink Down;ink DOWN;ink is down;ink is Down;ink is DOWN | ^(?!.*(?:NVRM|nvidia|pciehp|\bata\d))
 NETDEV WATCHDOG;PCIe link lost;tx_timeout: |
 limited by |

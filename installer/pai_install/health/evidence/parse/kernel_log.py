@@ -118,7 +118,8 @@ _EVENTS = (
         re.compile(r"EXT4-fs error|XFS .*(?:[Cc]orrupt|[Ii]nternal error|I/O [Ee]rror|[Ss]hut ?down|shutting down)"
                    r"|[Rr]emounting filesystem read-only|BTRFS.*error|BTRFS warning.*csum failed|JBD2: .*[Ee]rror"
                    r"|(?:I/O error, dev|Buffer I/O error on dev(?:ice)?|critical medium error, dev) (?!fd|sr|loop)"
-                   r"|nvme\d+: (?:controller is down|Removing after probe failure)"),
+                   r"|nvme\d+: (?:controller is down|Removing after probe failure)"
+                   r"|mpt\dsas_cm\d+: fault_state\(|megaraid_sas .*FW in FAULT|hpsa .*ontroller lockup"),
     ),
     (LogKind.OUT_OF_MEMORY, re.compile(r"Out of memory: Kill|oom-kill:(?!constraint=CONSTRAINT_MEMCG)")),
     (
