@@ -40,7 +40,7 @@ def test_no_pod_asks_a_storage_server(host: Host) -> None:
     cidr = host.ansible.get_variables()["pod_forwarding_cidr"]
     for chain in ("forward", "input"):
         rules = host.check_output(f"nft list chain ip pai_install {chain}")
-        assert f"ip saddr {cidr} ip daddr 172.30.83.32 tcp dport 2049 drop" in rules
+        assert f"ip saddr {cidr} ip daddr 192.0.2.32 tcp dport 2049 drop" in rules
 
 
 def test_machines_that_flannel_knows_reach_it(host: Host) -> None:
