@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from datetime import UTC, datetime
 from importlib import resources
 from pathlib import Path
@@ -28,11 +27,11 @@ from pai_install.cli.options import accept_new_option, formats_option
 from pai_install.cli.output import echo
 from pai_install.cli.terminal import Terminal
 from pai_install.errors import ExitCode, PaiError
-from pai_install.health.act.cordon import Cordoning
 from pai_install.health.checkup import HealthRequest
 from pai_install.health.document import AcknowledgementsReport, HistoryReport, acknowledgement_entries, health_document
 from pai_install.health.html import html, raw_links
 from pai_install.health.report import HealthReport, metrics, text
+from pai_install.health.texts import acknowledgements_text, baselines_text, cordoning_lines, history_text
 from pai_install.system.files import write_atomic
 
 _SHARE = "Maximum share of cordoned nodes. Above 0, at least one node."
@@ -83,7 +82,8 @@ def command(
     if form != "json":
         _write(content, out)
     if act == "cordon":
-        _tell_cordons(cordon_unhealthy(app, report, max_cordoned), max_cordoned, terminal)
+        for line in cordoning_lines(cordon_unhealthy(app, report, max_cordoned), max_cordoned):
+            terminal.say(line)
     if form == "json":  # last: where cordoning fails, the one document on stdout is the error
         _write(content, out)
     return report.exit_code(strict=strict)
@@ -111,17 +111,6 @@ def _render(
             return metrics(report)
         case _:
             return text(report)
-
-
-def _tell_cordons(plan: Cordoning, share: float, terminal: Terminal) -> None:
-    for name, check in plan.cordon.items():
-        terminal.say(f"cordoned {name}: {check}")
-    for name in plan.release:
-        terminal.say(f"uncordoned {name}: the machine has recovered")
-    for name, why in plan.kept.items():
-        terminal.say(f"still cordoned {name}: {why}")
-    for name in plan.refused:
-        terminal.say(f"not cordoned {name}: more than {share:.0%} of the nodes would be cordoned")
 
 
 def _refuse(*names: str) -> None:
@@ -182,21 +171,8 @@ def history(*, app: App, terminal: Terminal, machine: str) -> int:
     if _as_json(terminal):
         echo(json.dumps(HistoryReport(machine=machine, runs=tuple(found)).as_json()))
         return ExitCode.OK
-    for snapshot in found:
-        when = f"{datetime.fromtimestamp(snapshot.time, UTC):%Y-%m-%d %H:%M:%S}"
-        echo(
-            f"{when}  boot {snapshot.boot_id[:8]}  {_words('FAIL', snapshot.failed)} {_words('WARN', snapshot.warned)}"
-        )
-        for incident in snapshot.incidents:
-            boot = f" boot {incident.boot_id[:8]}" if incident.boot_id != snapshot.boot_id else ""
-            at = datetime.fromtimestamp(incident.time, UTC)
-            echo(f"    Xid {incident.xid} {incident.uuid} {at:%Y-%m-%d %H:%M:%S}{boot}")
+    echo(history_text(found), nl=False)
     return ExitCode.OK
-
-
-def _words(verdict: str, checks: Iterable[str]) -> str:
-    names = ", ".join(checks)
-    return f"{verdict} {names}" if names else f"no {verdict}"
 
 
 @command.command()
@@ -206,11 +182,7 @@ def baseline(*, app: App, terminal: Terminal, request: HealthRequest, accept: bo
     """Show the accepted link widths, speeds, memory, and NVLinks of each GPU, or accept the current ones."""
     _refuse(*_OF_THE_REPORT)
     accepted = baselines(app, request, accept=accept)
-    for machine, item in sorted(accepted.baselines.items()):
-        for bus_id, gpu in item.gpus.items():
-            width = f"x{gpu.pcie_width:.0f}" if gpu.pcie_width is not None else "?"
-            gen = f"gen {gpu.pcie_gen:.0f}" if gpu.pcie_gen is not None else "gen not judged"
-            echo(f"{machine} {bus_id}: PCIe {width} {gen}, {gpu.memory_mib or 0:.0f} MiB, NVLinks {gpu.nvlinks}")
+    echo(baselines_text(accepted.baselines), nl=False)
     for machine, why in sorted(accepted.missed.items()):
         terminal.say(f"not accepted {machine}: {why}")
     return ExitCode.UNREACHABLE if accepted.missed else ExitCode.OK
@@ -229,11 +201,7 @@ def acknowledge_finding(*, app: App, terminal: Terminal, request: AcknowledgeFin
     if _as_json(terminal):
         echo(json.dumps(AcknowledgementsReport(acknowledged=acknowledgement_entries(rows)).as_json()))
         return ExitCode.OK
-    for item in rows:
-        where = f"{item.machine} {item.device}".rstrip()
-        echo(f"{where} {item.check}: {item.words} ({item.said})")
-    if not rows:
-        echo("no finding is acknowledged")
+    echo(acknowledgements_text(rows), nl=False)
     return ExitCode.OK
 
 

@@ -16,7 +16,6 @@ from pai_install.lab import (
     Fault,
     GpuState,
     LabSpec,
-    LabStatus,
     chosen,
     down_site,
     heal,
@@ -135,21 +134,8 @@ def down_command(*, site_dir: Path, yes: bool, output_format: str) -> int:
 def status_command(*, site_dir: Path, output_format: str) -> int:
     """Show the state of the lab machines. Exit code 5 if a machine does not run."""
     found = status(_spec(site_dir))
-    echo(json.dumps(found.document(), indent=2) if output_format == "json" else _table(found))
+    echo(json.dumps(found.document(), indent=2) if output_format == "json" else found.table())
     return ExitCode.OK if found.all_running else ExitCode.UNREACHABLE
-
-
-def _table(found: LabStatus) -> str:
-    rows = [("MACHINE", "STATE", "ADDRESS", "MEMORY", "UPTIME", "SYSTEM", "MIX-INS", "FAULTS")]
-    for machine in found.machines:
-        memory = "-" if machine.memory_bytes is None else f"{machine.memory_bytes >> 20} MiB"
-        uptime = "-" if machine.uptime_s is None else f"{machine.uptime_s // 60} min {machine.uptime_s % 60} s"
-        faults = " ".join(machine.faults) or "-"
-        made = (machine.suite or "-", " ".join(machine.mixins) or "-")
-        rows.append((machine.name, machine.state, machine.address, memory, uptime, *made, faults))
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
-    return "\n".join(line.rstrip() for line in lines)
 
 
 @command.command(name="ssh", context_settings={"ignore_unknown_options": True})

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import platform
 import sys
-import tempfile
 import traceback
 from collections.abc import Sequence
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -22,6 +18,7 @@ from pai_install.cli.output import echo
 from pai_install.cli.verbs import VERBS, Verbs
 from pai_install.errors import ExitCode, PaiError
 from pai_install.run.signals import ended
+from pai_install.system.error_log import write_error_log
 from pai_install.system.output import forget, lost, output_may_be_lost
 from pai_install.system.refusals import refused_by_box
 
@@ -118,22 +115,8 @@ def _as_json(words: Sequence[str]) -> bool:
     return bool(verb) and failure.wants_json(words, cli.get_command(click.Context(cli), verb))
 
 
-def _drop_old_logs(newest: Path) -> None:
-    """Keeps the last ten logs of this user's internal errors."""
-    alike = [path for path in newest.parent.glob("pai-install-*.log") if path.lstat().st_uid == os.geteuid()]
-    for old in sorted(alike, key=lambda path: path.lstat().st_mtime)[:-10]:
-        old.unlink(missing_ok=True)
-
-
 def _show_bug(error: BaseException, words: Sequence[str], *, debug: bool) -> None:
-    descriptor, name = tempfile.mkstemp(prefix="pai-install-", suffix=".log")
-    with os.fdopen(descriptor, "w") as log:
-        log.write(f"pai-install {__version__}, Python {platform.python_version()}, {platform.platform()}\n")
-        log.write(f"verb: {_verb(words)}\n")
-        traceback.print_exception(error, file=log)
-    with contextlib.suppress(OSError):
-        _drop_old_logs(Path(name))
-    message = f"internal error: {type(error).__name__}: {error} (details in {Path(name)})"
+    message = f"internal error: {type(error).__name__}: {error} (details in {write_error_log(error, _verb(words))})"
     echo(message, err=True)
     if _as_json(words):
         failure.show_document(PaiError(message, code="internal-error", exit_code=ExitCode.INTERNAL))

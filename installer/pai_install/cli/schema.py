@@ -14,6 +14,7 @@ from pai_install.cli.output import echo
 from pai_install.components.report import BundleReport, CacheReport, CatalogueReport, ComponentsReport
 from pai_install.health.document import AcknowledgementsReport, HealthDocument, HistoryReport
 from pai_install.json_schema import Report, schema_of
+from pai_install.migrate.report import MigrationReport
 from pai_install.operations.listing import OperationsReport
 from pai_install.parts.addon import schema as addon_schema
 from pai_install.preflight.document import PreflightDocument
@@ -43,6 +44,7 @@ from pai_install.site.validation import ValidationReport
 # name -> its model
 REPORTS: dict[str, type[Report]] = {
     "validate": ValidationReport,
+    "migrate": MigrationReport,
     "report": RunReport,
     "runs": RunsReport,
     "plan": PlanDocument,

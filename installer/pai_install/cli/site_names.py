@@ -44,37 +44,19 @@ def _folder(context: click.Context) -> Path:
     return Path(context.params.get("site_dir") or ".")
 
 
-def _machines(context: click.Context) -> Iterable[str]:
-    from pai_install.site import load_site  # noqa: PLC0415 - help loads nothing of it
+def _of_site(function: str) -> Names:
+    """Names that a function of app/site_names.py returns."""
 
-    return [machine.hostname for machine in load_site(_folder(context)).site.machines]
+    def names(context: click.Context) -> Iterable[str]:
+        from pai_install.app import site_names  # noqa: PLC0415 - help loads nothing of it
 
+        found: Iterable[str] = getattr(site_names, function)(_folder(context))
+        return found
 
-def _machine_types(context: click.Context) -> Iterable[str]:
-    from pai_install.site import load_site  # noqa: PLC0415
-
-    return load_site(_folder(context)).site.skus
-
-
-def _groups(context: click.Context) -> Iterable[str]:
-    from pai_install.site import load_site  # noqa: PLC0415
-    from pai_install.site.groups import groups_of  # noqa: PLC0415
-
-    return [group.name for group in groups_of(load_site(_folder(context)).site.services)]
+    return names
 
 
-def _virtual_clusters(context: click.Context) -> Iterable[str]:
-    from pai_install.scheduling.read import scheduling_of  # noqa: PLC0415
-    from pai_install.site import load_site  # noqa: PLC0415
-
-    scheduling = scheduling_of(load_site(_folder(context)).site)
-    return [cluster.name for cluster in scheduling.clusters] if scheduling is not None else ()
-
-
-def _storages(context: click.Context) -> Iterable[str]:
-    from pai_install.site import load_site  # noqa: PLC0415
-
-    return [storage.name for storage in load_site(_folder(context)).site.services.storages or ()]
+_machines = _of_site("machine_names")
 
 
 def _jobs(context: click.Context) -> Iterable[str]:
@@ -101,16 +83,16 @@ def _log_targets(context: click.Context) -> Iterable[str]:
 # parameter -> its names, whatever the verb
 _OF_ALL: Mapping[str, Names] = {
     **dict.fromkeys(("nodes", "node", "machine", "limit"), _machines),
-    "machine_type": _machine_types,
-    **dict.fromkeys(("group", "groups"), _groups),
-    "cluster": _virtual_clusters,
+    "machine_type": _of_site("machine_type_names"),
+    **dict.fromkeys(("group", "groups"), _of_site("group_names")),
+    "cluster": _of_site("virtual_cluster_names"),
 }
 # verb, parameter -> its names
 _OF_VERB: Mapping[tuple[str, str], Names] = {
     ("lab", "name"): _machines,
-    ("vc", "name"): _virtual_clusters,
+    ("vc", "name"): _of_site("virtual_cluster_names"),
     ("job", "name"): _jobs,
     ("logs", "target"): _log_targets,
-    ("storage", "name"): _storages,
-    ("storage", "storages"): _storages,
+    ("storage", "name"): _of_site("storage_names"),
+    ("storage", "storages"): _of_site("storage_names"),
 }

@@ -57,6 +57,19 @@ class LabStatus:
         rows = [asdict(machine) for machine in self.machines]
         return {"schema_version": SCHEMA_VERSION, "lab": self.name, "ok": self.all_running, "machines": rows}
 
+    def table(self) -> str:
+        """A line for each machine."""
+        rows = [("MACHINE", "STATE", "ADDRESS", "MEMORY", "UPTIME", "SYSTEM", "MIX-INS", "FAULTS")]
+        for machine in self.machines:
+            memory = "-" if machine.memory_bytes is None else f"{machine.memory_bytes >> 20} MiB"
+            uptime = "-" if machine.uptime_s is None else f"{machine.uptime_s // 60} min {machine.uptime_s % 60} s"
+            faults = " ".join(machine.faults) or "-"
+            made = (machine.suite or "-", " ".join(machine.mixins) or "-")
+            rows.append((machine.name, machine.state, machine.address, memory, uptime, *made, faults))
+        widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
+        return "\n".join(line.rstrip() for line in lines)
+
 
 def status(spec: LabSpec) -> LabStatus:
     """The state of every machine of `spec`. Raises PaiError when the lab's record cannot be read."""

@@ -7,9 +7,8 @@ leaves are dropped by name. So the sum is always the whole input.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
 
 from pai_install.documents.document import Document, Entries, Items
 from pai_install.documents.problem import YamlPath, dotted, printable
@@ -43,10 +42,6 @@ class AccountLine:
         where = f"{self.file}:{self.line}" if self.line else self.file
         named = f"{where}: {self.path}" if self.path else where
         return f"{named}: {_SENTENCES[self.outcome]}{self.text}"
-
-    def as_json(self) -> dict[str, Any]:
-        """The published JSON form."""
-        return {key: value for key, value in asdict(self).items() if key != "kind"}
 
 
 _SENTENCES = {Fate.KEPT: "now ", Fate.REPLACED: "replaced: ", Fate.DROPPED: "dropped: "}
