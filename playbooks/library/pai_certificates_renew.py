@@ -120,8 +120,8 @@ def restart(module: AnsibleModule, names: list[str]) -> None:
         if not until(answers[name], module.params["timeout"]):
             module.fail_json(
                 msg=f"{name} does not answer {module.params['timeout']} s after its restart with new certificates",
-                remedy=f"crictl logs of {name}, and journalctl --unit kubelet on this machine. The same command again "
-                "continues",
+                remedy=f"check crictl logs of {name} and journalctl --unit kubelet on this machine. Run the "
+                "same command again to continue",
             )
 
 

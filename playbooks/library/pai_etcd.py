@@ -95,7 +95,7 @@ def settled(module: AnsibleModule, places: list[str], own: str) -> tuple[list[Me
         if time.monotonic() > deadline:
             module.fail_json(
                 msg=f"no control plane may leave etcd now: {problem}",
-                remedy="pai-install status. Restore what is named, then run the same command again",
+                remedy="run pai-install status, restore the listed machines, and run the same command again",
             )
         time.sleep(2)
 

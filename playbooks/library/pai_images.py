@@ -147,8 +147,10 @@ def main() -> None:
         except ImagesError as error:
             module.fail_json(
                 msg=f"image {error}",
-                remedy="the component store on the first control plane must answer this machine, with the image that"
-                " the plan names: apply --phase components,runtime",
+                remedy=(
+                    "run apply --phase components,runtime, and check the network to the component store on the first "
+                    "control plane"
+                ),
             )
     module.exit_json(changed=any(todo), managed=expectations(images), diff=diff(images, todo, seen))
 

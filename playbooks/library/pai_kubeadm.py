@@ -276,12 +276,12 @@ class Member:
         if state == "init" and said:
             self.module.fail_json(
                 msg=f"another control plane answers at {url}: kubeadm init here would create a second cluster",
-                remedy="pai-install apply joins this machine once that control plane can be reached",
+                remedy="run pai-install apply to join this machine once that control plane is reachable",
             )
         if state == "join-control-plane" and not ready:
             self.module.fail_json(
                 msg=f"the API of the control planes is not ready, so none joins: {said or 'no answer'}",
-                remedy="pai-install status, and kubectl get --raw '/readyz?verbose' names the part that is not ready",
+                remedy="run pai-install status, and find the failing part with kubectl get --raw '/readyz?verbose'",
             )
 
     def refresh(self, state: str) -> None:
@@ -493,7 +493,7 @@ def main() -> None:
     except BlockingIOError:
         module.fail_json(
             msg=f"kubeadm of an earlier run is still at work here after {module.params['timeout']} s",
-            remedy="ps -C kubeadm on the machine shows it. Run the same command again when it has ended",
+            remedy="check ps -C kubeadm on the machine. Run the same command again after its end",
         )
     finally:
         os.unlink(member.config)

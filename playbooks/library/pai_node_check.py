@@ -58,7 +58,9 @@ class Checks:
         if not devices:
             return own_finding("swap-off", "PASS", "swap is off")
         seen = ", ".join(devices)
-        return own_finding("swap-off", "FAIL", "swap is on", value=seen, expected="none", remedy="apply --phase base")
+        return own_finding(
+            "swap-off", "FAIL", "swap is on", value=seen, expected="none", remedy="run apply --phase base"
+        )
 
     def clock(self) -> dict[str, str]:
         """Checks that chrony has a source and a small offset. It may need some seconds after its start."""
@@ -79,7 +81,7 @@ class Checks:
             "the clock is not synchronised",
             value=said[-300:],
             expected=f"a source, at most {limit} s off",
-            remedy="chronyc -n sources on this machine shows which servers answer. UDP port 123 must be open to them",
+            remedy="run chronyc -n sources on this machine to list the servers that answer. Open UDP port 123 to them",
         )
 
     def containerd(self, runtime: str) -> dict[str, str]:
@@ -95,7 +97,7 @@ class Checks:
                 "FAIL",
                 f"cannot pull {image}",
                 value=str(error)[-300:],
-                remedy="the component store on the first control plane must be reachable from this machine",
+                remedy="check the network to the component store on the first control plane",
             )
         self.command([*CTR, "containers", "delete", name])  # of an interrupted check
         binary = {"runc": "/usr/local/sbin/runc", "nvidia": "/usr/local/bin/nvidia-container-runtime"}[runtime]
@@ -123,7 +125,7 @@ class Checks:
             f"containers run from another image than the planned one: {', '.join(others)}",
             value=f"{len(others)} of {count}",
             expected="started since the tag was repaired",
-            remedy="crictl stop CONTAINER on this machine: the kubelet starts it from the planned image",
+            remedy="run crictl stop CONTAINER on this machine. The kubelet restarts it from the planned image",
         )
 
     def ran(self, check: str, what: str, status: int, said: str) -> dict[str, str]:

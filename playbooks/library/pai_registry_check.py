@@ -31,8 +31,8 @@ from ansible.module_utils.pai_registry import Client, RegistryError, endpoint, p
 
 # A namespace of its own: what is pulled to test is no image of a pod's, and goes away again.
 CTR = ("/usr/local/bin/ctr", "--namespace", "pai-registry-check")
-REACH_REMEDY = "registry show names what differs on this machine; apply --phase registries repairs it"
-PULL_REMEDY = "registry status shows the cache and its upstreams"
+REACH_REMEDY = "run registry show to list the differences on this machine, and apply --phase registries to repair them"
+PULL_REMEDY = "run registry status to check the cache and its upstreams"
 
 
 def check_endpoint(upstream: str, attempts: int) -> dict[str, str]:

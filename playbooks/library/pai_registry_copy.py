@@ -164,7 +164,7 @@ def words(task: Task, seen: Seen, results: dict[str, list[str]]) -> dict[str, st
         return own_finding("registry-copy", "PASS", f"{task.upstream}: the content is copied", value=value)
     count = len(results["spoiled"])
     message = f"{task.upstream}: {count} blobs are not what their names say, and were left out"
-    remedy = "the cache fetches them again when they are asked for"
+    remedy = "no action is required. The cache downloads them again on demand"
     return own_finding("registry-copy", "WARN", message, value=results["spoiled"][0], remedy=remedy)
 
 

@@ -106,7 +106,7 @@ def main() -> None:
         name, kept = given["what"], "The machine keeps what it has"
         module.fail_json(
             msg=f"{name} is not ready for what this machine is about to use: {wrong}. {kept}",
-            remedy=f"apply, without --phase and --limit, brings {name} up to date before the machines",
+            remedy=f"run apply without --phase and --limit, which brings {name} up to date before the machines",
         )
     module.exit_json(changed=False, answered=True)
 

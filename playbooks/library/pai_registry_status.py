@@ -40,7 +40,7 @@ from ansible.module_utils.pai_finding import own_finding
 from ansible.module_utils.pai_registry import Client, RegistryError, endpoint
 
 COUNTER = re.compile(r'^registry_proxy_(\w+?)_total\{type="\w+"\} (\S+)$', re.MULTILINE)
-REMEDY = "kubectl --namespace pai-docker-cache describe pods"
+REMEDY = "run kubectl --namespace pai-docker-cache describe pods"
 
 
 def counters(text: str) -> dict[str, float]:

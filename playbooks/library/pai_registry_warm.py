@@ -28,7 +28,7 @@ from ansible.module_utils.pai_finding import own_finding
 from ansible.module_utils.pai_registry import Client, RegistryError, endpoint, parse_image, pull_through
 
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
-REMEDY = "registry status shows the cache and its upstreams"
+REMEDY = "run registry status to check the cache and its upstreams"
 
 
 def warmed(text: str) -> dict[str, str]:

@@ -329,7 +329,7 @@ def main() -> None:
         else:
             leave()
     except (RestoreError, OSError) as error:
-        module.fail_json(msg=str(error), remedy="docs/backup.md says what can be done. The same command tries again")
+        module.fail_json(msg=str(error), remedy="follow docs/backup.md, and run the same command again")
     module.exit_json(changed=True, before=before, missing=missing)
 
 

@@ -249,7 +249,7 @@ def rejected_pod(trial: Trial, said: str) -> Finding:
     """No verdict: the API refused the pod."""
     lines = said.splitlines()
     own = next((line for line in lines if f'"{trial.name}"' in line), lines[-1] if lines else "")
-    remedy = f"look at the quota and the rules of namespace {trial.grant.namespace}"
+    remedy = f"check the quota and the rules of namespace {trial.grant.namespace}"
     return unasked(trial, "the API does not take its pod", remedy, own)
 
 
@@ -260,7 +260,7 @@ def probe(cluster: Cluster, how: How, grants: list[Grant], workers: list[str], p
         nodes = {name: entry for (_none, name), entry in cluster.by_name("nodes").items()}
         claims = cluster.by_name("persistentvolumeclaims", "--all-namespaces")
     except KubectlError as error:
-        remedy = "journalctl --unit kubelet on a control plane"
+        remedy = "check journalctl --unit kubelet on a control plane"
         return [finding("api", "FAIL", "cluster", "the API does not answer", value=str(error)[-300:], remedy=remedy)]
     broken = {grant: found for grant in grants if (found := claim_problem(grant, claims))}
     wanted = trials([grant for grant in grants if grant not in broken], workers, how.run)

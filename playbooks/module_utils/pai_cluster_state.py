@@ -119,14 +119,16 @@ def judge_node(name: str, node: Facts | None, version: str) -> dict[str, str]:
         return finding("node-ready", "FAIL", name, "not a node of the cluster", expected="a node", remedy=remedy)
     if node["ready"] is not True:
         value = node["why"] or "NotReady"
-        remedy = "journalctl --unit kubelet on the machine"
+        remedy = "check journalctl --unit kubelet on the machine"
         return finding("node-ready", "FAIL", name, "node is not Ready", value=value, expected="Ready", remedy=remedy)
     if node["version"] != version:
         message = "node does not run the planned version"
         value = node["version"] or "unknown"
-        return finding("node-ready", "FAIL", name, message, value=value, expected=version, remedy="pai-install upgrade")
+        return finding(
+            "node-ready", "FAIL", name, message, value=value, expected=version, remedy="run pai-install upgrade"
+        )
     if node["cordoned"] is not False:
-        remedy = f"kubectl uncordon {name}, once the reason is resolved"
+        remedy = f"run kubectl uncordon {name}, once the reason is resolved"
         return finding("node-ready", "WARN", name, "node is cordoned: no new jobs start there", remedy=remedy)
     if node["pressure"]:
         said = ", ".join(node["pressure"])
@@ -142,7 +144,7 @@ def judge_pods(pods: list[Facts]) -> list[dict[str, str]]:
     if pods and not bad:
         return [finding("system-pods", "PASS", "cluster", f"all {len(pods)} system pods run")]
     if not pods:
-        remedy = "kubectl get pods --all-namespaces"
+        remedy = "run kubectl get pods --all-namespaces"
         message = "there are no system pods"
         return [finding("system-pods", "FAIL", "cluster", message, expected="Running and ready", remedy=remedy)]
     return [
@@ -153,7 +155,7 @@ def judge_pods(pods: list[Facts]) -> list[dict[str, str]]:
             f"pod {pod['namespace']}/{pod['name']} does not run",
             value=pod["why"] or pod["phase"],
             expected="Running and ready",
-            remedy=f"kubectl describe pod --namespace {pod['namespace']} {pod['name']}",
+            remedy=f"run kubectl describe pod --namespace {pod['namespace']} {pod['name']}",
         )
         for pod in bad
     ]

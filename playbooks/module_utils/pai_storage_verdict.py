@@ -106,11 +106,11 @@ def claim_problem(grant: Grant, claims: dict[tuple[str, str], Pod]) -> Finding |
     where = f"{grant.storage}: PVC {grant.namespace}/{grant.claim}"
     if claim is None:
         message = f"{where} is not there"
-        return finding(CLAIM_CHECK, "FAIL", "cluster", message, expected="Bound", remedy="pai-install apply")
+        return finding(CLAIM_CHECK, "FAIL", "cluster", message, expected="Bound", remedy="run pai-install apply")
     phase = text(child(claim, "status").get("phase")) or "unknown"
     if phase == "Bound":
         return None
-    remedy = f"kubectl --namespace {grant.namespace} describe pvc {grant.claim}"
+    remedy = f"run kubectl --namespace {grant.namespace} describe pvc {grant.claim}"
     return finding(
         CLAIM_CHECK, "FAIL", "cluster", f"{where} is not bound", value=phase, expected="Bound", remedy=remedy
     )
@@ -124,7 +124,7 @@ def node_problem(trial: Trial, nodes: dict[str, Pod]) -> Finding | None:
     facts = node_facts(node)
     if facts["ready"] is True:
         return None
-    remedy = "journalctl --unit kubelet on the machine"
+    remedy = "check journalctl --unit kubelet on the machine"
     return unasked(trial, "node is not Ready", remedy, facts["why"] or "NotReady")
 
 
@@ -188,7 +188,7 @@ def pod_problem(trial: Trial, pod: Pod) -> Finding | None:
         refusal = f"{text(status.get('reason'))} {text(status.get('message'))}".strip()
         return unasked(trial, "the worker takes no pod", describe, refusal)
     if not text(status.get("startTime")):
-        return unasked(trial, "its kubelet does not take the pod", "journalctl --unit kubelet on the machine")
+        return unasked(trial, "its kubelet does not take the pod", "check journalctl --unit kubelet on the machine")
     return unasked(trial, "its pod said nothing", describe, _end(pod)) if started(pod) else None
 
 
@@ -203,7 +203,7 @@ def unmounted(trial: Trial, events: list[str], waited_s: float) -> Finding:
         return finding(MOUNT_CHECK, "FAIL", trial.worker, message, value=value, remedy=remedy)
     why, remedy = meaning(telling[-1])
     message = f"{name} cannot be mounted" + (f": {why}" if why else "")
-    remedy = remedy or "journalctl --unit kubelet on the machine"
+    remedy = remedy or "check journalctl --unit kubelet on the machine"
     return finding(MOUNT_CHECK, "FAIL", trial.worker, message, value=_short(telling[-1]), remedy=remedy)
 
 
@@ -225,7 +225,7 @@ def judge_use(trial: Trial, told: dict[str, str], waited_s: float) -> Finding:
     name, step = trial.grant.storage, STEPS.get(told["step"], told["step"])
     if told["step"] != "done" and "error" not in told:
         message = f"{name} is mounted, and hangs: {step} did not end within {waited_s:.0f} s"
-        remedy = "the server does not answer, or not in time: look at it, and at dmesg on the machine"
+        remedy = "check the server, and dmesg on the machine"
         return finding(USE_CHECK, "FAIL", trial.worker, message, value=shape(told), remedy=remedy)
     if told["step"] == "prepare":
         remedy = f"run kubectl describe node {trial.worker}"

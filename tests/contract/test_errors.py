@@ -10,6 +10,7 @@ from pathlib import Path
 from tests.prose import literals
 
 PACKAGE = Path(__file__).parents[2] / "installer" / "pai_install"
+PLAYBOOKS = PACKAGE.parents[1] / "playbooks"
 # classes of errors whose constructor gives the code
 WITH_A_CODE = {
     *("SiteInvalid", "ApiError", "NoClusterError", "OverdueError", "FailedError", "MachineError", "RejectedJob"),
@@ -25,6 +26,15 @@ REMEDIES = frozenset(
         *("meet", "mount", "name", "print", "raise", "read", "reboot", "reinstall", "remove", "rename", "repair"),
         *("repeat", "request", "resolve", "restart", "restore", "run", "set", "shorten", "start", "use", "wait"),
         *("write", "no changes made.", "if", "did you mean", "X", "X."),
+    )
+)
+
+
+FINDING_REMEDIES = frozenset(
+    (
+        *("ask", "blacklist", "boot", "clean", "configure", "disable", "drain", "enable", "enrol", "export", "give"),
+        *("look", "move", "no action is required", "open", "plan", "power", "reload", "replace", "reseat", "reset"),
+        *("resume", "save", "stop", "update", "watch"),
     )
 )
 
@@ -78,3 +88,23 @@ def test_remedies_are_imperatives_without_semicolons() -> None:
     assert len(found) > 150
     begins = tuple(f"{word} " for word in REMEDIES)
     assert [one for one in found if ";" in one[1] or not one[1].replace("`", "").startswith(begins)] == []
+
+
+def test_remedies_of_findings_are_imperatives() -> None:
+    """Without a value at their beginning, which may be a command or a remedy of its own."""
+    begins = tuple(f"{word}{end}" for word in REMEDIES | FINDING_REMEDIES for end in " .:,")
+    found = [text.replace("`", "").strip() for text in finding_remedies() if text]
+    assert len(found) > 200
+    assert [text for text in found if not text.startswith((*begins, "X", "("))] == []
+
+
+def finding_remedies() -> Iterator[str]:
+    """Yields the remedies of checks and findings."""
+    for folder in (*(PACKAGE / name for name in ("health", "preflight", "schedulers")), PLAYBOOKS):
+        for path in sorted(folder.rglob("*.py")):
+            for node in ast.walk(ast.parse(path.read_text())):
+                match node:
+                    case ast.keyword(arg="remedy", value=value):
+                        yield from literals(value)
+                    case ast.Assign(targets=[ast.Name(id=name)], value=value) if name.lower().endswith("remedy"):
+                        yield from literals(value)

@@ -183,7 +183,7 @@ class _Checker:
             at = f"mount:{mount.storage}"
             if mount.storage not in known:
                 message = f"{mount.storage} is no storage of this site"
-                remedy = did_you_mean(mount.storage, known) if known else "the site has no storages"
+                remedy = did_you_mean(mount.storage, known) if known else "define a storage: the site has none"
                 yield Refusal(at, "storage", message, remedy)
             elif mount.storage not in granted:
                 whom = f"the group {self.group}" if self.group else "no group"

@@ -173,5 +173,5 @@ def _told(found: Sequence[ObjectStanding]) -> Iterator[Finding]:
             yield Finding(CHECK, Verdict.WARN, "cluster", str(it), remedy=remedy)
         elif it.stand is not Stand.GOOD:
             where = f" --namespace={it.of.namespace}" if it.of.namespace else ""
-            remedy = f"kubectl describe {it.of.kind.partition('.')[0]} {it.of.name}{where}"
+            remedy = f"run kubectl describe {it.of.kind.partition('.')[0]} {it.of.name}{where}"
             yield Finding(CHECK, Verdict.FAIL, "cluster", str(it), expected="as the site says", remedy=remedy)

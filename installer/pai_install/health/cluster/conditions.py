@@ -71,10 +71,10 @@ def node_finding(name: str, node: Node | None, version: str) -> Finding:
         remedy = "check journalctl --unit kubelet on the machine"
         return _node(Verdict.FAIL, name, "node is not Ready", node.why or "NotReady", "Ready", remedy)
     if node.version != version:
-        message = "the the node does not run the planned version"
+        message = "the node does not run the planned version"
         return _node(Verdict.FAIL, name, message, node.version or "unknown", version, "pai-install upgrade")
     if node.cordoned is not False:
-        remedy = f"kubectl uncordon {name}, once the reason is resolved"
+        remedy = f"run kubectl uncordon {name}, once the reason is resolved"
         return _node(Verdict.WARN, name, "node is cordoned: no new jobs start there", remedy=remedy)
     if node.pressure:
         said = ", ".join(node.pressure)
@@ -90,7 +90,7 @@ def _node(verdict: Verdict, name: str, message: str, value: str = "", expected: 
 def pod_findings(pods: Sequence[Pod]) -> tuple[Finding, ...]:
     """The verdicts on the pods of the system."""
     if not pods:
-        remedy = "kubectl get pods --all-namespaces"
+        remedy = "run kubectl get pods --all-namespaces"
         message = "no system pods exist"
         return (Finding("system-pods", Verdict.FAIL, "cluster", message, "", "Running and ready", remedy),)
     bad = [pod for pod in pods if not pod.well]
@@ -104,7 +104,7 @@ def pod_findings(pods: Sequence[Pod]) -> tuple[Finding, ...]:
             f"pod {pod.namespace}/{pod.name} does not run",
             value=pod.why or pod.phase,
             expected="Running and ready",
-            remedy=f"kubectl describe pod --namespace {pod.namespace} {pod.name}",
+            remedy=f"run kubectl describe pod --namespace {pod.namespace} {pod.name}",
         )
         for pod in bad
     )

@@ -78,8 +78,8 @@ def _reinstalled(site: Site, observed: Mapping[str, Observed]) -> Iterator[Findi
         message = "the machine id changed after this node joined"
         again = "run sudo systemctl restart kubelet on it" if seen.kubernetes.node else "run pai-install apply"
         remedy = (
-            f"the machine was reinstalled, or hostip belongs to another machine. If it is the right "
-            f"machine, {again}. If the hardware is new, run pai-install node replace {node.name}"
+            f"check hostip. If it is the right machine (reinstalled), {again}. "
+            f"If the hardware is new, run pai-install node replace {node.name}"
         )
         yield Finding(CHECK, Verdict.WARN, node.name, message, seen.machine_id, node.machine_id, remedy)
 

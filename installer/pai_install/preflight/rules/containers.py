@@ -123,11 +123,11 @@ def docker_packages(case: Case) -> Result | None:
     """Docker, if installed, comes from the packages that the site names."""
     packages = case.evidence.packages
     if case.evidence.docker.snap:
-        remedy = "run run sudo snap remove docker on this machine (deletes Docker's containers and images)"
+        remedy = "run sudo snap remove docker on this machine (deletes Docker's containers and images)"
         return failed("Docker is installed as a snap, which cannot use the node's containerd", value="snap",
                       expected=case.site.settings.docker_packages, remedy=remedy)  # fmt: skip
     if "podman-docker" in packages:
-        remedy = "run run sudo apt-get remove podman-docker on this machine"
+        remedy = "run sudo apt-get remove podman-docker on this machine"
         return failed(
             "podman-docker replaces the docker command", value="podman-docker", expected="Docker Engine", remedy=remedy
         )

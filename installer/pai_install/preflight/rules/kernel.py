@@ -13,7 +13,7 @@ _CONTROLLERS = ("cpu", "cpuset", "memory", "pids")
 
 @machine_check(
     id="kernel",
-    title="The kernel is The kernel is Linux 5.13 or newer",
+    title="The kernel is Linux 5.13 or newer",
     reads="system: kernel release",
     rule="FAIL below 5.13",
     source="kube-proxy's nftables mode",
@@ -66,7 +66,7 @@ def cgroups(case: Case) -> Result | None:
     seen = case.evidence.cgroups
     lacking = [name for name in _CONTROLLERS if name not in seen.controllers]
     if lacking and not (seen.version == 1 and case.evidence.container):
-        remedy = "on the kernel command line, remove cgroup_disable= and add cgroup_enable= for these controllers"
+        remedy = "remove cgroup_disable= from the kernel command line, and add cgroup_enable= for these controllers"
         return failed(f"control group controllers are off: {', '.join(lacking)}", value=" ".join(seen.controllers),
                       expected=" ".join(_CONTROLLERS), remedy=remedy)  # fmt: skip
     if seen.version == 2:

@@ -34,7 +34,7 @@ def mtu(case: Case) -> Result | None:
         f"MTU {seen} on {own[0].name}, {usual} on most machines",
         value=str(seen),
         expected=str(usual),
-        remedy=f"run run sudo ip link set {own[0].name} mtu {usual} (also change the network configuration)",
+        remedy=f"run sudo ip link set {own[0].name} mtu {usual} (also change the network configuration)",
     )
 
 
@@ -86,7 +86,7 @@ def service_route(case: Case) -> Result | None:
         f"no route leads to the addresses of Services: {who} webhook and no other Service",
         value="no default route",
         expected=f"a default route, or one that covers {services}",
-        remedy=f"run run sudo ip route add default dev {name} metric 4096 (and in the network configuration). A route "
+        remedy=f"run sudo ip route add default dev {name} metric 4096 (and in the network configuration). A route "
         "without a destination is enough",
     )
 

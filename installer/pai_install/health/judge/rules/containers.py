@@ -26,7 +26,7 @@ _UUID = re.compile(r"GPU-[0-9a-fA-Fredct-]+")
     "starts in the first boot-seconds",
     limits=("boot-seconds",),
     source="OpenPAI k8sDockerDaemonNotOk",
-    remedy="check check systemctl status and journalctl -u of the service",
+    remedy="check systemctl status and journalctl -u of the service",
     action=Action.DRAIN,
 )
 def services(machine: MachineView) -> Result:

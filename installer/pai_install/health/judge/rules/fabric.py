@@ -276,7 +276,7 @@ def manager_log(machine: MachineView) -> Result:
     reads="nvidia-imex.service",
     rule="WARN when it is stopped",
     source="aicr 2641",
-    remedy="run run systemctl start nvidia-imex, if a job needs it",
+    remedy="run systemctl start nvidia-imex, if a job needs it",
     gpus_only=True,
 )
 def imex(machine: MachineView) -> Result:

@@ -249,11 +249,11 @@ def _sick_cards(machine: MachineView) -> Iterator[Result]:
     for name, lines in sorted(said.items()):
         value = f"{len(lines)} lines, last: {lines[-1]}"
         if any("PCIe link lost" in line for line in lines):
-            remedy = "drain and reboot the machine. Reseat or replace the card when it returns"
+            remedy = "drain and reboot the machine. If the fault returns, reseat or replace the card"
             message = "the network card is lost on the bus"
             yield failed(message, value, "none", device=name, action=Action.REBOOT, remedy=remedy)
             continue
-        remedy = "update the card's driver and firmware when it returns"
+        remedy = "if the fault returns, update the card's driver and firmware"
         yield warned("the network card hangs while it sends", value, "none", device=name, remedy=remedy)
 
 

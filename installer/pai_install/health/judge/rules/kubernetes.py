@@ -11,7 +11,7 @@ from pai_install.health.judge.fleet import HealthFleet, MachineFacts
 from pai_install.kube.model import Node
 
 _NO_ANSWER = (
-    "run run on that machine: kubectl --kubeconfig /etc/kubernetes/admin.conf get nodes, and check the API server "
+    "run on that machine: kubectl --kubeconfig /etc/kubernetes/admin.conf get nodes, and check the API server "
     "with crictl ps -a"
 )
 
