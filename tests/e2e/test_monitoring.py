@@ -127,7 +127,7 @@ def test_the_timer_of_certificates_comes_again(site: Site) -> None:
 
 def test_each_panel_of_a_dashboard_shows_something(site: Site) -> None:
     panels = {(name, it.title): it for name, board in dashboards().items() for it in board.panels if not it.optional}
-    wait_for(lambda: site.query('rate(node_cpu_seconds_total{mode="idle"}[5m])'), 120)
+    wait_for(lambda: len(site.query("pai_node_cpu_busy_ratio and pai_node_written_bytes_rate")) == len(MACHINES), 240)
     asked = {
         (*place, legend): query.replace(NODE, WELL)
         for place, panel in panels.items()
