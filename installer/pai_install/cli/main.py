@@ -74,7 +74,7 @@ def _tell(error: BaseException, words: Sequence[str], *, debug: bool) -> int:  #
                 failure.show_document(PaiError(error.format_message(), code="usage", exit_code=ExitCode.USAGE))
             return ExitCode.USAGE
         case click.Abort() | KeyboardInterrupt():  # click makes the one of the other
-            echo("\ninterrupted; run the same command again to continue", err=True)
+            echo("\ninterrupted. Run the same command again to continue", err=True)
             return ExitCode.INTERRUPTED
         case PaiError():
             failure.show(error, as_json=_as_json(words), debug=debug)

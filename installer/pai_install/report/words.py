@@ -55,7 +55,7 @@ def headline(outcome: Outcome) -> str:
     if outcome.exit_code is ExitCode.OK:
         return _good_news(outcome, time_word)
     sentences = {
-        ExitCode.INTERRUPTED: f"interrupted after {time_word}; run the same command again to continue",
+        ExitCode.INTERRUPTED: f"interrupted after {time_word}. Run the same command again to continue",
         ExitCode.UNREACHABLE: f"not complete after {time_word}: "
         f"{_names(outcome, HostStatus.UNREACHABLE)} did not answer",
         ExitCode.PREFLIGHT_FAILED: f"not complete after {time_word}: preflight refused "

@@ -37,7 +37,7 @@ def test_gravest_word_of_a_machine() -> None:
         (Outcome(2.0), "done in 2.0 s: nothing to change"),
         (Outcome(2.0, check=True), "checked in 2.0 s; nothing was changed"),
         (TROUBLED, "not complete after 1 h 6 min: one failed"),
-        (replace(FINE, interrupted=True), "interrupted after 1 min 15 s; run the same command again to continue"),
+        (replace(FINE, interrupted=True), "interrupted after 1 min 15 s. Run the same command again to continue"),
         (replace(FINE, findings=TROUBLED.findings), "done in 1 min 15 s, but a check failed"),
         (
             Outcome(2.0, (PhaseResult("p", "P", 1.0, {}, Failure("", message="Ansible broke down")),)),
