@@ -115,7 +115,7 @@ def test_status_and_reports_name_it_too(site: Path, in_world: Any, capsys: Any, 
         assert run([*argv, "--site", str(site), "--format", form]) == ExitCode.OK
         out = capsys.readouterr().out
         if form == "text":
-            assert "WARN gpu9: the cluster has this node, layout.yaml does not" in out
+            assert "WARN gpu9: the node is missing in layout.yaml" in out
         else:
             found = {(item["id"], item["subject"]) for item in json.loads(out)["findings"]}
             assert ("node-identity", "gpu9") in found

@@ -110,9 +110,9 @@ def test_a_scheduler_that_was_changed_by_hand_is_put_right(inventory_of: Any, sn
 
 
 def test_other_add_ons_and_later_phases_are_left_to_apply(inventory_of: Any, snapshot: SnapshotAssertion) -> None:
-    assert planned(inventory_of, SERVICES, SERVICES, drift("master", "addon.metrics_server")).empty
+    assert planned(inventory_of, SERVICES, SERVICES, drift("master", "addon.device_plugin")).empty
     changed = planned(
-        inventory_of, SERVICES, SERVICES.replace("devices: 4", "devices: 8"), drift("master", "addon.metrics_server")
+        inventory_of, SERVICES, SERVICES.replace("devices: 4", "devices: 8"), drift("master", "addon.device_plugin")
     )
     assert changed.steps[0].hosts[0].reasons == snapshot
 
