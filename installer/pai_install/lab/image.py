@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from filelock import FileLock
@@ -95,8 +96,19 @@ def unused_images(current: Path, folder: Path, in_use: Iterable[Path]) -> tuple[
 
 
 def _links_in_use() -> list[Path]:
-    mounted = re.findall(r"lowerdir=([^,:\s]+)", Path("/proc/self/mounts").read_text())
-    return [link.readlink() for link in LABS_DIR.glob("*/*/base")] + [Path(lower) for lower in mounted]
+    return [*(link.readlink() for link in LABS_DIR.glob("*/*/base")), *mounted_images(Path("/proc"))]
+
+
+def mounted_images(proc: Path) -> list[Path]:
+    """Lower folders of overlays in every mount namespace, because labs of several namespaces share one cache."""
+    tables: dict[Path, str] = {}
+    for process in proc.glob("[0-9]*"):
+        # a process may end meanwhile
+        with suppress(OSError):
+            namespace = (process / "ns/mnt").readlink()
+            if namespace not in tables:
+                tables[namespace] = (process / "mounts").read_text()
+    return [Path(lower) for table in tables.values() for lower in re.findall(r"lowerdir=([^,:\s]+)", table)]
 
 
 def _build(access: AptAccess, image: Path) -> None:

@@ -14,7 +14,14 @@ from syrupy.assertion import SnapshotAssertion
 from pai_install.errors import PaiError
 from pai_install.lab import image
 from pai_install.lab.apt import AptAccess, default_sources
-from pai_install.lab.image import ensure_image, image_path, mmdebstrap_command, recipe_hash, unused_images
+from pai_install.lab.image import (
+    ensure_image,
+    image_path,
+    mmdebstrap_command,
+    mounted_images,
+    recipe_hash,
+    unused_images,
+)
 from tests.errors import raises
 
 ACCESS = AptAccess(default_sources(), 'Acquire::Retries "5";\n', {}, {"corp.crt": b"PEM"})
@@ -181,3 +188,13 @@ def test_an_ubuntu_has_its_own_sources_and_keys(
 
 def test_packages_of_debian_s_images_are_those_of_all() -> None:
     assert image.included("trixie") == image.INCLUDED
+
+
+def test_image_of_a_lab_in_another_mount_namespace_is_in_use(tmp_path: Path) -> None:
+    for process, namespace in (("1", "mnt:[1]"), ("7", "mnt:[1]"), ("9", "mnt:[2]")):
+        (tmp_path / process / "ns").mkdir(parents=True)
+        (tmp_path / process / "ns/mnt").symlink_to(namespace)
+        lower = f"lowerdir=/cache/base-{namespace[5]},upperdir=/u"
+        (tmp_path / process / "mounts").write_text(f"pai-lab /root overlay rw,{lower} 0 0\n")
+    (tmp_path / "11").mkdir()
+    assert sorted(mounted_images(tmp_path)) == [Path("/cache/base-1"), Path("/cache/base-2")]
