@@ -60,7 +60,7 @@ def test_in_the_way(site: Path, in_world: Any, capsys: Any) -> None:
     assert run(["preflight", "--site", str(site)]) == ExitCode.PREFLIGHT_FAILED
     out = capsys.readouterr().out
     assert "FAIL the host name is gpu-07, but worker1 in layout.yaml [hostname]" in out
-    assert "what to do: sudo hostnamectl set-hostname worker1" in out
+    assert "what to do: run sudo hostnamectl set-hostname worker1" in out
     assert out.splitlines()[-1].startswith("not ready: 1 failure (hostname)")
 
 
