@@ -145,7 +145,7 @@ def judge_pods(pods: list[Facts]) -> list[dict[str, str]]:
         return [finding("system-pods", "PASS", "cluster", f"all {len(pods)} system pods run")]
     if not pods:
         remedy = "run kubectl get pods --all-namespaces"
-        message = "there are no system pods"
+        message = "no system pods exist"
         return [finding("system-pods", "FAIL", "cluster", message, expected="Running and ready", remedy=remedy)]
     return [
         finding(

@@ -71,8 +71,8 @@ def node_finding(name: str, node: Node | None, version: str) -> Finding:
         remedy = "check journalctl --unit kubelet on the machine"
         return _node(Verdict.FAIL, name, "node is not Ready", node.why or "NotReady", "Ready", remedy)
     if node.version != version:
-        message = "the node does not run the planned version"
-        return _node(Verdict.FAIL, name, message, node.version or "unknown", version, "pai-install upgrade")
+        message = "node does not run the planned version"
+        return _node(Verdict.FAIL, name, message, node.version or "unknown", version, "run pai-install upgrade")
     if node.cordoned is not False:
         remedy = f"run kubectl uncordon {name}, once the reason is resolved"
         return _node(Verdict.WARN, name, "node is cordoned: no new jobs start there", remedy=remedy)
