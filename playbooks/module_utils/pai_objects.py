@@ -27,6 +27,10 @@ ENDING_S = 20
 SETTLED_S = 2
 # how often a definition is asked for that has no state yet
 SERVED_TRIES = 10
+# A new ResourceQuota refuses new objects until the cluster has counted the old ones. The webhook of a controller that
+# has just restarted is refused until each machine knows the address of its new pod.
+TRANSIENT_S = 30
+TRANSIENT = ("status unknown for quota", "failed calling webhook")
 
 
 class ObjectError(Exception):
@@ -90,12 +94,12 @@ class Objects:
                 self._wait_until_served([name for _namespace, name in map(identity, batch)])
 
     def _apply(self, objects: list[dict[str, Any]]) -> None:
-        for left in reversed(range(SERVED_TRIES)):
+        end = time.monotonic() + TRANSIENT_S
+        while True:
             status, _out, errors = self._kubectl.run("apply", *_how(), data=_list(objects))
             if status == 0:
                 return
-            # a new ResourceQuota refuses new objects until the cluster has counted the old ones
-            if not left or "status unknown for quota" not in errors:
+            if time.monotonic() > end or not any(words in errors for words in TRANSIENT):
                 raise ObjectError(f"kubectl apply failed: {errors.strip()}")
             time.sleep(0.5)
 

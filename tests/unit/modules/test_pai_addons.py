@@ -454,11 +454,18 @@ def test_record_of_an_earlier_form_is_taken_over(machine: Machine) -> None:
     assert machine.recorded() == {"addon.flannel": ["configmap/one"]}
 
 
-def test_new_quota_that_has_not_been_counted_yet_is_waited_for(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    "words",
+    [
+        "secrets is forbidden: status unknown for quota: pai-objects, resources: count/secrets",
+        'failed calling webhook "mclusterqueue.kb.io": failed to call webhook: dial tcp 10.96.0.9:443: connection refused',
+    ],
+)
+def test_a_new_quota_and_a_controller_that_has_restarted_are_waited_for(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, words: str
 ) -> None:
     monkeypatch.setattr("time.sleep", lambda _seconds: None)
-    machine.says("uncounted", "secrets is forbidden: status unknown for quota: pai-objects, resources: count/secrets")
+    machine.says("uncounted", words)
     machine.run(addon("a", config_map("one")))
     assert machine.recorded() == {"addon.a": ["configmap/one"]}
     assert len(machine.asked(" apply ")) == 2
