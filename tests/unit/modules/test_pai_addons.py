@@ -458,7 +458,7 @@ def test_record_of_an_earlier_form_is_taken_over(machine: Machine) -> None:
     "words",
     [
         "secrets is forbidden: status unknown for quota: pai-objects, resources: count/secrets",
-        'failed calling webhook "mclusterqueue.kb.io": failed to call webhook: dial tcp 10.96.0.9:443: connection refused',
+        'failed calling webhook "mclusterqueue.kb.io": dial tcp 10.96.0.9:443: connection refused',
     ],
 )
 def test_a_new_quota_and_a_controller_that_has_restarted_are_waited_for(
