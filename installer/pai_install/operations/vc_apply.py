@@ -13,7 +13,13 @@ from pai_install.errors import ExitCode, PaiError
 from pai_install.operations.operation import Operation
 from pai_install.operations.scheduler_test import quick_test
 from pai_install.plan.addons import PHASE as ADDONS
-from pai_install.plan.addons import addons_before, addons_of_scheduler, steps_of_addons, work_of_addons
+from pai_install.plan.addons import (
+    addons_before,
+    addons_following,
+    addons_of_scheduler,
+    steps_of_addons,
+    work_of_addons,
+)
 from pai_install.plan.leader import leader_of, with_leader
 from pai_install.plan.model import ClusterCall, ClusterCalls, HostStep, LocalWork, Plan, Step
 from pai_install.plan.observation import Observation, require_leader
@@ -61,9 +67,12 @@ class VcApply(Operation):
         # labels without the objects that name them would be half of the change
         require_leader(leader, plan.unreachable)
         _require_scheduler(site, observation, scheduling.backend)
-        work = _work(observation, leader)
-        _require_first(plan, {name: why for name, why in work.items() if name in addons_before(ours)})
-        changes = (*_labels(plan), *steps_of_addons(plan.steps, ours, work))
+        seen = observation.machines.get(leader)
+        settings = observation.inventory.settings_of(leader)
+        work = {} if seen is None else work_of_addons(settings, seen)
+        follow = frozenset() if seen is None else addons_following(settings, seen)
+        _require_first(plan, {name: why for name, why in work.items() if name in addons_before(ours) - follow})
+        changes = (*_labels(plan), *steps_of_addons(plan.steps, (*sorted(follow), *ours), work))
         if not (changes or self.unproven):
             return replace(plan, steps=(), nothing="the cluster has these virtual clusters already")
         reason = "after a change" if changes else "the last run did not come to its end"
@@ -137,12 +146,6 @@ def look(scheduling: Scheduling, leader: str, reason: str) -> Step:
     work = LocalWork(STEP, {"kept": kept_object(scheduling), "wait_s": WAIT_S})
     host = HostStep(leader, (f"{reason}; {len(objects_of(scheduling))} objects",))
     return Step(STEP, "Check the virtual clusters in the scheduler", (host,), work, looks=True)
-
-
-def _work(observation: Observation, leader: str) -> dict[str, list[str]]:
-    """Add-on -> why it has work."""
-    seen = observation.machines.get(leader)
-    return {} if seen is None else work_of_addons(observation.inventory.settings_of(leader), seen)
 
 
 def _require_scheduler(site: Site, observation: Observation, wanted: Backend) -> None:

@@ -67,7 +67,9 @@ COMPILED: Mapping[str, Compiled] = {
     "dynamic_volumes": Compiled(has_dynamic_volumes, dynamic_volume_values, frozenset({"path", "reclaim_policy"})),
     "group_network": Compiled(has_group_network, group_network_values, frozenset()),
     "groups": Compiled(
-        has_groups, group_values, frozenset({"namespaces", "credentials", "accounts", "rights", "templates", "quotas"})
+        has_groups,
+        group_values,
+        frozenset({"namespaces", "credentials", "accounts", "rights", "policies", "templates", "quotas"}),
     ),
     "hived": Compiled(
         has_hived,

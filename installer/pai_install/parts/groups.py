@@ -33,8 +33,8 @@ def has_groups(site: Site) -> bool:
 def group_values(context: Context) -> dict[str, Any]:
     """Returns namespaces (of all groups without the default one) and credentials (of their registries).
 
-    rights: permissions of users in these namespaces, admission policies, and users of an identity provider. templates:
-    the examples. quotas: of objects, one per namespace.
+    rights: permissions of users in these namespaces, and users of an identity provider. policies: of admission, which
+    name the virtual clusters of each group. templates: the examples. quotas: of objects, one per namespace.
     """
     scheduler, groups = scheduler_of(context.site), groups_of(context.site.services)
     records = context.site.services.job_records.keep_per_group
@@ -48,13 +48,13 @@ def group_values(context: Context) -> dict[str, Any]:
         "accounts": list(accounts(logins, namespaces)),
         "rights": [
             *roles(scheduler),
-            *policies(scheduler, namespaces.values(), _clusters(context.site), _priorities(context.site)),
             *administration_policies(namespaces),
             *job_secrets(scheduler, namespaces.values()),
             *submitters,
             *bindings(directory_groups),
             *template_rights(group.group.external_name for group in directory_groups),
         ],
+        "policies": list(policies(scheduler, namespaces.values(), _clusters(context.site), _priorities(context.site))),
         "templates": list(example_templates()),
         "quotas": list(object_quotas(scheduler, namespaces.values(), records)),
     }

@@ -15,6 +15,8 @@ from pai_install.schedulers.registry import backend_of
 from pai_install.scheduling.model import Backend
 
 PHASE = "addons"
+# values of other add-ons that follow from the virtual clusters: admission policies name those of each group
+_FOLLOWS: Mapping[str, frozenset[str]] = {"groups": frozenset({"policies"})}
 # the part of the phase that renders and applies them
 _ROLE = "cluster_addons"
 
@@ -28,6 +30,20 @@ def addons_before(names: Collection[str]) -> frozenset[str]:
     """The other add-ons that they are applied after."""
     parts = [part for part in PARTS if isinstance(part, AddonPart) and part.addon in names]
     return frozenset(other for part in parts for other in part.definition.after) - {*names}
+
+
+def addons_following(wanted: Mapping[str, Mapping[str, str]], seen: Observed) -> frozenset[str]:
+    """Returns the other add-ons that differ only in values that follow from the virtual clusters.
+
+    wanted: role -> its settings.
+    """
+    found = set()
+    for addon, names in _FOLLOWS.items():
+        record, settings = seen.roles.get(RECORD_PREFIX + addon), wanted.get(RECORD_PREFIX + addon, {})
+        if record is not None and not record.drift:
+            changed = {name for name in settings if settings[name] != record.settings.get(name)}
+            found |= {addon} if changed and changed <= names else set()
+    return frozenset(found)
 
 
 def steps_of_addons(steps: Sequence[Step], names: Collection[str], work: Mapping[str, Sequence[str]]) -> Iterator[Step]:

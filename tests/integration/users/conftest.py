@@ -64,6 +64,7 @@ def apply_rights(api: Api) -> None:
         "credentials": [],
         "accounts": [],
         "rights": [*found.values(), *submitter_bindings(NAMESPACES), *template_rights(())],
+        "policies": [],
         "templates": [],
         "quotas": [],
     }

@@ -131,6 +131,17 @@ def test_what_they_stand_on_comes_first_by_apply(inventory_of: Any, after: str, 
     assert (caught.value.remedy, caught.value.exit_code) == ("run pai-install apply", ExitCode.PREFLIGHT_FAILED)
 
 
+@pytest.mark.parametrize("backend", ["kueue", "volcano", "hived"])
+def test_a_new_virtual_cluster_needs_no_apply_where_a_site_has_groups(inventory_of: Any, backend: str) -> None:
+    services = SERVICES.replace("kueue", backend) + GROUPS
+    more = services.replace("[{name: default", "[{name: extra}, {name: default")
+    plan = planned(inventory_of, services, more)
+    (addons,) = [step for step in plan.steps if step.name == "addons"]
+    assert isinstance(addons.action, Playbook)
+    assert "groups" in addons.action.variables["cluster_addons_only"]
+    assert [step.name for step in plan.steps][-1] == "virtual-clusters"
+
+
 def test_another_scheduler_comes_by_a_switch(inventory_of: Any) -> None:
     with raises("scheduler-differs") as caught:
         planned(inventory_of, SERVICES, SERVICES.replace("kueue", "volcano"))
