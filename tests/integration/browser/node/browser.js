@@ -69,8 +69,9 @@ async function steps(page) {
   await page.setInputFiles('input[name="code"]', job.code);
   await press(page, 'main .buttons button[value="submit"]');
   found.texts.submitted = await page.innerText('main');
-  // the script of the page sees that the job runs
-  await page.waitForSelector('main a[href*="/log/"]', { timeout: 60000 });
+  // the script of the page sees that the job runs. Before, it may load the page anew at each change, also under a key
+  await page.waitForSelector('main td:has-text("RUNNING")', { timeout: 60000 });
+  await page.waitForLoadState('load');
   await press(page, 'main a[href*="/log/"]');
   await page.waitForFunction(() => document.querySelector('pre.log').textContent.includes('step 3'), null, {
     timeout: 60000,
