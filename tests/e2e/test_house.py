@@ -142,7 +142,7 @@ def test_add_on_that_is_switched_off_is_taken_away_and_comes_back(cluster: Clust
         assert [(phase["name"], phase["hosts"][0]["reasons"]) for phase in phases] == [
             ("components", ["settings changed: component_store_images"]),
             ("runtime", ["settings changed: system_images_images"]),
-            ("addons", ["the site no longer asks for addon.metrics_server"]),
+            ("network", ["the site no longer asks for addon.metrics_server"]),
         ]
         assert cluster.converge()["ok"]
         assert cluster.kubectl(*where, "--output", "name") == ""

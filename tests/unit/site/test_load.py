@@ -213,10 +213,9 @@ def test_names_of_machine_types_are_openpais(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize(("name", "version"), [("master.csv", "v1.0 to v1.4"), ("cluster-configuration.yaml", "v0.x")])
 def test_an_old_site_is_sent_to_migrate(tmp_path: Path, name: str, version: str) -> None:
     (tmp_path / name).write_text("")
-    remedies = {problem.remedy for problem in read_site(tmp_path).problems}
-    assert remedies == {
-        f"this is a site of OpenPAI {version}: pai-install migrate OLD --site NEW turns it into a current one"
-    }
+    (remedy,) = {problem.remedy for problem in read_site(tmp_path).problems}
+    assert "pai-install migrate OLD --site NEW" in remedy
+    assert version in remedy
 
 
 def test_other_spelling_of_the_services_file_is_told(tmp_path: Path, snapshot: SnapshotAssertion) -> None:
