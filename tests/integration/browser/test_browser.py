@@ -90,7 +90,7 @@ def test_a_job_needs_no_mouse(seen: Any) -> None:
     assert seen["walked"] == ["/", "/jobs", "/jobs/new", "/jobs/new", job, log, job, job, "/"]
     assert seen["texts"]["log"].split("\n")[:4] == ["step 0", "step 1", "step 2", "step 3"]
     assert "policies of the cluster permit the job" in seen["texts"]["checked"]
-    assert any(state in seen["texts"]["submitted"] for state in ("WAITING", "RUNNING"))
+    assert any(state in seen["texts"]["submitted"] for state in ("WAITING", "STARTING", "RUNNING"))
     assert "STOP" in seen["texts"]["stopped"]
 
 
