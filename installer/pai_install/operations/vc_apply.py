@@ -67,10 +67,7 @@ class VcApply(Operation):
         # labels without the objects that name them would be half of the change
         require_leader(leader, plan.unreachable)
         _require_scheduler(site, observation, scheduling.backend)
-        seen = observation.machines.get(leader)
-        settings = observation.inventory.settings_of(leader)
-        work = {} if seen is None else work_of_addons(settings, seen)
-        follow = frozenset() if seen is None else addons_following(settings, seen)
+        work, follow = _work(observation, leader), _following(observation, leader)
         _require_first(plan, {name: why for name, why in work.items() if name in addons_before(ours) - follow})
         changes = (*_labels(plan), *steps_of_addons(plan.steps, (*sorted(follow), *ours), work))
         if not (changes or self.unproven):
@@ -146,6 +143,18 @@ def look(scheduling: Scheduling, leader: str, reason: str) -> Step:
     work = LocalWork(STEP, {"kept": kept_object(scheduling), "wait_s": WAIT_S})
     host = HostStep(leader, (f"{reason}; {len(objects_of(scheduling))} objects",))
     return Step(STEP, "Check the virtual clusters in the scheduler", (host,), work, looks=True)
+
+
+def _work(observation: Observation, leader: str) -> dict[str, list[str]]:
+    """Add-on -> why it has work."""
+    seen = observation.machines.get(leader)
+    return {} if seen is None else work_of_addons(observation.inventory.settings_of(leader), seen)
+
+
+def _following(observation: Observation, leader: str) -> frozenset[str]:
+    """Other add-ons that differ only in values that follow from the virtual clusters."""
+    seen = observation.machines.get(leader)
+    return frozenset() if seen is None else addons_following(observation.inventory.settings_of(leader), seen)
 
 
 def _require_scheduler(site: Site, observation: Observation, wanted: Backend) -> None:
