@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -449,7 +450,7 @@ def test_jobs_that_hold_their_machines_for_days(
     pods = [{**one, "status": {**one["status"], "startTime": "2026-01-01T00:00:00Z"}} for one in WHOLE]
     in_cluster(world, job(), *pods)
     assert run(["job", "list", "--abnormal", "--site", folder]) == ExitCode.OK
-    assert capsys.readouterr().out == snapshot
+    assert re.sub(r"for \d+ days", "for 329 days", capsys.readouterr().out) == snapshot
     assert run(["job", "list", "--abnormal", "--site", folder, "--format", "json"]) == ExitCode.OK
     data = json.loads(capsys.readouterr().out)
     jsonschema.validate(data, SCHEMAS["jobs"]())
