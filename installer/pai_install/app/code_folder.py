@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
-import io
 import os
 import stat
-import tarfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +13,7 @@ from pathspec import GitIgnoreSpec
 from pai_install.documents.problem import printable
 from pai_install.errors import ExitCode, PaiError
 from pai_install.jobs.code import MAX_ARCHIVE, CodeArchive
+from pai_install.jobs.code_archive import CodeFile, archive_of, leaves
 
 MAX_FILES, MAX_CONTENT = 10_000, 64 * 1024 * 1024
 _MAX_IGNORE = 256 * 1024
@@ -51,27 +49,21 @@ class _Rules:
 @dataclass
 class _Packing:
     root: Path
-    archive: tarfile.TarFile
     files: int = 0
     size: int = 0
     sizes: list[tuple[int, str]] = field(default_factory=list)
 
-    def add(self, path: Path, name: str) -> None:
-        """Adds a file or a link."""
+    def read(self, path: Path, name: str) -> CodeFile:
+        """Reads a file or a link. Raises PaiError for a large folder, and for anything else."""
         self.files += 1
         if self.files > MAX_FILES:
             raise _refused(self.root, f"it has more than {MAX_FILES} files", _EXCLUDE)
         found = path.lstat()
-        entry = tarfile.TarInfo(name)
         if stat.S_ISLNK(found.st_mode):
-            entry.type, entry.linkname = tarfile.SYMTYPE, _inside(self.root, path, name)
-            self.archive.addfile(entry)
-            return
+            return CodeFile(name, link=_inside(self.root, path, name))
         if not stat.S_ISREG(found.st_mode):
             raise _refused(self.root, f"{printable(name)} is not a file", "remove it, or name it in .paiignore")
-        content = self._content(path, name)
-        entry.size, entry.mode = len(content), 0o755 if found.st_mode & 0o111 else 0o644
-        self.archive.addfile(entry, io.BytesIO(content))
+        return CodeFile(name, self._content(path, name), runs=bool(found.st_mode & 0o111))
 
     def _content(self, path: Path, name: str) -> bytes:
         with path.open("rb") as file:
@@ -97,23 +89,18 @@ def pack_folder(root: Path) -> CodeArchive:
     """The code in a folder. Raises PaiError for a folder that is too large, or has what cannot be packed."""
     if not root.is_dir():
         raise _refused(root, "it is no folder", "name the folder with your code")
-    output = io.BytesIO()
+    packing = _Packing(root)
     try:
-        with (
-            gzip.GzipFile(fileobj=output, mode="wb", mtime=0, filename="") as packed,
-            tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive,
-        ):
-            packing = _Packing(root, archive)
-            for path, name in _files(root, "", _Rules()):
-                packing.add(path, name)
+        code = archive_of(packing.read(path, name) for path, name in _files(root, "", _Rules()))
     except OSError as error:
         raise _refused(root, error.strerror or str(error), "make its files readable") from error
     if not packing.files:
         raise _refused(root, "it has no files", "check its ignore files")
-    if output.tell() > MAX_ARCHIVE:
-        cause = f"its archive has {output.tell() // 1024} KiB, and {MAX_ARCHIVE // 1024} KiB are the most"
+    size = len(code.content)
+    if size > MAX_ARCHIVE:
+        cause = f"its archive has {size // 1024} KiB, and {MAX_ARCHIVE // 1024} KiB are the most"
         raise _refused(root, cause, _EXCLUDE, packing.largest())
-    return CodeArchive(output.getvalue())
+    return code
 
 
 def _files(folder: Path, base: str, rules: _Rules) -> Iterator[tuple[Path, str]]:
@@ -132,11 +119,10 @@ def _files(folder: Path, base: str, rules: _Rules) -> Iterator[tuple[Path, str]]
 
 def _inside(root: Path, link: Path, name: str) -> str:
     """Where a link leads. Raises PaiError for a place outside of the folder."""
-    target = link.readlink()
-    place = os.path.normpath(Path(name).parent / target)
-    if target.is_absolute() or place == ".." or place.startswith("../"):
+    target = str(link.readlink())
+    if leaves(name, target):
         raise _refused(root, f"the link {printable(name)} leaves the folder", "remove it, or name it in .paiignore")
-    return str(target)
+    return target
 
 
 def _lines(path: Path) -> Sequence[str]:

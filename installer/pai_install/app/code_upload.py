@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import base64
 import binascii
-import gzip
 import io
 import posixpath
 import tarfile
 import zipfile
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from threading import Lock
 
 from pai_install.cluster.client import ClusterClient
 from pai_install.errors import ExitCode, PaiError
-from pai_install.jobs.code import MAX_ARCHIVE, PART, CodeArchive
+from pai_install.jobs.code import MAX_ARCHIVE, CodeArchive, part_map, part_names
+from pai_install.jobs.code_archive import CodeFile, archive_of, leaves
 from pai_install.jobs.state import JobState
 from pai_install.kube.model import Ref
 from pai_install.kube.objects import child, text
@@ -28,16 +27,6 @@ _MAX_TAR = MAX_CONTENT + MAX_FILES * 1536
 _ZIP, _GZIP = b"PK\x03\x04", b"\x1f\x8b"
 # memory for one archive at a time
 _ONE = Lock()
-
-
-@dataclass(frozen=True, slots=True)
-class _File:
-    """A file of an archive. link: where a symbolic link leads, "" for a file."""
-
-    name: str
-    content: bytes = b""
-    link: str = ""
-    runs: bool = False
 
 
 def read_archive(content: bytes) -> CodeArchive:
@@ -90,11 +79,10 @@ def forget_code(client: ClusterClient, job: JobState) -> None:
 
 def _parts(job: JobState) -> dict[str, Ref]:
     """The ConfigMap of each part that the code of a job can have."""
-    names = (f"part-{number:02}" for number in range(MAX_ARCHIVE // PART + 1))
-    return {name: Ref("configmap", f"{job.label}-code-{name}", job.namespace) for name in names}
+    return {name: Ref("configmap", part_map(job.label, name), job.namespace) for name in part_names()}
 
 
-def _tarred(content: bytes) -> Iterator[_File]:
+def _tarred(content: bytes) -> Iterator[CodeFile]:
     if content.startswith(_GZIP):
         unpacking = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
         content = unpacking.decompress(content, _MAX_TAR + 1)
@@ -107,15 +95,15 @@ def _tarred(content: bytes) -> Iterator[_File]:
                 continue
             name = _name(entry.name)
             if entry.issym():
-                yield _File(name, link=_target(name, entry.linkname))
+                yield CodeFile(name, link=_target(name, entry.linkname))
             elif entry.isreg() and not entry.issparse():
                 read = archive.extractfile(entry)
-                yield _File(name, read.read() if read is not None else b"", runs=bool(entry.mode & 0o100))
+                yield CodeFile(name, read.read() if read is not None else b"", runs=bool(entry.mode & 0o100))
             else:
                 raise _refused(f"{name[:80]} is not a file")
 
 
-def _zipped(content: bytes) -> Iterator[_File]:
+def _zipped(content: bytes) -> Iterator[CodeFile]:
     size = 0
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         for number, entry in enumerate(archive.infolist()):
@@ -130,7 +118,7 @@ def _zipped(content: bytes) -> Iterator[_File]:
             size += len(found)
             if size > MAX_CONTENT:
                 raise _refused(f"its files have more than {MAX_CONTENT // 1024**2} MiB")
-            yield _File(_name(entry.filename), found, runs=bool(entry.external_attr >> 16 & 0o100))
+            yield CodeFile(_name(entry.filename), found, runs=bool(entry.external_attr >> 16 & 0o100))
 
 
 def _require_few(number: int) -> None:
@@ -149,29 +137,17 @@ def _name(word: str) -> str:
 
 
 def _target(name: str, link: str) -> str:
-    place = posixpath.normpath(posixpath.join(posixpath.dirname(name), link))
-    if link.startswith("/") or place == ".." or place.startswith("../") or not link.isprintable():
+    if leaves(name, link) or not link.isprintable():
         raise _refused(f"the link {name[:80]!r} leaves the folder")
     return link
 
 
-def _packed(files: list[_File]) -> CodeArchive:
-    """The same files always give the same archive. Of two files with one name, the last counts."""
-    output = io.BytesIO()
+def _packed(files: list[CodeFile]) -> CodeArchive:
+    """The archive of files, in one order. Of two files with one name, the last counts."""
     by_name = {one.name: one for one in files}
     if both := {folder for name in by_name for folder in _folders(name)} & by_name.keys():
         raise _refused(f"{min(both)[:80]!r} is a file and a folder")
-    with (
-        gzip.GzipFile(fileobj=output, mode="wb", mtime=0, filename="") as packed,
-        tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive,
-    ):
-        for name in sorted(by_name):
-            one, entry = by_name[name], tarfile.TarInfo(name)
-            if one.link:
-                entry.type, entry.linkname = tarfile.SYMTYPE, one.link
-            entry.size, entry.mode = len(one.content), 0o755 if one.runs else 0o644
-            archive.addfile(entry, io.BytesIO(one.content))
-    return CodeArchive(output.getvalue())
+    return archive_of(by_name[name] for name in sorted(by_name))
 
 
 def _folders(name: str) -> Iterator[str]:

@@ -37,17 +37,31 @@ class CodeArchive:
     def parts(self) -> Iterator[tuple[str, bytes]]:
         """Yields pieces that ConfigMaps can hold, by names in their order."""
         for number, start in enumerate(range(0, len(self.content), PART)):
-            yield f"part-{number:02}", self.content[start : start + PART]
+            yield _part(number), self.content[start : start + PART]
 
     def config_maps(self, job: str, namespace: str, marks: Mapping[str, str]) -> Iterator[dict[str, Any]]:
         """Yields the ConfigMaps of a job's code. job: the job's name in Kubernetes."""
         for name, piece in self.parts():
-            metadata = {"name": f"{job}-code-{name}", "namespace": namespace, "labels": dict(marks)}
+            metadata = {"name": part_map(job, name), "namespace": namespace, "labels": dict(marks)}
             data = {name: base64.b64encode(piece).decode()}
             yield {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "binaryData": data}
 
     def volume(self, job: str) -> tuple[dict[str, Any], dict[str, Any]]:
         """The volume with all parts, and where the container has it."""
-        sources = [{"configMap": {"name": f"{job}-code-{name}"}} for name, _ in self.parts()]
+        sources = [{"configMap": {"name": part_map(job, name)}} for name, _ in self.parts()]
         mount = {"name": _VOLUME, "mountPath": FOLDER, "readOnly": True}
         return {"name": _VOLUME, "projected": {"sources": sources}}, mount
+
+
+def part_names() -> Iterator[str]:
+    """Yields the name of each part that an archive can have."""
+    return map(_part, range(MAX_ARCHIVE // PART + 1))
+
+
+def part_map(job: str, part: str) -> str:
+    """The name of the ConfigMap with a part. job: the job's name in Kubernetes."""
+    return f"{job}-code-{part}"
+
+
+def _part(number: int) -> str:
+    return f"part-{number:02}"
