@@ -43,3 +43,8 @@ class PaiError(Exception):
         self.details = details
         self.remedy = remedy
         self.exit_code = exit_code
+
+
+def argument_error(message: str, remedy: str) -> PaiError:
+    """The error of an argument that a verb cannot use."""
+    return PaiError(message, code="argument-invalid", remedy=remedy, exit_code=ExitCode.USAGE)

@@ -8,7 +8,7 @@ from pathlib import Path
 from pai_install.documents.document import Document, Entries
 from pai_install.documents.parse import parse_document
 from pai_install.documents.validate import did_you_mean
-from pai_install.errors import ExitCode, PaiError
+from pai_install.errors import ExitCode, PaiError, argument_error
 from pai_install.jobs.read import JobReading, read_job_text
 from pai_install.jobs.template import parameters_of
 from pai_install.site_edit.spans import EditError
@@ -25,7 +25,7 @@ def read_settings(words: Sequence[str]) -> Mapping[str, str]:
     for word in words:
         key, mark, value = word.partition("=")
         if not mark or not key:
-            raise _wrong(f"cannot read --set {word!r}: it is not KEY=VALUE", "write --set KEY=VALUE")
+            raise argument_error(f"cannot read --set {word!r}: it is not KEY=VALUE", "write --set KEY=VALUE")
         found[key] = value
     return found
 
@@ -44,7 +44,7 @@ def changed_file(reading: JobReading, settings: Mapping[str, str], name: str = "
         for key, value in settings.items():
             if key not in known:
                 remedy = did_you_mean(key, known) if known else "leave out --set: the file has no parameters"
-                raise _wrong(f"cannot set {key!r}: it is no parameter of {reading.file}", remedy)
+                raise argument_error(f"cannot set {key!r}: it is no parameter of {reading.file}", remedy)
             content = with_value(content, ("parameters",), key, _usable(key, value))
         if name:
             content = with_value(content, (), _name_key(reading), _usable("name", name))
@@ -62,7 +62,7 @@ def changed_file(reading: JobReading, settings: Mapping[str, str], name: str = "
 
 def _usable(key: str, value: str) -> str:
     if len(value) > MAX_VALUE or not all(letter.isprintable() or letter in "\n\t" for letter in value):
-        raise _wrong(
+        raise argument_error(
             f"cannot set {key!r}: the value has control characters or is longer than {MAX_VALUE} characters",
             "choose another value",
         )
@@ -73,7 +73,7 @@ def _in_cluster(content: str, reading: JobReading, cluster: str) -> str:
     if reading.protocol == "openpai-v1":
         return with_value(content, (), "virtualCluster", cluster)
     if reading.protocol != "openpai-v2":
-        raise _wrong(
+        raise argument_error(
             f"cannot set the virtual cluster of {reading.file}: it is an object of Kubernetes",
             "write its queue into the file",
         )
@@ -87,12 +87,8 @@ def _in_cluster(content: str, reading: JobReading, cluster: str) -> str:
 def _name_key(reading: JobReading) -> str:
     key = _NAME_KEYS.get(reading.protocol or "")
     if key is None:
-        raise _wrong(
+        raise argument_error(
             f"cannot rename the job of {reading.file}: it is an object of Kubernetes",
             "write generateName in its metadata",
         )
     return key
-
-
-def _wrong(message: str, remedy: str) -> PaiError:
-    return PaiError(message, code="argument-invalid", remedy=remedy, exit_code=ExitCode.USAGE)

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, FilePath
 from pai_install.app.cluster_context import ClusterContext
 from pai_install.cluster.client import ApiError, Select
 from pai_install.documents.problem import text_lines
-from pai_install.errors import ExitCode, PaiError
+from pai_install.errors import ExitCode, PaiError, argument_error
 from pai_install.jobs.marketplace import ImportedTemplate, TemplateDraft, read_drafts
 from pai_install.jobs.read import read_job, read_job_text
 from pai_install.jobs.template import (
@@ -132,7 +132,7 @@ def show_template(app: ClusterContext, request: TemplateName) -> JobTemplate:
 def save_template(app: ClusterContext, request: SaveTemplate) -> JobTemplate:
     """Makes or replaces a template of the user. Raises PaiError for an invalid file, and for one of another user."""
     if (request.file is None) == (not request.job):
-        raise _wrong(f"cannot save the template {request.name}: name a FILE or --job", "name one of the two")
+        raise argument_error(f"cannot save the template {request.name}: name a FILE or --job", "name one of the two")
     if request.file is not None:
         content = read_job(request.file).text
     else:
@@ -169,17 +169,19 @@ def keep_template(app: ClusterContext, draft: TemplateDraft, group: str, user: s
 def publish_template(app: ClusterContext, request: TemplateName) -> JobTemplate:
     """Copies a template of a group to where all groups see it. The API server permits it to administrators."""
     if not request.group:
-        raise _wrong(f"cannot publish {request.name}: its group is missing", "add --group GROUP")
+        raise argument_error(f"cannot publish {request.name}: its group is missing", "add --group GROUP")
     found = find_template(app, request.name, (request.group,))
     if found.published:
-        raise _wrong(
+        raise argument_error(
             f"cannot publish {request.name}: {request.group} has no such template", "add it with job template save"
         )
     copy = replace(found, namespace=TEMPLATES_NAMESPACE)
     (known,) = app.cluster.get([Ref("configmap", copy.label, copy.namespace)])
     before = template_of(known) if known is not None else None
     if before is not None and before.example:
-        raise _wrong(f"cannot publish {request.name}: an example of pai-install has this name", "choose another name")
+        raise argument_error(
+            f"cannot publish {request.name}: an example of pai-install has this name", "choose another name"
+        )
     app.cluster.apply([template_object(copy)])
     return copy
 
@@ -188,12 +190,14 @@ def remove_template(app: ClusterContext, request: TemplateName) -> JobTemplate:
     """Deletes a template. Jobs that were made with it stay. Raises PaiError for an example of pai-install."""
     found = show_template(app, request)
     if found.published and request.group:
-        raise _wrong(
+        raise argument_error(
             f"cannot remove {request.name}: {request.group} has no such template",
             "leave out --group for the published one",
         )
     if found.example:
-        raise _wrong(f"cannot remove {request.name}: it is an example of pai-install", "choose another template")
+        raise argument_error(
+            f"cannot remove {request.name}: it is an example of pai-install", "choose another template"
+        )
     app.cluster.delete([Ref("configmap", found.label, found.namespace)])
     return found
 
@@ -260,7 +264,3 @@ def _require_usable(template: JobTemplate) -> None:
             remedy="correct the name, or the file",
             exit_code=ExitCode.SITE_INVALID,
         )
-
-
-def _wrong(message: str, remedy: str) -> PaiError:
-    return PaiError(message, code="argument-invalid", remedy=remedy, exit_code=ExitCode.USAGE)

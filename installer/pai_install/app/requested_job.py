@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, DirectoryPath, Field, FilePath
 
 from pai_install.app.cluster_context import ClusterContext
-from pai_install.errors import ExitCode, PaiError
+from pai_install.errors import ExitCode, PaiError, argument_error
 from pai_install.jobs.code import CodeArchive
 from pai_install.jobs.kubernetes import Native
 from pai_install.jobs.masking import has_mask
@@ -67,12 +67,7 @@ def requested_reading(app: ClusterContext, request: SubmitJob) -> JobReading:
         require_secrets(found)
         reading = read_job_text(found.content, Path(found.name))
     else:
-        raise PaiError(
-            "cannot submit a job: name a FILE or --template",
-            code="argument-invalid",
-            remedy="name one of the two",
-            exit_code=ExitCode.USAGE,
-        )
+        raise argument_error("cannot submit a job: name a FILE or --template", "name one of the two")
     reading = changed_file(reading, read_settings(request.settings), request.name)
     if request.code is None:
         return reading

@@ -10,7 +10,7 @@ from pai_install.parts.registry import PARTS
 from pai_install.plan.model import HostStep, Playbook, Step
 from pai_install.plan.observed import Observed
 from pai_install.plan.phases import PHASES
-from pai_install.plan.planner import work_of
+from pai_install.plan.planner import differing, work_of
 from pai_install.schedulers.registry import backend_of
 from pai_install.scheduling.model import Backend
 
@@ -39,10 +39,12 @@ def addons_following(wanted: Mapping[str, Mapping[str, str]], seen: Observed) ->
     """
     found = set()
     for addon, names in _FOLLOWS.items():
-        record, settings = seen.roles.get(RECORD_PREFIX + addon), wanted.get(RECORD_PREFIX + addon, {})
-        if record is not None and not record.drift:
-            changed = {name for name in settings if settings[name] != record.settings.get(name)}
-            found |= {addon} if changed and changed <= names else set()
+        record = seen.roles.get(RECORD_PREFIX + addon)
+        if record is None or record.drift:
+            continue
+        changed = differing(wanted.get(RECORD_PREFIX + addon, {}), record.settings)
+        if changed and names.issuperset(changed):
+            found.add(addon)
     return frozenset(found)
 
 

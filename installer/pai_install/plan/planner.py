@@ -163,9 +163,14 @@ def _record_reasons(name: str, wanted: Mapping[str, Mapping[str, str]], record: 
     return [*changed_settings(wanted.get(name, {}), record.settings, addon), *record.drift]
 
 
+def differing(wanted: Mapping[str, str], ran_with: Mapping[str, str]) -> list[str]:
+    """Returns the names of the settings that have another digest than in the last run. "role": of its code."""
+    return [name for name in sorted(wanted) if wanted[name] != ran_with.get(name)]
+
+
 def changed_settings(wanted: Mapping[str, str], ran_with: Mapping[str, str], addon: str = "") -> list[str]:
     """Returns the differences between a role's settings and its last run. addon: owner of the settings, if any."""
-    names = [name for name in sorted(wanted) if wanted[name] != ran_with.get(name)]
+    names = differing(wanted, ran_with)
     found = [name for name in names if name != "role"]
     if found:
         return [f"settings{f' of {addon}' if addon else ''} changed: {', '.join(found)}"]
