@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import re
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -25,15 +25,19 @@ def site(tmp_path: Path) -> Path:
     return write_site(tmp_path / "cluster")
 
 
-def without_dates(text: str) -> str:
-    """The text with the same date for each day on which the test runs."""
-    return re.sub(r"\b20\d\d-\d\d-\d\d\b", "2026-12-16", text)
+def in_days(days: float) -> int:
+    """Seconds since 1970 of a time in so many days, and a minute."""
+    return int(time.time() + days * DAY) + 60
 
 
-def world(days: float) -> World:
-    """A cluster whose API server's certificate ends in so many days."""
+def undated(text: str, ends: int) -> str:
+    """The text with the day of the snapshot in place of the day of a time."""
+    return text.replace(f"{datetime.fromtimestamp(ends, UTC):%Y-%m-%d}", "2026-12-16")
+
+
+def world(ends: int) -> World:
+    """A cluster whose API server's certificate ends at that time."""
     master = facts("master")
-    ends = int(time.time() + days * DAY) + 60
     master["pai"] |= {
         "certificates": [{"path": "/etc/kubernetes/pki/apiserver.crt", "expires": ends, "problem": ""}],
         "cluster": {"error": "", "nodes": [], "pods": []},
@@ -52,10 +56,11 @@ def world(days: float) -> World:
 
 
 def test_show_as_table_and_data(site: Path, in_world: Any, capsys: Any, snapshot: SnapshotAssertion) -> None:
-    in_world(world(20))
+    ends = in_days(20)
+    in_world(world(ends))
     assert run(["certs", "show", "--site", str(site)]) == ExitCode.OK
     out = capsys.readouterr().out
-    assert without_dates(out) == snapshot
+    assert undated(out, ends) == snapshot
     assert run(["certs", "show", "--site", str(site), "--format", "json"]) == ExitCode.OK
     data = json.loads(capsys.readouterr().out)
     jsonschema.validate(data, SCHEMAS["certificates"]())
@@ -63,7 +68,7 @@ def test_show_as_table_and_data(site: Path, in_world: Any, capsys: Any, snapshot
 
 
 def test_one_that_has_ended_is_a_failure(site: Path, in_world: Any, capsys: Any) -> None:
-    in_world(world(-1))
+    in_world(world(in_days(-1)))
     assert run(["certs", "show", "--site", str(site)]) == ExitCode.VERIFICATION_FAILED
     assert "FAIL" in capsys.readouterr().out
 
@@ -71,7 +76,8 @@ def test_one_that_has_ended_is_a_failure(site: Path, in_world: Any, capsys: Any)
 def test_renewal_runs_brings_the_kubeconfig_and_proves(
     site: Path, in_world: Any, capsys: Any, snapshot: SnapshotAssertion
 ) -> None:
-    acted = in_world(world(20))
+    ends = in_days(20)
+    acted = in_world(world(ends))
     assert run(["certs", "renew", "--site", str(site), "--within", "30", "--yes"]) == ExitCode.OK
     assert [request.playbook for request in acted.ansible.requests] == [
         "observe.yml",
@@ -79,10 +85,10 @@ def test_renewal_runs_brings_the_kubeconfig_and_proves(
         "kubeconfig.yml",
         "verify.yml",
     ]
-    assert without_dates(capsys.readouterr().err) == snapshot
+    assert undated(capsys.readouterr().err, ends) == snapshot
 
 
 def test_it_asks_first(site: Path, in_world: Any, capsys: Any) -> None:
-    in_world(world(20))
+    in_world(world(in_days(20)))
     assert run(["certs", "renew", "--site", str(site)]) == ExitCode.USAGE
     assert "--yes" in capsys.readouterr().err
