@@ -1,4 +1,4 @@
-"""Action of pai_state: adds the name of the role that the task belongs to, and the settings the role runs with."""
+"""Action of pai_state: adds the role of the task and the settings it runs with, and installs missing packages."""
 
 from __future__ import annotations
 
@@ -22,6 +22,24 @@ def arguments(given: Mapping[str, Any], variables: Mapping[str, Any]) -> dict[st
     return {**given, "role": str(role), "settings": dict(settings)}
 
 
+# A role starts the services of its packages itself, with its own files.
+# After a failed update, lists that are not there count as fresh: role base installs them first.
+APT = {
+    "install_recommends": False,
+    "update_cache": True,
+    "cache_valid_time": 86400,
+    "lock_timeout": 300,
+    "policy_rc_d": 101,
+}
+# needrestart would restart services of the administrator that no plan names
+QUIET = {"NEEDRESTART_SUSPEND": "1"}
+
+
+def flat(diffs: list[Any]) -> list[Any]:
+    """Returns one list of differences. A module gives one difference or a list."""
+    return [part for diff in diffs for part in (diff if isinstance(diff, list) else [diff])]
+
+
 class ActionModule(ActionBase):
     """Runs the module with its arguments completed."""
 
@@ -32,5 +50,18 @@ class ActionModule(ActionBase):
             wanted = arguments(self._task.args, task_vars or {})
         except ValueError as error:
             raise AnsibleActionFail(str(error)) from error
-        result.update(self._execute_module("pai_state", wanted, task_vars=task_vars))
+        answer = self._execute_module("pai_state", wanted, task_vars=task_vars)
+        if missing := answer.get("missing"):
+            answer = self._install(missing, wanted, task_vars)
+        result.update(answer)
         return result
+
+    def _install(self, packages: list[str], wanted: dict[str, Any], task_vars: dict[str, Any] | None) -> dict[str, Any]:
+        """Installs the packages, then runs the module again. Without them, the module changed nothing."""
+        self._task.environment = [*(self._task.environment or []), QUIET]
+        apt = self._execute_module("ansible.builtin.apt", {**APT, "name": packages}, task_vars=task_vars)
+        if apt.get("failed"):
+            return dict(apt)
+        state = self._execute_module("pai_state", {**wanted, "installed": packages}, task_vars=task_vars)
+        diffs = [part for part in (apt.get("diff"), state.get("diff")) if part]
+        return {**state, "changed": True, **({"diff": flat(diffs)} if diffs else {})}

@@ -15,6 +15,11 @@ description:
   - Containers that run already keep the image they were started from.
 options:
   images: {description: "Images: name (with its tag), digest.", type: list, elements: dict, required: true}
+  role: {description: Role whose record is written. Default is no record., type: str, default: ""}
+  settings: {description: As in pai_state., type: dict, default: {}}
+  managed: {description: As in pai_state., type: list, elements: raw, default: []}
+  notes: {description: As in pai_state., type: dict, default: {}}
+  packages: {description: As in pai_state., type: list, elements: str, default: []}
 author: [pai-install]
 """
 EXAMPLES = r"""
@@ -48,6 +53,7 @@ from ansible.module_utils.pai_images import (
     references,
     words,
 )
+from ansible.module_utils.pai_role_record import RECORD_OPTIONS, write_record
 
 # as many as the kubelet pulls at a time
 PULLS = 4
@@ -136,7 +142,8 @@ def observed(module: AnsibleModule, images: list[dict[str, str]]) -> dict[str, H
 def main() -> None:
     """Runs the module."""
     module = AnsibleModule(
-        argument_spec={"images": {"type": "list", "elements": "dict", "required": True}}, supports_check_mode=True
+        argument_spec={"images": {"type": "list", "elements": "dict", "required": True}, **RECORD_OPTIONS},
+        supports_check_mode=True,
     )
     images = module.params["images"]
     seen = observed(module, images)
@@ -152,7 +159,10 @@ def main() -> None:
                     "control plane"
                 ),
             )
-    module.exit_json(changed=any(todo), managed=expectations(images), diff=diff(images, todo, seen))
+    managed = expectations(images)
+    record = write_record(module, managed)
+    changed = any(todo) or bool(record["given_back"])
+    module.exit_json(changed=changed, managed=managed, diff=diff(images, todo, seen))
 
 
 if __name__ == "__main__":

@@ -16,6 +16,11 @@ options:
     type: bool
     default: false
   timeout: {description: Seconds until the cluster must have given a range., type: int, default: 120}
+  role: {description: Role whose record is written. Default is no record., type: str, default: ""}
+  settings: {description: As in pai_state., type: dict, default: {}}
+  managed: {description: As in pai_state., type: list, elements: raw, default: []}
+  notes: {description: As in pai_state., type: dict, default: {}}
+  packages: {description: As in pai_state., type: list, elements: str, default: []}
 author: [pai-install]
 """
 EXAMPLES = r"""
@@ -37,15 +42,21 @@ from ansible.module_utils.pai_pod_network import (
     present_cidr,
 )
 from ansible.module_utils.pai_pod_network import write as write_configuration
+from ansible.module_utils.pai_role_record import RECORD_OPTIONS, write_record
 
 
 def main() -> None:
     """Runs the module."""
     module = AnsibleModule(
-        argument_spec={"ask": {"type": "bool", "default": False}, "timeout": {"type": "int", "default": 120}},
+        argument_spec={
+            "ask": {"type": "bool", "default": False},
+            "timeout": {"type": "int", "default": 120},
+            **RECORD_OPTIONS,
+        },
         supports_check_mode=True,
     )
     if not is_node():
+        write_record(module, [])
         module.exit_json(changed=False, managed=[])
     before = current()
     known = "" if module.params["ask"] else present_cidr(before)
@@ -55,7 +66,10 @@ def main() -> None:
         module.fail_json(msg=f"the addresses of this node's pods are not known: {error}")
     if before != text and not module.check_mode:
         write_configuration(text)
-    module.exit_json(changed=before != text, managed=[expectation(text)], diff={"before": before, "after": text})
+    managed = [expectation(text)]
+    record = write_record(module, managed)
+    changed = before != text or bool(record["given_back"])
+    module.exit_json(changed=changed, managed=managed, diff={"before": before, "after": text})
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ DOCUMENTATION = r"""
 module: pai_state
 short_description: Bring the files and units of a role to their state, and record the managed state
 description:
+  - Installs I(packages) that are missing, without recommended packages. Their services do not start.
   - Stops the units that are not wanted, writes files, and starts or restarts units, like pai_files and pai_service.
   - A unit restarts when one of I(files) is younger than its start. If it does not come up, their old copies return.
   - Then writes the record of the role. It has the expectations of files, units, and other modules, and digests of the
@@ -29,7 +30,13 @@ options:
   timeout: {description: As in pai_service., type: int, default: 60}
   managed: {description: Expectations of other modules., type: list, elements: raw, default: []}
   notes: {description: "Notes for later runs, word -> text, without secrets.", type: dict, default: {}}
-  packages: {description: Debian packages that stay installed., type: list, elements: str, default: []}
+  packages: {description: Debian packages that are installed and stay so., type: list, elements: str, default: []}
+  installed: {description: Packages that the action just installed., type: list, elements: str, default: []}
+  unused:
+    description: Units of I(packages) that are disabled after the installation. Units of packages from before stay.
+    type: list
+    elements: str
+    default: []
 author: [pai-install]
 """
 EXAMPLES = r"""
@@ -43,34 +50,23 @@ RETURN = r"""
 path: {description: The record., type: str, returned: always}
 given_back: {description: Files and folders that became root's again., type: list, elements: str, returned: always}
 actions: {description: Actions on units., type: list, elements: str, returned: always}
+missing: {description: Packages that the action must install first., type: list, elements: str, returned: missing}
 changed_paths: {description: Files that were changed., type: list, elements: str, returned: always}
 """
 
-import json
-import os
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.pai_file_set import FILE_OPTIONS, FileSet
-from ansible.module_utils.pai_managed import ROLES_DIR, write_record
-from ansible.module_utils.pai_ownership import folders, restore_ownership
+from ansible.module_utils.pai_packages import installed
+from ansible.module_utils.pai_role_record import RECORD_OPTIONS, write_record
 from ansible.module_utils.pai_units import UNIT_OPTIONS, UnitSet
 
 
-def flat(values: Any) -> list[dict[str, Any]]:
-    """Flattens a list of lists. The last expectation on an object wins."""
-    found: dict[str, dict[str, Any]] = {}
-
-    def walk(value: Any) -> None:
-        if isinstance(value, dict):
-            key = {name: value[name] for name in ("kind", "path", "name", "marker", "regexp") if name in value}
-            found[json.dumps(key, sort_keys=True)] = value
-        else:
-            for entry in value:
-                walk(entry)
-
-    walk(values)
-    return list(found.values())
+def absent(packages: list[str]) -> list[str]:
+    """Returns the packages that are not installed."""
+    there = installed() if packages else {}
+    return [name for name in packages if name not in there]
 
 
 def read_files(units: list[dict[str, Any]], paths: list[str]) -> None:
@@ -84,39 +80,33 @@ def main() -> None:
     """Runs the module."""
     module = AnsibleModule(
         argument_spec={
-            "role": {"type": "str", "default": ""},
-            "settings": {"type": "dict", "default": {}},
+            **RECORD_OPTIONS,
             **FILE_OPTIONS,
             "files": {**FILE_OPTIONS["files"], "default": []},
             **UNIT_OPTIONS,
             "units": {**UNIT_OPTIONS["units"], "default": []},
-            "managed": {"type": "list", "elements": "raw", "default": []},
-            "notes": {"type": "dict", "default": {}},
-            "packages": {"type": "list", "elements": "str", "default": []},
+            **{name: {"type": "list", "elements": "str", "default": []} for name in ("installed", "unused")},
         },
         supports_check_mode=True,
     )
-    role = module.params["role"]
-    if not role:
+    if not module.params["role"]:
         module.fail_json(msg="pai_state needs the name of a role")
+    new = module.params["installed"]
+    if missing := absent([name for name in module.params["packages"] if name not in new]):
+        module.exit_json(changed=False, missing=missing)
+    if new:
+        module.params["stopped"] = [*module.params["stopped"], *module.params["unused"]]
     files = FileSet(module)
     units = UnitSet(module, files.backups)
     read_files(module.params["units"], files.paths)
     units.stop_all()
     files.apply_all()
     units.apply_all()
-    path = os.path.join(ROLES_DIR, role + ".json")
-    expected = flat([module.params["managed"], files.managed, units.managed])
-    expected += folders([*expected, {"kind": "file", "path": path}])
-    expected += [{"kind": "package", "name": name} for name in module.params["packages"]]
-    given_back = restore_ownership(expected, check=module.check_mode)
-    if not module.check_mode:
-        write_record(role, module.params["settings"], expected, module.params["notes"])
+    record = write_record(module, [*files.managed, *units.managed])
     module.exit_json(
-        changed=bool(files.changed or units.actions or given_back),
-        path=path,
-        given_back=given_back,
+        changed=bool(files.changed or units.actions or record["given_back"]),
         actions=units.actions,
+        **record,
         **files.result(),
     )
 

@@ -62,12 +62,12 @@ def test_record_keeps_the_later_of_two_expectations(library: Library) -> None:
     older = {"kind": "file", "path": "/a", "sha256": "1", "mode": "0644"}
     newer = {**older, "sha256": "2"}
     other = {"kind": "unit", "name": "x.service", "enabled": True, "active": True}
-    assert library("pai_state").flat([[older, other], [[newer]]]) == [newer, other]
+    assert module_util("pai_role_record").flat([[older, other], [[newer]]]) == [newer, other]
 
 
 def test_two_nomatch_rules_on_one_file_are_both_kept(library: Library) -> None:
     rules = [{"kind": "nomatch", "path": "/a", "regexp": "x"}, {"kind": "nomatch", "path": "/a", "regexp": "y"}]
-    assert library("pai_state").flat(rules) == rules
+    assert module_util("pai_role_record").flat(rules) == rules
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 7])

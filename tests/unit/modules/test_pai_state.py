@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -52,6 +53,17 @@ def test_record_outside_a_role_needs_a_name(action: Any) -> None:
         action.arguments({"managed": []}, {})
 
 
+@pytest.fixture
+def chrony_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A stand-in for dpkg-query: chrony is the only package of the machine."""
+    program = tmp_path / "bin" / "dpkg-query"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\necho chrony 4.5-1 installed\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+
+
+@pytest.mark.usefixtures("chrony_alone")
 def test_record_holds_settings_expectations_and_packages(
     managed: Any, run_module: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -68,6 +80,62 @@ def test_record_holds_settings_expectations_and_packages(
             {"kind": "package", "name": "chrony"},
         ],
     }
+
+
+@pytest.mark.usefixtures("chrony_alone", "kept")
+def test_nothing_changes_before_the_packages_are_installed(systemd: Systemd, run_module: Run, tmp_path: Path) -> None:
+    words: dict[str, Any] = {
+        "role": "example",
+        "files": [{"path": str(tmp_path / "x.conf"), "content": "a\n"}],
+        "packages": ["chrony", "haproxy"],
+        "unused": ["x.service"],
+    }
+    assert run_module("pai_state", **words)["missing"] == ["haproxy"]
+    assert not (tmp_path / "x.conf").exists()
+    result = run_module("pai_state", **words, installed=["haproxy"])
+    assert (result["actions"], (tmp_path / "x.conf").exists()) == (["stopped and disabled x.service"], True)
+
+
+@pytest.mark.usefixtures("chrony_alone", "kept", "systemd")
+def test_units_of_packages_from_before_stay(run_module: Run) -> None:
+    assert run_module("pai_state", role="example", packages=["chrony"], unused=["x.service"])["actions"] == []
+
+
+class Modules:
+    """A stand-in for the machine: answers module calls in order, and keeps them."""
+
+    def __init__(self, *answers: dict[str, Any]) -> None:
+        self.answers = list(answers)
+        self.calls: list[tuple[str, dict[str, Any]]] = []
+
+    def __call__(self, name: str, arguments: dict[str, Any], **_: Any) -> dict[str, Any]:
+        self.calls.append((name, arguments))
+        return self.answers.pop(0)
+
+
+def act(action: Any, monkeypatch: pytest.MonkeyPatch, modules: Modules) -> tuple[dict[str, Any], Any]:
+    """Runs the action for a role with chrony. Returns the result and the task."""
+    task = SimpleNamespace(args={"packages": ["chrony"]}, environment=None)
+    plugin = action.ActionModule.__new__(action.ActionModule)
+    plugin._task, plugin._execute_module = task, modules
+    monkeypatch.setattr(action.ActionBase, "run", lambda *_: {})
+    return plugin.run(task_vars=VARIABLES), task
+
+
+def test_missing_packages_are_installed_by_ansibles_apt(action: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    apt, state = {"changed": True, "diff": {"prepared": "chrony"}}, {"changed": False, "diff": [{"before": "a"}]}
+    modules = Modules({"changed": False, "missing": ["chrony"]}, apt, state)
+    result, task = act(action, monkeypatch, modules)
+    assert result == {"changed": True, "diff": [{"prepared": "chrony"}, {"before": "a"}]}
+    assert [name for name, _ in modules.calls] == ["pai_state", "ansible.builtin.apt", "pai_state"]
+    assert modules.calls[1][1]["name"] == modules.calls[2][1]["installed"] == ["chrony"]
+    assert task.environment == [{"NEEDRESTART_SUSPEND": "1"}]
+
+
+def test_a_failed_installation_is_the_result(action: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    modules = Modules({"changed": False, "missing": ["chrony"]}, {"failed": True, "msg": "no route"})
+    result, _task = act(action, monkeypatch, modules)
+    assert (result, len(modules.calls)) == ({"failed": True, "msg": "no route"}, 2)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")

@@ -14,6 +14,7 @@ class _Role:
 class _Task:
     args: dict[str, Any]
     check_mode: bool
+    environment: list[dict[str, str]] | None
     _role: _Role | None
 
 class ActionBase:
