@@ -21,7 +21,7 @@ from pai_install.site import load_site
 from tests.perf.big_site import MACHINES, write_site
 from tests.perf.budgets import Measure, document
 from tests.perf.code_size import code_size
-from tests.perf.engine_tasks import newest_log, tasks_elsewhere
+from tests.perf.engine_tasks import log_of, newest_log, tasks_on
 from tests.perf.lab_runs import install_measures, join_measures, last_install, no_op_measures
 from tests.perf.own_lab import add_machine, own_lab
 from tests.perf.process import ROOT, cost_of, pai_install, python, this_machine
@@ -52,12 +52,19 @@ def big_site() -> list[Measure]:
         write_site(Path(name))
         validated = cost_of(pai_install("validate", "--site", name, "--format", "json"))
         planned = cost_of(python("-m", "tests.perf.big_site", name))
+    smaller = []
+    for machines in (10, 100):
+        with tempfile.TemporaryDirectory() as name:
+            write_site(Path(name), machines)
+            cost = cost_of(python("-m", "tests.perf.big_site", name))
+            smaller.append(Measure(f"plan_{machines}_cpu", cost.cpu_s))
     sizes = json.loads(planned.output)
     note = f"{MACHINES} machines: site, inventory, observations, {sizes['steps']} steps, and a plan without steps"
     return [
         Measure("validate_1000_wall", validated.wall_s, "the whole process"),
         Measure("validate_1000_cpu", validated.cpu_s),
         Measure("validate_1000_memory", validated.memory_mib),
+        *smaller,
         Measure("plan_1000_wall", planned.wall_s, note),
         Measure("plan_1000_cpu", planned.cpu_s),
         Measure("plan_1000_memory", planned.memory_mib),
@@ -77,13 +84,26 @@ def cluster(directory: Path) -> tuple[list[Measure], dict[str, str]]:
     if found is None:
         skipped["lab_install"] = "no report of a successful run of all phases"
     else:
-        measures += install_measures(site, *found)
+        tasks = tasks_on(log_of(directory / ".pai" / "runs" / found[0]))
+        measures += install_measures(site, *found, tasks)
     try:
-        again = cost_of(pai_install("apply", "--site", str(directory), "--yes", "--format", "json"))
-        measures += no_op_measures(again.wall_s, json.loads(again.output))
+        runs = [cost_of(pai_install("apply", "--site", str(directory), "--yes", "--format", "json")) for _ in range(3)]
+        again = min(runs, key=lambda cost: cost.wall_s)
+        measures += no_op_measures(again.wall_s, again.cpu_s, json.loads(again.output))
+        measures += reading(directory)
     except CalledProcessError as error:
         skipped["lab_no_op"] = f"apply ended with {error.returncode}"
     return measures, skipped
+
+
+def reading(directory: Path) -> list[Measure]:
+    """`status`, and a verb that reads a list from the cluster: the best of three. Raises CalledProcessError."""
+    found = []
+    for name, words in (("status", ["status"]), ("list", ["storage", "list"])):
+        runs = [cost_of(pai_install(*words, "--site", str(directory))) for _ in range(3)]
+        best = min(runs, key=lambda cost: cost.wall_s)
+        found += [Measure(f"lab_{name}_wall", best.wall_s, "best of 3"), Measure(f"lab_{name}_cpu", best.cpu_s)]
+    return found
 
 
 def join(directory: Path) -> list[Measure]:
@@ -91,7 +111,7 @@ def join(directory: Path) -> list[Measure]:
     newcomer = add_machine(directory)
     plan = cost_of(pai_install("plan", "--no-diff", "--site", str(directory), "--format", "json"))
     done = cost_of(pai_install("node", "add", newcomer, "--site", str(directory), "--yes", "--format", "json"))
-    tasks = tasks_elsewhere(newest_log(directory), newcomer)
+    tasks = tasks_on(newest_log(directory))
     return join_measures(done.wall_s, json.loads(plan.output), json.loads(done.output), newcomer, tasks)
 
 

@@ -41,6 +41,7 @@ def keep(folder: Path, name: str, content: dict[str, Any]) -> None:
     path = folder / ".pai" / "runs" / name / "report.json"
     path.parent.mkdir(parents=True)
     path.write_text(json.dumps(content))
+    (path.parent / "ansible.log").write_text("TASK [a] ***\nok: [node-0003]\n")
 
 
 def values(measures: list[Measure]) -> dict[str, float]:
@@ -141,9 +142,11 @@ class TestRuns:
 
     def test_install_tells_workers_and_control_planes_apart(self, site_dir: Path) -> None:
         hosts = {"node-0000": counts(50, 9), "node-0003": counts(30), "node-0004": counts(31, 2)}
-        measures = install_measures(load_site(site_dir).site, "R", report(hosts))
+        tasks = {"node-0000": 40, "node-0003": 20, "node-0004": 21}
+        measures = install_measures(load_site(site_dir).site, "R", report(hosts), tasks)
         assert values(measures) == {
             "lab_install_wall": 100.5,
+            "lab_install_tasks_on_worker": 21,
             "lab_install_tasks_per_worker": 31,
             "lab_install_changed_per_worker": 2,
             "lab_install_skipped_per_worker": 0,
@@ -154,9 +157,10 @@ class TestRuns:
         assert measures[0].note.startswith("run R, 11 tasks changed: base 2 s")
 
     def test_no_op_counts_the_busiest_machine_and_all_changes(self) -> None:
-        measures = no_op_measures(7.5, report({"a": counts(1), "b": counts(4, 1), "c": counts(2, 2)}))
+        measures = no_op_measures(7.5, 1.5, report({"a": counts(1), "b": counts(4, 1), "c": counts(2, 2)}))
         assert values(measures) == {
             "lab_no_op_wall": 7.5,
+            "lab_no_op_cpu": 1.5,
             "lab_no_op_tasks_per_machine": 4,
             "lab_no_op_changed": 3,
         }
@@ -171,10 +175,11 @@ class TestRuns:
             {"phases": phases},
             report({"a": counts(9, 2), "b": counts(3), "new": counts(50, 30)}),
             "new",
-            {"a": 7, "b": 1},
+            {"a": 7, "b": 1, "new": 31},
         )
         assert values(measures) == {
             "lab_join_wall": 40.0,
+            "lab_join_tasks": 31,
             "lab_join_steps_elsewhere": 1,
             "lab_join_changed_elsewhere": 2,
             "lab_join_tasks_elsewhere": 8,
@@ -198,6 +203,8 @@ class TestCluster:
         assert skipped == {}
         assert values(measures)["lab_no_op_wall"] == 5.0
         assert values(measures)["lab_install_tasks_per_worker"] == 30
+        assert values(measures)["lab_install_tasks_on_worker"] == 1
+        assert values(measures)["lab_status_cpu"] == 1.0
         assert ran[0][3:] == ["apply", "--site", str(site_dir), "--yes", "--format", "json"]
 
     def test_a_failing_apply_is_named(self, site_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.perf.engine_tasks import newest_log, tasks_elsewhere
+from tests.perf.engine_tasks import newest_log, tasks_elsewhere, tasks_on
 
 LOG = """
 PLAY [Join the workers] ********************************************************
@@ -37,6 +37,11 @@ def test_a_task_counts_where_it_was_executed() -> None:
 
 def test_of_another_machine_the_newcomer_is_one_of_the_others() -> None:
     assert tasks_elsewhere(LOG, "master") == {"new": 1, "other": 1, "master2": 1}
+
+
+def test_a_check_on_the_controller_host_is_no_task_of_the_machine() -> None:
+    spec = "TASK [worker : Validating arguments against arg spec 'main'] ***\nok: [new]\n"
+    assert tasks_on(LOG + spec) == {"master": 4, "other": 1, "master2": 1}
 
 
 def test_the_newest_run_counts(tmp_path: Path) -> None:
