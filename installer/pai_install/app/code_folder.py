@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
+import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
 from pathspec import GitIgnoreSpec
 
 from pai_install.documents.problem import printable
 from pai_install.errors import ExitCode, PaiError
-from pai_install.jobs.code import MAX_ARCHIVE, CodeArchive
-from pai_install.jobs.code_archive import CodeFile, archive_of, leaves
+from pai_install.jobs.code import MAX_ARCHIVE, CodeArchive, StoredCode
+from pai_install.jobs.code_archive import CodeFile, leaves, write_archive
 
-MAX_FILES, MAX_CONTENT = 10_000, 64 * 1024 * 1024
+MAX_FILES = 100_000
 _MAX_IGNORE = 256 * 1024
 _DOCKER = ".dockerignore"
 _ANYWHERE = (".gitignore", ".paiignore")
@@ -49,6 +53,7 @@ class _Rules:
 @dataclass
 class _Packing:
     root: Path
+    max_mib: int
     files: int = 0
     size: int = 0
     sizes: list[tuple[int, str]] = field(default_factory=list)
@@ -63,18 +68,19 @@ class _Packing:
             return CodeFile(name, link=_inside(self.root, path, name))
         if not stat.S_ISREG(found.st_mode):
             raise _refused(self.root, f"{printable(name)} is not a file", "remove it, or name it in .paiignore")
-        return CodeFile(name, self._content(path, name), runs=bool(found.st_mode & 0o111))
+        source, size = self._opened(path, name)
+        return CodeFile(name, runs=bool(found.st_mode & 0o111), source=source, size=size)
 
-    def _content(self, path: Path, name: str) -> bytes:
-        with path.open("rb") as file:
-            content = file.read(MAX_CONTENT - self.size + 1)
-        self.size += len(content)
-        self.sizes.append((len(content), name))
-        if self.size > MAX_CONTENT:
-            raise _refused(
-                self.root, f"its files have more than {MAX_CONTENT // 1024**2} MiB", _EXCLUDE, self.largest()
-            )
-        return content
+    def _opened(self, path: Path, name: str) -> tuple[IO[bytes], int]:
+        """A file and its size. Whoever reads it closes it."""
+        source = path.open("rb")
+        size = os.fstat(source.fileno()).st_size
+        self.size += size
+        self.sizes.append((size, name))
+        if self.size > self.max_mib * 1024**2:
+            source.close()
+            raise _refused(self.root, f"its files have more than {self.max_mib} MiB", _EXCLUDE, self.largest())
+        return source, size
 
     def largest(self) -> str:
         """The largest files, for a person who has to leave some out."""
@@ -85,22 +91,47 @@ class _Packing:
 _EXCLUDE = "name data in .paiignore, put it on a storage, and mount the storage"
 
 
-def pack_folder(root: Path) -> CodeArchive:
-    """The code in a folder. Raises PaiError for a folder that is too large, or has what cannot be packed."""
+@dataclass(frozen=True, slots=True)
+class PackedFolder:
+    """An archive in a temporary file of this host. unpacked: bytes of its tar. largest: its largest files, as text."""
+
+    file: IO[bytes]
+    digest: str
+    size: int
+    unpacked: int
+    largest: str
+
+    @property
+    def small(self) -> CodeArchive | None:
+        """The archive for ConfigMaps, None for a larger one."""
+        if self.size > MAX_ARCHIVE:
+            return None
+        self.file.seek(0)
+        return CodeArchive(self.file.read())
+
+    def on(self, storage: str) -> StoredCode:
+        """The archive on a storage."""
+        return StoredCode(self.digest, storage, self.size, self.unpacked)
+
+
+@contextmanager
+def packed_folder(root: Path, max_mib: int) -> Iterator[PackedFolder]:
+    """Yields the code in a folder. Raises PaiError for a folder that is too large, or has what cannot be packed."""
     if not root.is_dir():
         raise _refused(root, "it is no folder", "name the folder with your code")
-    packing = _Packing(root)
-    try:
-        code = archive_of(packing.read(path, name) for path, name in _files(root, "", _Rules()))
-    except OSError as error:
-        raise _refused(root, error.strerror or str(error), "make its files readable") from error
-    if not packing.files:
-        raise _refused(root, "it has no files", "check its ignore files")
-    size = len(code.content)
-    if size > MAX_ARCHIVE:
-        cause = f"its archive has {size // 1024} KiB, and {MAX_ARCHIVE // 1024} KiB are the most"
-        raise _refused(root, cause, _EXCLUDE, packing.largest())
-    return code
+    packing = _Packing(root, max_mib)
+    with tempfile.TemporaryFile(prefix="pai-code-") as file:
+        try:
+            unpacked = write_archive(file, (packing.read(path, name) for path, name in _files(root, "", _Rules())))
+        except OSError as error:
+            raise _refused(root, error.strerror or str(error), "make its files readable") from error
+        if not packing.files:
+            raise _refused(root, "it has no files", "check its ignore files")
+        size = file.tell()
+        file.seek(0)
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        file.seek(0)
+        yield PackedFolder(file, digest, size, unpacked, packing.largest())
 
 
 def _files(folder: Path, base: str, rules: _Rules) -> Iterator[tuple[Path, str]]:

@@ -14,7 +14,7 @@ from threading import Lock
 
 from pai_install.cluster.client import ClusterClient
 from pai_install.errors import ExitCode, PaiError
-from pai_install.jobs.code import MAX_ARCHIVE, CodeArchive, part_map, part_names
+from pai_install.jobs.code import MAX_ARCHIVE, CodeArchive, StoredCode, part_map, part_names, stored_code
 from pai_install.jobs.code_archive import CodeFile, archive_of, leaves
 from pai_install.jobs.state import JobState
 from pai_install.kube.model import Ref
@@ -46,10 +46,15 @@ def read_archive(content: bytes) -> CodeArchive:
     return code
 
 
-def kept_code(client: ClusterClient, job: JobState) -> CodeArchive | None:
-    """The code of a job, None for a job without code. Raises PaiError if the cluster does not keep it."""
+def kept_code(client: ClusterClient, job: JobState) -> CodeArchive | StoredCode | None:
+    """The code of a job, None for a job without code. Raises PaiError if the cluster does not keep it.
+
+    No one looks for code on a storage. Its job does, and says so if it is gone.
+    """
     if not job.code:
         return None
+    if (stored := stored_code(job.code, job.code_place)) is not None:
+        return stored
     found: list[bytes] = []
     parts = _parts(job)
     for name, item in zip(parts, client.get(tuple(parts.values())), strict=True):
@@ -73,7 +78,7 @@ def kept_code(client: ClusterClient, job: JobState) -> CodeArchive | None:
 
 def forget_code(client: ClusterClient, job: JobState) -> None:
     """Deletes the code of a deleted job. The collector of garbage would do it later than a new job needs the names."""
-    if job.code:
+    if job.code and not job.code_place:
         client.delete(tuple(_parts(job).values()))
 
 

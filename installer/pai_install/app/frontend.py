@@ -85,10 +85,11 @@ class LogLine:
 
 @dataclass(frozen=True, slots=True)
 class CopyProgress:
-    """Bytes and files that a copy has copied so far. files: None where that is unknown."""
+    """Bytes and files that a copy has copied so far. files, total: None where that is unknown. total: bytes."""
 
     size: int
     files: int | None
+    total: int | None = None
 
 
 RunEvent: TypeAlias = "PlanReady | PreflightReady | ChangesReady | ClustersChangeReady | RunEnded"

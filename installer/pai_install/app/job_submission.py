@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from secrets import choice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pai_install.app.cluster_context import ClusterContext
 from pai_install.app.frontend import JobChanged
 from pai_install.app.job_manifest import JobManifest, JobSubmission
 from pai_install.app.jobs import open_job_directory
-from pai_install.app.requested_job import JobWish, SubmitJob, requested_reading
+from pai_install.app.requested_job import JobWish, SubmitJob, requested_reading, with_code
 from pai_install.cluster.client import ApiError, ClusterClient, Impersonation
 from pai_install.documents.problem import Problem, dotted, printable, text_lines
 from pai_install.errors import ExitCode, PaiError
@@ -39,6 +39,9 @@ from pai_install.scheduling.job_queue import queue_of
 from pai_install.scheduling.model import PRIORITIES
 from pai_install.system.words import plural
 from pai_install.users.directory import owner_of
+
+if TYPE_CHECKING:  # the console has no AppContext
+    from pai_install.app.base import AppContext
 
 _POLL_S = 2.0
 # no vowels: as in Kubernetes, no name contains a word by chance
@@ -74,12 +77,13 @@ class SubmittedJobs:
     exit_code: int = ExitCode.OK
 
 
-def submit_job(app: ClusterContext, request: SubmitJob) -> SubmittedJobs:
+def submit_job(app: AppContext, request: SubmitJob) -> SubmittedJobs:
     """Creates the jobs of a file, all or none. With request.watch it returns after their end.
 
     Raises PaiError for an invalid file, and ApiError where the API server rejects an object.
     """
-    submission = submit_reading(app, request, requested_reading(app, request))
+    reading = requested_reading(app, request)
+    submission = _with_code(app, request, reading) if request.code else submit_reading(app, request, reading)
     jobs = open_job_directory(app)
     if request.watch:
         return _watched(app, jobs, submission)
@@ -87,14 +91,39 @@ def submit_job(app: ClusterContext, request: SubmitJob) -> SubmittedJobs:
     return SubmittedJobs(tuple(one for one in states if one is not None))
 
 
-def submit_reading(app: ClusterContext, wish: JobWish, reading: JobReading) -> JobSubmission:
-    """Creates the jobs of a reading, all or none. Raises PaiError."""
+def _with_code(app: AppContext, request: SubmitJob, reading: JobReading) -> JobSubmission:
+    """Creates the jobs of a reading with the code in a folder. A large archive is on its storage before."""
+    from pai_install.app.code_folder import packed_folder  # noqa: PLC0415 - for code alone
+    from pai_install.app.code_storage import storage_for_code, store_code  # noqa: PLC0415
+
+    assert request.code is not None  # noqa: S101 - the caller asked
+    with packed_folder(request.code, app.profile.code.max_mib) as packed:
+        small = packed.small
+        if small is not None:
+            return submit_reading(app, request, with_code(reading, small))
+        app.profile.require_group(request.group)
+        code = packed.on(storage_for_code(app.profile, request.group))
+
+        def store(submission: JobSubmission) -> None:
+            store_code(app, packed, code, submission.jobs[0].place)
+
+        return submit_reading(app, request, with_code(reading, code), store)
+
+
+def submit_reading(
+    app: ClusterContext,
+    wish: JobWish,
+    reading: JobReading,
+    before: Callable[[JobSubmission], None] = lambda _submission: None,
+) -> JobSubmission:
+    """Creates the jobs of a reading, all or none. before: works between the check and the creation. Raises PaiError."""
     wish = wish.model_copy(update={"user": wish.user or app.user})
     submission, warnings = compile_unchecked(app.profile, wish, reading)
     for line in warnings:
         app.say(line)
     identity = app.submitter(wish.user)
     _once_counted(lambda: require_permitted(app.cluster, submission, identity), app.say)
+    before(submission)
     _once_counted(lambda: create_jobs(app.cluster, submission), app.say)
     for one in submission.jobs:
         app.say(f"{one.name} is submitted to {one.place.cluster.name} with priority {one.place.priority}")

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, DirectoryPath, Field, FilePath
 
 from pai_install.app.cluster_context import ClusterContext
 from pai_install.errors import ExitCode, PaiError, argument_error
-from pai_install.jobs.code import CodeArchive
+from pai_install.jobs.code import CodeArchive, StoredCode
 from pai_install.jobs.kubernetes import Native
 from pai_install.jobs.masking import has_mask
 from pai_install.jobs.read import JobReading, read_job, read_job_text
@@ -49,7 +49,7 @@ class SubmitJob(JobWish):
         default="", description="Name of the job."
     )
     code: Annotated[DirectoryPath | None, Parameter(metavar="DIR")] = Field(
-        default=None, description="Folder with code, at most 1 MiB compressed, for the work folder of each instance."
+        default=None, description="Folder with code for the work folder of each instance."
     )
     watch: bool = Field(default=False, description="Wait for the end of the job, and print its changes.")
 
@@ -68,12 +68,7 @@ def requested_reading(app: ClusterContext, request: SubmitJob) -> JobReading:
         reading = read_job_text(found.content, Path(found.name))
     else:
         raise argument_error("cannot submit a job: name a FILE or --template", "name one of the two")
-    reading = changed_file(reading, read_settings(request.settings), request.name)
-    if request.code is None:
-        return reading
-    from pai_install.app.code_folder import pack_folder  # noqa: PLC0415 - for code alone
-
-    return with_code(reading, pack_folder(request.code))
+    return changed_file(reading, read_settings(request.settings), request.name)
 
 
 def require_secrets(template: JobTemplate) -> None:
@@ -87,7 +82,7 @@ def require_secrets(template: JobTemplate) -> None:
         )
 
 
-def with_code(reading: JobReading, code: CodeArchive | None) -> JobReading:
+def with_code(reading: JobReading, code: CodeArchive | StoredCode | None) -> JobReading:
     """The reading of a job with code, if there is some. Raises PaiError for code with objects of Kubernetes."""
     if code is None:
         return reading

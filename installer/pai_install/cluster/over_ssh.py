@@ -7,10 +7,11 @@ import shlex
 import shutil
 import tempfile
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
+from typing import IO
 
 from pai_install.cluster import relay
 from pai_install.cluster.http import ApiRequest, Connections
@@ -44,6 +45,15 @@ def attached_kubectl(site: Site, known_hosts: Path, words: Sequence[str], *, ter
         return SshLogins(site.control_planes, known_hosts, stack).attach(words, terminal=terminal)
 
 
+def fed_kubectl(
+    site: Site, known_hosts: Path, words: Sequence[str], content: IO[bytes], on_size: Callable[[int], None]
+) -> proc.Completed:
+    """Runs kubectl on a control-plane node of the site with a file as its input. See proc.feed."""
+    with ExitStack() as stack:
+        argv, prefix, environment = SshLogins(site.control_planes, known_hosts, stack).kubectl(words, terminal=False)
+        return proc.feed(argv, content, on_size, env=environment, prefix=prefix)
+
+
 class SshLogins:
     """SshLogins to machines with OpenSSH. machines: the preferred one first. stack: ends connections."""
 
@@ -67,6 +77,11 @@ class SshLogins:
 
         terminal: allocate a terminal there, on which sudo may ask for its password. Raises NoClusterError.
         """
+        argv, prefix, environment = self.kubectl(words, terminal=terminal)
+        return proc.attached(argv, env=environment, prefix=prefix)
+
+    def kubectl(self, words: Sequence[str], *, terminal: bool) -> tuple[list[str], str, dict[str, str]]:
+        """The ssh command that runs kubectl there, the prefix of its input, and its environment."""
         connections = self.connections
         host = connections.ask(ApiRequest("get /readyz", "/readyz", accept="*/*"), ()).host
         connections.close()
@@ -78,7 +93,7 @@ class SshLogins:
             command, prefix = ["/bin/sh", "-c", _SKIP, "sh", *command], f"{prefix}{relay.BEGIN}\n"
         argv = ["ssh", "-t" if terminal else "-T", *self.options(machine), machine.hostip, "--"]
         argv.append(shlex.join([*sudo, *command]))
-        return proc.attached(argv, env=self.environment(machine), prefix=prefix)
+        return argv, prefix, self.environment(machine)
 
     def command(self, machine: Machine, *program: str) -> SshCommand:
         """Returns the ssh command that runs the relay there: to the API server, or to a program."""

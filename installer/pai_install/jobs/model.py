@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pai_install.jobs.code import CodeArchive
+from pai_install.jobs.code import CodeArchive, StoredCode
 from pai_install.json_schema import Count
 from pai_install.scheduling.model import Priority
 
@@ -96,7 +96,13 @@ class Job:
     lazy_preemption: bool = False
     gang_release: bool = False
     group: str | None = None
-    code: CodeArchive | None = None
+    code: CodeArchive | StoredCode | None = None
+
+    @property
+    def storages(self) -> tuple[str, ...]:
+        """The storages that its pods mount, for data and for code."""
+        code = [self.code.storage] if isinstance(self.code, StoredCode) else []
+        return tuple(dict.fromkeys([*(mount.storage for mount in self.mounts), *code]))
 
     @property
     def instances(self) -> int:

@@ -129,16 +129,16 @@ def _cluster(scheduling: Scheduling, owner: JobOwner, name: str | None) -> Virtu
 
 def _claims(job: Job, owner: JobOwner, grants: Iterable[ProfileGrant]) -> Iterable[tuple[str, Claim]]:
     own = {grant.storage: grant for grant in grants if grant.group == owner.group and grant.current}
-    for mount in job.mounts:
-        grant = own.get(mount.storage)
+    for storage in job.storages:
+        grant = own.get(storage)
         if grant is None or not grant.claimed:
             granted = ", ".join(own) or "none"
             raise _usage(
                 "storage-not-granted",
-                f"group {owner.group} is not granted the storage {mount.storage}",
-                f"the group has {granted}. Run pai-install storage grant {mount.storage} --group {owner.group}",
+                f"group {owner.group} is not granted the storage {storage}",
+                f"the group has {granted}. Run pai-install storage grant {storage} --group {owner.group}",
             )
-        yield mount.storage, Claim(grant.claim, "" if grant.shared else owner.user)
+        yield storage, Claim(grant.claim, "" if grant.shared else owner.user)
 
 
 def _reachable(scheduling: Scheduling, cluster: VirtualCluster) -> list[Supply]:

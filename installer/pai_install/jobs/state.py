@@ -19,7 +19,7 @@ from pai_install.scheduling.usage.amounts import asked_by_pod
 from pai_install.site.use_limits import NOTEBOOK_LABEL, WARNED
 
 PODS = "pods"
-_MOST_DIGEST = 80
+_MOST_DIGEST, _MOST_PLACE = 80, 200
 # of JSON in annotations
 _MAX_DEPTH = 4
 
@@ -59,6 +59,7 @@ class JobState:
     notebook: whether it says that it is one. warned: what it is told of its GPUs, which it has for nothing.
     preemptions: losses of its devices that are no failure, the latest last. finished: when it ended, empty while it
     has not. tags: words of users about it. code: `sha256:DIGEST` of its code, empty without code.
+    code_place: the annotation with the storage of the code.
     """
 
     kind: JobKind
@@ -85,6 +86,7 @@ class JobState:
     finished: str = ""
     tags: tuple[str, ...] = ()
     code: str = ""
+    code_place: str = ""
 
     @property
     def ended(self) -> bool:
@@ -166,6 +168,7 @@ def _state(job: JsonObject, kind: JobKind, pods: Sequence[JsonObject], said: Seq
         else "",
         tags=_tags(notes.get(names.TAGS, "")),
         code=notes.get(names.CODE, "")[:_MOST_DIGEST],
+        code_place=notes.get(names.CODE_PLACE, "")[:_MOST_PLACE],
     )
 
 

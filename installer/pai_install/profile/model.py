@@ -59,6 +59,14 @@ class ProfileGrant(_Model):
     current: bool = True
 
 
+class ProfileCode(_Model):
+    """Where code above 1 MiB is kept. storage: "" for the only suitable storage of the group."""
+
+    storage: str = ""
+    max_mib: int = 1024
+    keep_days: int = 30
+
+
 class PublishedProfile(_Model):
     """The part of the profile that `apply` publishes, next to the object of the virtual clusters.
 
@@ -71,6 +79,7 @@ class PublishedProfile(_Model):
     workers: tuple[Workers, ...] = ()
     training_operator: bool = False
     use_limits: Mapping[str, UseLimits] = {}
+    code: ProfileCode = ProfileCode()
 
 
 class ClusterProfile(PublishedProfile):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pai_install.profile.model import ClusterProfile, ProfileGrant, ProfileGroup, ProfileStorage
+from pai_install.profile.model import ClusterProfile, ProfileCode, ProfileGrant, ProfileGroup, ProfileStorage
 from pai_install.scheduling.block_workers import job_workers
 from pai_install.scheduling.read import scheduling_of
 from pai_install.site.groups import administrates, groups_of
@@ -42,7 +42,16 @@ def profile_of(site: Site) -> ClusterProfile:
         workers=tuple(job_workers(site).values()),
         training_operator=has_training_operator(site),
         use_limits=all_limits(site),
+        code=_code(site),
     )
+
+
+def _code(site: Site) -> ProfileCode:
+    jobs = site.services.jobs
+    limit = jobs.code if jobs is not None else None
+    if limit is None:
+        return ProfileCode()
+    return ProfileCode(storage=limit.storage or "", max_mib=limit.max_mib, keep_days=limit.keep_days)
 
 
 def _storage(entry: StorageEntry) -> ProfileStorage:

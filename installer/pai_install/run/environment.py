@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from pai_install.errors import PaiError
 from pai_install.run.state import RunFolder, StateFolder
@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # verbs that only read load none of it
     from pai_install.preflight.report import PreflightReport
     from pai_install.registry.identity import Identity
     from pai_install.run.actions import LocalWorker
+    from pai_install.system.proc import Completed
 
 Say = Callable[[str], None]
 
@@ -65,6 +66,12 @@ class Environment(ABC):
     @abstractmethod
     def cluster(self, site: Site, state: StateFolder, *, accept_new: bool) -> AbstractContextManager[ClusterClient]:
         """A client of the Kubernetes API that connects when it is first asked."""
+
+    @abstractmethod
+    def feed_pod(
+        self, site: Site, state: StateFolder, words: Sequence[str], content: IO[bytes], on_size: Callable[[int], None]
+    ) -> Completed:
+        """Runs kubectl with those words and a file as its input. on_size: takes the bytes that are sent so far."""
 
     @abstractmethod
     def machines(self, site: Site, state: StateFolder, *, accept_new: bool) -> AbstractContextManager[Machines]:
@@ -153,6 +160,14 @@ class ProductEnvironment(Environment):
         from pai_install.cluster.over_ssh import open_cluster  # noqa: PLC0415
 
         return open_cluster(site, state.known_hosts, accept_new=accept_new)
+
+    def feed_pod(
+        self, site: Site, state: StateFolder, words: Sequence[str], content: IO[bytes], on_size: Callable[[int], None]
+    ) -> Completed:
+        """On the first control plane that answers, over SSH."""
+        from pai_install.cluster.over_ssh import fed_kubectl  # noqa: PLC0415
+
+        return fed_kubectl(site, state.known_hosts, words, content, on_size)
 
     def machines(self, site: Site, state: StateFolder, *, accept_new: bool) -> AbstractContextManager[Machines]:
         """Over SSH."""

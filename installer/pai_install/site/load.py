@@ -22,6 +22,7 @@ from pai_install.site.rules.console import check_console
 from pai_install.site.rules.contradictions import check_contradictions
 from pai_install.site.rules.directory import check_directory
 from pai_install.site.rules.groups import check_groups
+from pai_install.site.rules.jobs import check_jobs
 from pai_install.site.rules.layout import check_layout
 from pai_install.site.rules.monitoring import check_monitoring
 from pai_install.site.rules.network import check_networks
@@ -118,6 +119,7 @@ def _read_site(directory: Path, services_text: str | None, layout_text: str | No
         check_groups(sources[SERVICES], services)
         check_storages(sources[SERVICES], services.storages or (), names, usable)
         check_dynamic_volumes(sources[SERVICES], services, usable)
+        check_jobs(sources[SERVICES], services)
         if layout is not None:
             check_storage_server(sources[SERVICES], services, layout.machine_list)
     site = _site(directory, layout, usable, services) if layout is not None and usable is not None else None

@@ -19,6 +19,7 @@ from typing import IO
 from pai_install.errors import ExitCode, PaiError
 
 _MOST_ERRORS = 1 << 16
+_PART = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +215,48 @@ def lines(argv: Sequence[str | Path], *, stdin: str = "", env: Mapping[str, str]
         if child.returncode:
             errors.seek(0)
             raise FailedError(Completed(words, child.returncode, "", errors.read().decode(errors="replace")))
+
+
+def feed(
+    argv: Sequence[str | Path],
+    content: IO[bytes],
+    on_size: Callable[[int], None],
+    *,
+    env: Mapping[str, str],
+    prefix: str = "",
+) -> Completed:
+    """Runs a program with a file as its input. on_size: takes the number of bytes that it has read so far.
+
+    prefix: text before the file. The program is terminated if this process is interrupted. Raises PaiError if the
+    program is missing.
+    """
+    words = tuple(str(word) for word in argv)
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
+        try:
+            child = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=output, stderr=errors, env=dict(env))
+        except FileNotFoundError as error:
+            raise _missing(words[0]) from error
+        assert child.stdin is not None  # noqa: S101 - it is a pipe
+        try:
+            with suppress(BrokenPipeError):  # it ended early, and says why
+                child.stdin.write(prefix.encode())
+                sent = 0
+                while part := content.read(_PART):
+                    child.stdin.write(part)
+                    sent += len(part)
+                    on_size(sent)
+        except BaseException:
+            child.terminate()
+            raise
+        finally:
+            with suppress(BrokenPipeError):
+                child.stdin.close()
+            child.wait()
+        said = []
+        for file in (output, errors):
+            file.seek(0)
+            said.append(file.read(_MOST_ERRORS).decode(errors="replace"))
+        return Completed(words, child.returncode, said[0], said[1])
 
 
 class Conversation:

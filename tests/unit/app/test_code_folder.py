@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pai_install.app import code_folder
-from pai_install.app.code_folder import pack_folder
+from pai_install.app.code_folder import packed_folder
 from pai_install.jobs.code import FOLDER, MAX_ARCHIVE, UNPACK, CodeArchive
 from pai_install.users.quotas import MAX_DATA
 from tests.errors import raises
@@ -22,6 +22,12 @@ def write(root: Path, **files: str) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content)
     return root
+
+
+def pack_folder(root: Path, max_mib: int = 16) -> CodeArchive:
+    with packed_folder(root, max_mib) as packed:
+        assert packed.small is not None
+        return packed.small
 
 
 def unpacked(code: CodeArchive, folder: Path, command: str = "find . -type f -o -type l | sort") -> str:
@@ -86,11 +92,8 @@ def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
 def test_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = write(tmp_path / "code", a="x")
     (root / "noise").write_bytes(os.urandom(MAX_ARCHIVE + 1))
-    with raises("code-not-packed", "the most"):
-        pack_folder(root)
-    monkeypatch.setattr(code_folder, "MAX_CONTENT", 1000)
-    with raises("code-not-packed"):
-        pack_folder(root)
+    with raises("code-not-packed", "1 MiB"):
+        pack_folder(root, 1)
     (root / "noise").unlink()
     monkeypatch.setattr(code_folder, "MAX_FILES", 0)
     with raises("code-not-packed"):

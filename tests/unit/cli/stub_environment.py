@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from pai_install.checks.finding import Finding
 from pai_install.checks.runner import force
@@ -25,6 +25,7 @@ from pai_install.run.layout_file import forgetting_worker, writing_worker
 from pai_install.run.state import RunFolder, StateFolder
 from pai_install.run.virtual_clusters import standing_worker
 from pai_install.site.model import Site
+from pai_install.system.proc import Completed
 from tests.unit.cluster.fake import FakeCluster
 from tests.unit.cluster.fake_machines import FakeMachines
 from tests.unit.runs import SECRET, ScriptedEngine, done, event
@@ -54,7 +55,8 @@ class World(Environment):
     """What the machines are like in a test. phases: what there is to do; script: playbook -> events.
 
     stocked_up: whether all components are on the controller host. new_machines: machines that no role was ever on;
-    in_the_way: what preflight finds there. api: the Kubernetes API.
+    in_the_way: what preflight finds there. api: the Kubernetes API. fed: input of programs
+    in pods; feeds: their exit status.
     """
 
     phases: tuple[Step, ...] = ()
@@ -68,6 +70,8 @@ class World(Environment):
     api: FakeCluster = field(default_factory=FakeCluster)
     outputs: FakeMachines = field(default_factory=FakeMachines)
     asked: list[Mapping[str, Any]] = field(default_factory=list)
+    fed: list[tuple[tuple[str, ...], bytes]] = field(default_factory=list)
+    feeds: int | BaseException = 0
     ansible: ScriptedEngine = field(init=False)
 
     def __post_init__(self) -> None:
@@ -137,6 +141,17 @@ class World(Environment):
         """As the test says."""
         del site, state, accept_new
         yield self.api
+
+    def feed_pod(
+        self, site: Site, state: StateFolder, words: Sequence[str], content: IO[bytes], on_size: Callable[[int], None]
+    ) -> Completed:
+        """As the test says. The program in the pod reads everything."""
+        del site, state
+        self.fed.append((tuple(words), content.read()))
+        on_size(len(self.fed[-1][1]))
+        if isinstance(self.feeds, BaseException):
+            raise self.feeds
+        return Completed(("ssh",), self.feeds, "", "no space left" if self.feeds else "")
 
     @contextmanager
     def machines(self, site: Site, state: StateFolder, *, accept_new: bool) -> Iterator[Machines]:

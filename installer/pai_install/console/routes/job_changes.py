@@ -22,7 +22,7 @@ from pai_install.console.errors import RestError, forbidden, invalid
 from pai_install.console.job_access import read_job_now
 from pai_install.console.openpai.json_text import json_text
 from pai_install.console.routes.jobs import kept_file
-from pai_install.jobs.code import CodeArchive
+from pai_install.jobs.code import CodeArchive, StoredCode
 from pai_install.jobs.compile import names
 from pai_install.jobs.masking import has_mask
 from pai_install.jobs.model import Job
@@ -103,7 +103,7 @@ def submit(call: ApiCall) -> Response:
     return JSONResponse({"status": 202, "message": submit_text(call, content)}, HTTPStatus.ACCEPTED)
 
 
-def submit_text(call: ApiCall, content: str, group: str = "", code: CodeArchive | None = None) -> str:
+def submit_text(call: ApiCall, content: str, group: str = "", code: CodeArchive | StoredCode | None = None) -> str:
     """Submits the text of a job file, in a group of the caller. Returns what happened, in words. Raises PaiError."""
     context = CallerContext(call)
     reading = with_code(read_job_text(content, _FILE), code)

@@ -34,6 +34,8 @@ STOPPED_BY = STOPPED_BY_NOTE
 STOPPED_WHY = "pai-install/stopped-why"
 # annotation: the digest of the code
 CODE = "pai-install/code"
+# annotation: the storage with the code, and its size
+CODE_PLACE = "pai-install/code-place"
 # annotation: words of users about a job, {"tags": [WORD]}
 TAGS = "pai-install/tags"
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pai_install.jobs.code import UNPACK
+from pai_install.jobs.code import CodeArchive, StoredCode
 from pai_install.jobs.compile import names as labels
 from pai_install.jobs.compile.names import JobNames
 from pai_install.jobs.compile.variables import VISIBLE, variables
@@ -60,6 +60,8 @@ class Outline:
         spot = {"name": self.names.job, "namespace": self.place.owner.namespace}
         if self.job.code is not None:
             notes[labels.CODE] = f"sha256:{self.job.code.digest}"
+        if isinstance(self.job.code, StoredCode):
+            notes[labels.CODE_PLACE] = self.job.code.note
         return {**spot, "labels": {**self.marks, **more}, "annotations": notes}
 
 
@@ -125,7 +127,7 @@ def _container(gang: Outline, role: Role, extras: PodExtras, mounts: list[Object
 
 def _script(gang: Outline, role: Role) -> str:
     """The command, after the code is in the work folder."""
-    return role.command if gang.job.code is None else f"{UNPACK}{role.command}"
+    return role.command if gang.job.code is None else f"{gang.job.code.unpack}{role.command}"
 
 
 def _resources(gang: Outline, role: Role, extras: PodExtras) -> Object:
@@ -146,8 +148,11 @@ def _volumes(gang: Outline, role: Role) -> Iterator[tuple[Object, Object]]:
         folder = {"subPath": claim.folder} if claim.folder else {}
         at = {"name": name, "mountPath": mount.path, **folder}
         yield {"name": name, "persistentVolumeClaim": {"claimName": claim.name}}, at
-    if gang.job.code is not None:
+    if isinstance(gang.job.code, CodeArchive):
         yield gang.job.code.volume(gang.names.job)
+    elif gang.job.code is not None:
+        claim = gang.place.claims[gang.job.code.storage]
+        yield gang.job.code.volume(claim.name, claim.folder, gang.place.owner.namespace)
     if role.confidential:
         name = f"{gang.names.job}-{gang.names.roles[role.name]}-command"
         volume: Object = {"name": "command", "secret": {"secretName": name}}
@@ -156,7 +161,7 @@ def _volumes(gang: Outline, role: Role) -> Iterator[tuple[Object, Object]]:
 
 def companions(gang: Outline) -> Iterator[Object]:
     """Logins at registries, commands that no one else may read, and the code."""
-    if gang.job.code is not None:
+    if isinstance(gang.job.code, CodeArchive):
         yield from gang.job.code.config_maps(gang.names.job, gang.place.owner.namespace, gang.marks)
     for role in gang.job.roles:
         name = f"{gang.names.job}-{gang.names.roles[role.name]}"

@@ -7,10 +7,10 @@ from typing import Annotated
 from pydantic import BeforeValidator, WithJsonSchema
 
 from pai_install.documents.scalars import invalid, read_whole
-from pai_install.site.services.section import KebabSection
+from pai_install.site.services.section import KebabSection, Word
 from pai_install.site.services.use_limits import IdleLimit, LongLimit, NotebookLimit
 
-_MOST_DAYS, _MOST_RECORDS, _MOST_KIB, _MOST_MONTHS = 365, 5000, 256, 120
+_MOST_DAYS, _MOST_RECORDS, _MOST_KIB, _MOST_MONTHS, _MOST_MIB = 365, 5000, 256, 120, 64 * 1024
 
 
 def _up_to(most: int, least: int = 0) -> BeforeValidator:
@@ -30,7 +30,19 @@ def _number(most: int, least: int = 0) -> WithJsonSchema:
 Days = Annotated[int, _up_to(_MOST_DAYS), _number(_MOST_DAYS)]
 Records = Annotated[int, _up_to(_MOST_RECORDS, 1), _number(_MOST_RECORDS, 1)]
 Months = Annotated[int, _up_to(_MOST_MONTHS, 1), _number(_MOST_MONTHS, 1)]
+Mebibytes = Annotated[int, _up_to(_MOST_MIB, 1), _number(_MOST_MIB, 1)]
 Kibibytes = Annotated[int, _up_to(_MOST_KIB, 1), _number(_MOST_KIB, 1)]
+
+
+class CodeLimit(KebabSection):
+    """jobs.code: the code of `job submit --code` above 1 MiB."""
+
+    storage: Word | None = None
+    """Storage for code. The default is the only shared storage of the group."""
+    max_mib: Mebibytes = 1024
+    """Maximum size of the files in the folder, in MiB."""
+    keep_days: Annotated[int, _up_to(_MOST_DAYS, 1), _number(_MOST_DAYS, 1)] = 30
+    """Days until unused code is removed, at the next submission of code."""
 
 
 class Jobs(KebabSection):
@@ -50,3 +62,5 @@ class Jobs(KebabSection):
     """Rule for long jobs, unless a virtual cluster has its own."""
     notebooks: NotebookLimit | None = None
     """Rule for unused notebooks, unless a virtual cluster has its own."""
+    code: CodeLimit | None = None
+    """Code of `job submit --code` above 1 MiB, which is kept on a storage."""

@@ -1,0 +1,132 @@
+"""Code above 1 MiB: its storage, and the way there from this host."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pai_install.app.base import AppContext
+from pai_install.app.code_folder import PackedFolder
+from pai_install.app.frontend import CopyProgress
+from pai_install.app.jobs import open_job_directory
+from pai_install.cluster.client import ApiError, Select
+from pai_install.errors import ExitCode, PaiError
+from pai_install.jobs.code import StoredCode, stored_code
+from pai_install.jobs.code_pod import ABSENT, NOT_EQUAL, NOT_WRITTEN, OWNER, PRESENT, owned, receive_words, upload_pod
+from pai_install.jobs.place import JobPlace
+from pai_install.kube.model import Ref
+from pai_install.kube.objects import JsonObject
+from pai_install.profile.model import ClusterProfile
+from pai_install.storage.copying import copy_pod_status
+from pai_install.system.plain import plain_text
+
+_IMAGE = "rsync"
+_ENDED = ("Succeeded", "Failed")
+_START_S, _POLL_S, _END_S = 300.0, 1.0, 30.0
+
+
+def storage_for_code(profile: ClusterProfile, group: str) -> str:
+    """The storage of a group for code: the setting, else the only suitable one. Raises PaiError."""
+    writable = {one.name: one for one in profile.storages if not one.read_only}
+    granted = [one.storage for one in profile.grants if one.group == group and one.current and one.claimed]
+    chosen = profile.code.storage
+    if chosen and chosen not in granted:
+        cause, remedy = f"group {group} is not granted {chosen}", f"pai-install storage grant {chosen} --group {group}"
+    elif chosen:
+        return chosen
+    else:
+        # each machine has a folder of its own there
+        found = [name for name in granted if name in writable and writable[name].type != "hostPath"]
+        if len(found) == 1:
+            return found[0]
+        cause = f"group {group} has {'no' if not found else 'more than one'} storage for it"
+        remedy = "set jobs: {code: {storage: NAME}} in services-configuration.yaml to a storage of the group"
+    raise PaiError(
+        f"cannot store code above 1 MiB: {cause}",
+        code="code-storage-missing",
+        remedy=f"{remedy}, or name data in .paiignore",
+        exit_code=ExitCode.USAGE,
+    )
+
+
+def store_code(app: AppContext, packed: PackedFolder, code: StoredCode, place: JobPlace) -> None:
+    """Puts an archive on the storage of its job, unless it is there. Raises PaiError. Ctrl-C leaves no part of it."""
+    namespace = place.owner.namespace
+    jobs = open_job_directory(app).list(namespace)
+    used = {found.digest for job in jobs if (found := stored_code(job.code, job.code_place)) is not None}
+    image = app.environment.image(app.site, app.state, _IMAGE, app.say)
+    pod = upload_pod(code, place, secrets.token_hex(4), image, app.profile.code.keep_days, used)
+    app.cluster.dry_run([owned(pod)], app.submitter(place.owner.user))
+    with _running(app, pod, code) as present:
+        if present:
+            app.say(f"the storage {code.storage} has this code already")
+            return
+        _send(app, packed, pod, code)
+    app.say(f"the code is on the storage {code.storage}")
+
+
+@contextmanager
+def _running(app: AppContext, pod: JsonObject, code: StoredCode) -> Iterator[bool]:
+    """Yields whether the storage has the archive, while the pod runs. Deletes it, and ended ones of lost uploads."""
+    metadata = pod["metadata"]
+    ref = Ref("pod", metadata["name"], metadata["namespace"])
+    (others,) = app.cluster.list(Select(("pods",), ref.namespace, OWNER))
+    ended = [one["metadata"]["name"] for one in others if copy_pod_status(one).phase in _ENDED]
+    app.cluster.delete([Ref("pod", name, ref.namespace) for name in ended])
+    try:
+        app.cluster.create([pod])
+        yield _is_present(app, ref, code)
+    finally:
+        app.cluster.delete([ref], wait_s=_END_S)
+
+
+def _is_present(app: AppContext, pod: Ref, code: StoredCode) -> bool:
+    """Waits for the answer of the pod. Raises PaiError for a pod that does not start."""
+    deadline = time.monotonic() + _START_S
+    why = ""
+    while time.monotonic() < deadline:
+        (found,) = app.cluster.get([pod])
+        status = copy_pod_status(found or {})
+        why = status.why or "a volume is not mounted"
+        if status.started:
+            said = _log(app, pod).split()
+            if PRESENT in said or ABSENT in said:
+                return PRESENT in said
+        if found is None or status.phase in _ENDED:
+            break
+        time.sleep(_POLL_S)
+    raise PaiError(
+        f"cannot store the code on {code.storage}: the pod {pod.name} does not start: {why}",
+        code="code-not-stored",
+        remedy=f"run pai-install storage test {code.storage}",
+        exit_code=ExitCode.STEP_FAILED,
+    )
+
+
+def _log(app: AppContext, pod: Ref) -> str:
+    """The log of the pod. Nothing while the kubelet has none."""
+    try:
+        return app.cluster.logs(pod, tail=4)
+    except ApiError:
+        return ""
+
+
+def _send(app: AppContext, packed: PackedFolder, pod: JsonObject, code: StoredCode) -> None:
+    packed.file.seek(0)
+
+    def told(size: int) -> None:
+        app.frontend.notify(CopyProgress(size, None, code.size))
+
+    done = app.environment.feed_pod(app.site, app.state, receive_words(pod), packed.file, told)
+    if done.ok:
+        return
+    causes = {NOT_WRITTEN: "it cannot be written", NOT_EQUAL: "the connection ended early"}
+    raise PaiError(
+        f"cannot store the code on {code.storage}: {causes.get(done.returncode, 'the connection failed')}",
+        code="code-not-stored",
+        remedy="repeat the command. If it fails again, check the free space of the storage",
+        details=plain_text(done.stderr.strip()[-2000:]),
+        exit_code=ExitCode.STEP_FAILED,
+    )
