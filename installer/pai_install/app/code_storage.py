@@ -22,7 +22,7 @@ from pai_install.profile.model import ClusterProfile
 from pai_install.storage.copying import copy_pod_status
 from pai_install.system.plain import plain_text
 
-_IMAGE = "rsync"
+_IMAGE = "busybox"
 _ENDED = ("Succeeded", "Failed")
 _START_S, _POLL_S, _END_S = 300.0, 1.0, 30.0
 
@@ -33,7 +33,8 @@ def storage_for_code(profile: ClusterProfile, group: str) -> str:
     granted = [one.storage for one in profile.grants if one.group == group and one.current and one.claimed]
     chosen = profile.code.storage
     if chosen and chosen not in granted:
-        cause, remedy = f"group {group} is not granted {chosen}", f"pai-install storage grant {chosen} --group {group}"
+        cause = f"group {group} is not granted {chosen}"
+        remedy = f"run pai-install storage grant {chosen} --group {group}"
     elif chosen:
         return chosen
     else:
@@ -46,7 +47,7 @@ def storage_for_code(profile: ClusterProfile, group: str) -> str:
     raise PaiError(
         f"cannot store code above 1 MiB: {cause}",
         code="code-storage-missing",
-        remedy=f"{remedy}, or name data in .paiignore",
+        remedy=remedy,
         exit_code=ExitCode.USAGE,
     )
 
