@@ -5,7 +5,7 @@ from __future__ import annotations
 from pai_install.app.base import AppContext
 from pai_install.registry.certificates import fingerprint
 from pai_install.registry.identity import read_identity
-from pai_install.report.standing import ConsoleAccess
+from pai_install.report.site_status import ConsoleAccess
 from pai_install.site.console import addresses, console_of
 
 

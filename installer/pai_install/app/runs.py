@@ -18,7 +18,7 @@ from pai_install.app.running import announce
 from pai_install.checks.verdict import Verdict
 from pai_install.errors import ExitCode
 from pai_install.health.cluster.conditions import versions
-from pai_install.operations.install import Install, standing
+from pai_install.operations.install import Install, site_findings
 from pai_install.operations.look import Look
 from pai_install.operations.restore import Restore
 from pai_install.operations.verify import certificates_of
@@ -26,7 +26,7 @@ from pai_install.plan.model import Plan
 from pai_install.report.certificates import CertificateEntry, CertificatesReport
 from pai_install.report.diffs import FileChange
 from pai_install.report.model import Outcome
-from pai_install.report.standing import LastRun, Standing, last_run_of
+from pai_install.report.site_status import LastRun, SiteStatus, last_run_of
 from pai_install.run.backup import bring_back, read_backup, take_machine
 from pai_install.run.journal import interrupted_run
 from pai_install.run.lock import holder
@@ -61,7 +61,7 @@ def plan_site(app: App, operation: Install, *, diff: bool, forced_checks: tuple[
         return PlanReport(prepared.plan, changes, prepared.refused, exit_code)
 
 
-def status_of(app: App, *, offline: bool) -> Standing:
+def status_of(app: App, *, offline: bool) -> SiteStatus:
     """The status of the site. Asks the machines unless `offline` or while another run is at work."""
     site, state = app.site, app.state
     running = holder(state.path)
@@ -70,7 +70,7 @@ def status_of(app: App, *, offline: bool) -> Standing:
     interrupted = None if running else interrupted_run(state.journal, app.say)
     present = {machine.hostname for machine in site.present_machines}
     unproven = {host: entry for host, entry in read_proof(state.proof).unproven.items() if host in present}
-    known = Standing(
+    known = SiteStatus(
         site,
         last_run=last_run,
         running=str(running or ""),
@@ -87,7 +87,7 @@ def status_of(app: App, *, offline: bool) -> Standing:
     return replace(
         known,
         plan=prepared.plan,
-        findings=standing(site, prepared.observation),
+        findings=site_findings(site, prepared.observation),
         versions=versions(site, prepared.observation.machines),
         compared=compared,
         look=prepared.exit_code,

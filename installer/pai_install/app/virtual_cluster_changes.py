@@ -21,7 +21,7 @@ from pai_install.report.model import HostStatus, Outcome
 from pai_install.report.virtual_clusters import NONE
 from pai_install.report.virtual_clusters_plan import ClustersChange, jobs_at_risk
 from pai_install.run.proof import read_proof
-from pai_install.run.virtual_clusters import read_good, read_standings, write_good
+from pai_install.run.virtual_clusters import read_good, read_object_statuses, write_good
 from pai_install.run.workflow import StageFailed, StageStopped, Workflow, WorkflowStage, WorkflowStore, never_done
 from pai_install.schedulers.hived.migration import everything, hived_block_of, lost_in_hived, sections_of, within_hived
 from pai_install.schedulers.queue_status import CHECK, holds
@@ -75,7 +75,7 @@ def _last_good(app: App, desired: Scheduling, before: Scheduling | None, noted: 
     """
     if noted is None or noted.backend != desired.backend:
         return before
-    return before if before is not None and holds(read_standings(app.cluster, before)) else noted
+    return before if before is not None and holds(read_object_statuses(app.cluster, before)) else noted
 
 
 class _Application(WorkflowStore[None]):

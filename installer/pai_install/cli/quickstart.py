@@ -18,7 +18,7 @@ from pai_install.cli.output import confirm, echo
 from pai_install.cli.terminal import Terminal
 from pai_install.errors import ExitCode, PaiError
 from pai_install.operations.install import Install
-from pai_install.report.standing import ConsoleAccess
+from pai_install.report.site_status import ConsoleAccess
 from pai_install.run.environment import Environment, component_requirements, site_components
 from pai_install.site import Site, load_site
 from pai_install.system.content import content_dir

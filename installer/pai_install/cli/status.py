@@ -10,7 +10,7 @@ from pai_install.app.context import App
 from pai_install.app.runs import status_of
 from pai_install.cli.command import reading
 from pai_install.cli.terminal import Terminal
-from pai_install.report.standing import status_text
+from pai_install.report.site_status import status_text
 from pai_install.report.status import status_report
 
 

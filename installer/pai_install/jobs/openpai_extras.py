@@ -142,7 +142,7 @@ class Extras(JobModel):
         None, refused("is not set up by this version", "remove it, and start tensorboard in a role of its own")
     ] = None
     job_status_change_notification: Annotated[
-        None, refused("is not set up by this version", "remove it; `pai-install job show` says how a job stands")
+        None, refused("is not set up by this version", "remove it; `pai-install job show` shows the state of a job")
     ] = None
 
 

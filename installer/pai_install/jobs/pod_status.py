@@ -1,4 +1,4 @@
-"""A pod of the cluster -> how an instance of a job stands, in words. Pure."""
+"""A pod of the cluster -> state of an instance, as text. Pure."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Instance:
 
 
 def instance_of(role: str, index: int, pod: JsonObject) -> Instance:
-    """How a pod stands as one instance of its role."""
+    """Returns the state of a pod as an instance of its role."""
     status = child(pod, "status")
     machine = text(child(pod, "spec").get("nodeName"))
     phase = text(status.get("phase"))
@@ -50,17 +50,17 @@ def instance_of(role: str, index: int, pod: JsonObject) -> Instance:
     state = child(container, "state")
     ended = child(state, "terminated")
     failed = phase == "Failed" or bool(ended.get("exitCode"))
-    standing = "FAILED" if failed else POD_STATES.get(phase, "STARTING" if machine else "WAITING")
-    if standing in {"RUNNING", "STARTING"} and "deletionTimestamp" in child(pod, "metadata"):
-        standing = "STOPPING"
+    state_word = "FAILED" if failed else POD_STATES.get(phase, "STARTING" if machine else "WAITING")
+    if state_word in {"RUNNING", "STARTING"} and "deletionTimestamp" in child(pod, "metadata"):
+        state_word = "STOPPING"
     return Instance(
         role,
         index,
         text(child(pod, "metadata").get("name")),
-        standing,
+        state_word,
         machine,
         number(ended.get("exitCode")),
-        why_of(status, state) if standing in {"WAITING", "STARTING", "FAILED"} else _unwell(status, machine),
+        why_of(status, state) if state_word in {"WAITING", "STARTING", "FAILED"} else _unwell(status, machine),
         started=text(status.get("startTime")),
         use=utilization_of(pod),
         finished=text(ended.get("finishedAt")),

@@ -1,4 +1,4 @@
-"""Objects of the cluster -> how jobs stand, in words. Pure."""
+"""Objects of the cluster -> states of jobs, as text. Pure."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def states_of(
     said: Iterable[JsonObject],
     events: Iterable[JsonObject] = (),
 ) -> tuple[JobState, ...]:
-    """How jobs stand, the oldest first; a pod that nothing made is one, too. said: objects of the scheduler.
+    """States of jobs, the oldest first. A pod without an owner is a job, too. said: objects of the scheduler.
 
     events: warnings. They are the reason where neither the scheduler nor a pod has one.
     """

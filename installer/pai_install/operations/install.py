@@ -152,7 +152,7 @@ class Install(Operation):
         Nodes outside the layout and incomplete upgrades are always reported.
         """
         if plan.empty:
-            return standing(site, observation)
+            return site_findings(site, observation)
         machines = observation.machines
         return (*upgrade_findings(site, machines), *identity_findings(site, machines))
 
@@ -184,7 +184,7 @@ def changes_scheduler(site: Site, observation: Observation, plan: Plan) -> bool:
     return first or bool(changed & work.keys())
 
 
-def standing(site: Site, observation: Observation) -> tuple[Finding, ...]:
+def site_findings(site: Site, observation: Observation) -> tuple[Finding, ...]:
     """Findings about the cluster from the observation."""
     planned = wanted_of_cluster(site, observation)["control_plane_version"]
     version = of_cluster(site, observation.machines).get(KUBERNETES, str(planned))  # what runs stays

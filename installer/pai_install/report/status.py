@@ -9,7 +9,7 @@ from pai_install.errors import ExitCode
 from pai_install.json_schema import ExitStatus, Report, ReportObject
 from pai_install.monitoring.alertmanager import FiringAlert
 from pai_install.report.findings import FindingEntry, finding_entries
-from pai_install.report.standing import ConsoleAccess, LastRun, Standing, state_of
+from pai_install.report.site_status import ConsoleAccess, LastRun, SiteStatus, state_of
 from pai_install.site.summary import roles
 
 
@@ -43,31 +43,31 @@ class StatusReport(Report, title="pai-install status"):
     interrupted: str
 
 
-def status_report(standing: Standing) -> StatusReport:
+def status_report(status: SiteStatus) -> StatusReport:
     """Returns the state of a site as a result."""
-    drift = standing.drift
+    drift = status.drift
     return StatusReport(
-        ok=standing.exit_code is ExitCode.OK,
-        exit_code=standing.exit_code,
-        looked=standing.plan is not None,
-        compared=standing.plan is not None and standing.compared,
+        ok=status.exit_code is ExitCode.OK,
+        exit_code=status.exit_code,
+        looked=status.plan is not None,
+        compared=status.plan is not None and status.compared,
         machines=tuple(
             MachineState(
                 name=machine.hostname,
                 address=machine.hostip,
                 roles=tuple(roles(machine)),
                 absent=machine.absent,
-                state=state_of(machine, standing),
-                versions=standing.versions.get(machine.hostname, {}),
+                state=state_of(machine, status),
+                versions=status.versions.get(machine.hostname, {}),
                 drift=drift.get(machine.hostname, ()),
             )
-            for machine in standing.site.machines
+            for machine in status.site.machines
         ),
-        findings=finding_entries(standing.findings or ()),
-        unproven=standing.unproven,
-        console=standing.console,
-        alerts=standing.alerts,
-        last_run=standing.last_run,
-        running=standing.running,
-        interrupted=standing.interrupted,
+        findings=finding_entries(status.findings or ()),
+        unproven=status.unproven,
+        console=status.console,
+        alerts=status.alerts,
+        last_run=status.last_run,
+        running=status.running,
+        interrupted=status.interrupted,
     )

@@ -125,13 +125,13 @@ def _granted(grant: Grant, seen: Mounts | None) -> GrantShown:
     else:
         claims = (one for one in seen.claims if (one.namespace, one.name) == (grant.namespace, grant.claim))
         volumes = (one for one in seen.volumes if one.name == grant.volume)
-        bound, why = _standing(grant, next(claims, None), next(volumes, None))
+        bound, why = _binding(grant, next(claims, None), next(volumes, None))
     return GrantShown(
         grant.group, grant.namespace, grant.claim, grant.volume, grant.generation, grant.current, bound, why
     )
 
 
-def _standing(grant: Grant, claim: VolumeClaim | None, volume: Volume | None) -> tuple[bool | None, str]:
+def _binding(grant: Grant, claim: VolumeClaim | None, volume: Volume | None) -> tuple[bool | None, str]:
     """Whether the pair is bound, and why not."""
     if not grant.claimed:
         return False, "its PVC is given to another generation: a rotation that keeps the name"

@@ -13,7 +13,7 @@ from pai_install.kube.model import Ref
 from pai_install.run.actions import LocalWorker
 from pai_install.schedulers.compile import objects_of
 from pai_install.schedulers.last_applied import kept_in_text, kept_of, kept_text
-from pai_install.schedulers.queue_status import ObjectStanding, findings, name_of, standings, unsure
+from pai_install.schedulers.queue_status import ObjectStatus, findings, name_of, object_statuses, unsure
 from pai_install.scheduling.model import Scheduling
 from pai_install.system.files import write_atomic
 from pai_install.system.state_file import MISSING, reading
@@ -29,7 +29,7 @@ def standing_worker(cluster: ClusterClient, sleep: Callable[[float], None] = tim
         scheduling = kept_of(arguments["kept"])
         assert scheduling is not None  # noqa: S101 - the operation has made it
         left = float(arguments["wait_s"])
-        while unsure(found := read_standings(cluster, scheduling)) and left > 0:
+        while unsure(found := read_object_statuses(cluster, scheduling)) and left > 0:
             sleep(_POLL_S)
             left -= _POLL_S
         return findings(found)
@@ -37,10 +37,10 @@ def standing_worker(cluster: ClusterClient, sleep: Callable[[float], None] = tim
     return work
 
 
-def read_standings(cluster: ClusterClient, scheduling: Scheduling) -> tuple[ObjectStanding, ...]:
+def read_object_statuses(cluster: ClusterClient, scheduling: Scheduling) -> tuple[ObjectStatus, ...]:
     """How each object stands now. Raises NoClusterError and ApiError."""
     wanted = objects_of(scheduling)
-    return standings(wanted, cluster.get([Ref(*name_of(entry)) for entry in wanted]))
+    return object_statuses(wanted, cluster.get([Ref(*name_of(entry)) for entry in wanted]))
 
 
 def read_good(path: Path) -> Scheduling | None:

@@ -25,7 +25,7 @@ class ObjectName(NamedTuple):
     namespace: str = ""
 
 
-class Stand(StrEnum):
+class ObjectState(StrEnum):
     """GOOD: as it should be. HELD: an administrator holds it. UNSURE: not yet. WRONG: waiting does not change it."""
 
     GOOD = "good"
@@ -35,11 +35,11 @@ class Stand(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class ObjectStanding:
-    """How one object stands. why: in words, empty where it is good."""
+class ObjectStatus:
+    """The state of one object. why: as text, empty if it is good."""
 
     of: ObjectName
-    stand: Stand = Stand.GOOD
+    state: ObjectState = ObjectState.GOOD
     why: str = ""
 
     def __str__(self) -> str:
@@ -56,22 +56,22 @@ def name_of(entry: JsonObject) -> ObjectName:
     )
 
 
-def standings(wanted: Sequence[JsonObject], seen: Sequence[JsonObject | None]) -> tuple[ObjectStanding, ...]:
-    """How each wanted object stands. seen: what the cluster has of them, in the same order."""
-    return tuple(_standing(one, found) for one, found in zip(wanted, seen, strict=True))
+def object_statuses(wanted: Sequence[JsonObject], seen: Sequence[JsonObject | None]) -> tuple[ObjectStatus, ...]:
+    """Returns the state of each desired object. seen: its current object, in the same order."""
+    return tuple(_object_status(one, found) for one, found in zip(wanted, seen, strict=True))
 
 
-def _standing(wanted: JsonObject, found: JsonObject | None) -> ObjectStanding:
+def _object_status(wanted: JsonObject, found: JsonObject | None) -> ObjectStatus:
     name = name_of(wanted)
     if found is None:
-        return ObjectStanding(name, Stand.WRONG, "is not there")
+        return ObjectStatus(name, ObjectState.WRONG, "is not there")
     if child(found, "metadata").get("deletionTimestamp"):
-        return ObjectStanding(name, Stand.UNSURE, "is being deleted")
+        return ObjectStatus(name, ObjectState.UNSURE, "is being deleted")
     where = difference({key: value for key, value in wanted.items() if key not in ("apiVersion", "kind")}, found)
     if where:
-        return ObjectStanding(name, Stand.WRONG, f"has another {where}")
+        return ObjectStatus(name, ObjectState.WRONG, f"has another {where}")
     judge = _JUDGES.get(text(wanted.get("kind")))
-    return ObjectStanding(name, *judge(found)) if judge is not None else ObjectStanding(name)
+    return ObjectStatus(name, *judge(found)) if judge is not None else ObjectStatus(name)
 
 
 def difference(wanted: Any, found: Any, path: str = "") -> str:  # noqa: ANN401 - whatever JSON can hold
@@ -95,21 +95,21 @@ def _same(wanted: object, found: object) -> bool:
     return None not in amounts and amounts[0] == amounts[1]
 
 
-_Judged = tuple[Stand, str]
+_Judged = tuple[ObjectState, str]
 
 
 def _of_kueue(found: JsonObject) -> _Judged:
     """Of a ClusterQueue or LocalQueue, by its condition Active."""
     held = text(child(found, "spec").get("stopPolicy"))
     if held in _HOLDS:
-        return Stand.HELD, f"is held: stopPolicy {held}"
+        return ObjectState.HELD, f"is held: stopPolicy {held}"
     active = next((it for it in conditions(child(found, "status").get("conditions")) if it.type == "Active"), None)
     if active is None or _of_before(found):
-        return Stand.UNSURE, "was not looked at by Kueue yet"
+        return ObjectState.UNSURE, "was not looked at by Kueue yet"
     # the queue of all namespaces says itself why
     if active.status == "True" or active.reason == "ClusterQueueIsInactive":
-        return Stand.GOOD, ""
-    return Stand.UNSURE, f"is not active: {_said(active)}"
+        return ObjectState.GOOD, ""
+    return ObjectState.UNSURE, f"is not active: {_said(active)}"
 
 
 def _of_before(found: JsonObject) -> bool:
@@ -127,16 +127,16 @@ def _said(condition: Condition) -> str:
 def _of_volcano(found: JsonObject) -> _Judged:
     state = text(child(found, "status").get("state"))
     if state == "Open":
-        return Stand.GOOD, ""
+        return ObjectState.GOOD, ""
     if state in _CLOSED:
-        return Stand.HELD, f"is held: {state}"
-    return Stand.UNSURE, f"is {state or 'not looked at by Volcano yet'}"
+        return ObjectState.HELD, f"is held: {state}"
+    return ObjectState.UNSURE, f"is {state or 'not looked at by Volcano yet'}"
 
 
 def _of_quota(found: JsonObject) -> _Judged:
     """A ResourceQuota counts only what its status repeats."""
     where = difference(child(found, "spec", "hard"), child(found, "status", "hard"))
-    return (Stand.UNSURE, f"does not count {where} yet") if where else (Stand.GOOD, "")
+    return (ObjectState.UNSURE, f"does not count {where} yet") if where else (ObjectState.GOOD, "")
 
 
 _JUDGES: Mapping[str, Callable[[JsonObject], _Judged]] = {
@@ -147,18 +147,18 @@ _JUDGES: Mapping[str, Callable[[JsonObject], _Judged]] = {
 }
 
 
-def unsure(found: Sequence[ObjectStanding]) -> bool:
+def unsure(found: Sequence[ObjectStatus]) -> bool:
     """Whether waiting can change the verdict: something is not yet as it should be, the rest is not wrong."""
-    stands = {it.stand for it in found}
-    return Stand.UNSURE in stands and Stand.WRONG not in stands
+    stands = {it.state for it in found}
+    return ObjectState.UNSURE in stands and ObjectState.WRONG not in stands
 
 
-def holds(found: Sequence[ObjectStanding]) -> bool:
+def holds(found: Sequence[ObjectStatus]) -> bool:
     """Whether all is as it should be, or held by an administrator."""
-    return all(it.stand in (Stand.GOOD, Stand.HELD) for it in found)
+    return all(it.state in (ObjectState.GOOD, ObjectState.HELD) for it in found)
 
 
-def findings(found: Sequence[ObjectStanding]) -> tuple[Finding, ...]:
+def findings(found: Sequence[ObjectStatus]) -> tuple[Finding, ...]:
     """One for each object that is not good; one for all where every one of them is."""
     told = tuple(_told(found))
     return told or (
@@ -166,12 +166,12 @@ def findings(found: Sequence[ObjectStanding]) -> tuple[Finding, ...]:
     )
 
 
-def _told(found: Sequence[ObjectStanding]) -> Iterator[Finding]:
+def _told(found: Sequence[ObjectStatus]) -> Iterator[Finding]:
     for it in found:
-        if it.stand is Stand.HELD:
+        if it.state is ObjectState.HELD:
             remedy = "resume it to start jobs again"
             yield Finding(CHECK, Verdict.WARN, "cluster", str(it), remedy=remedy)
-        elif it.stand is not Stand.GOOD:
+        elif it.state is not ObjectState.GOOD:
             where = f" --namespace={it.of.namespace}" if it.of.namespace else ""
             remedy = f"run kubectl describe {it.of.kind.partition('.')[0]} {it.of.name}{where}"
             yield Finding(CHECK, Verdict.FAIL, "cluster", str(it), expected="as the site says", remedy=remedy)

@@ -23,7 +23,7 @@ def in_world(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[World], Worl
             return world.install_plan(self, observation)
 
         monkeypatch.setattr(Install, "plan", plan)
-        monkeypatch.setattr("pai_install.operations.install.cluster_findings", lambda *_, **__: world.standing)
+        monkeypatch.setattr("pai_install.operations.install.cluster_findings", lambda *_, **__: world.findings)
         return enter(world)
 
     yield put

@@ -61,7 +61,7 @@ class World(Environment):
 
     phases: tuple[Step, ...] = ()
     script: dict[str, Sequence[Event | BaseException]] = field(default_factory=dict)
-    standing: tuple[Finding, ...] = ()
+    findings: tuple[Finding, ...] = ()
     stocked_up: bool = True
     new_machines: tuple[str, ...] = ()
     in_the_way: tuple[Finding, ...] = ()

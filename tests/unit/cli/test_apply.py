@@ -76,7 +76,7 @@ def test_json_report_has_the_published_shape(site: Path, in_world: Any, capsys: 
 
 def test_nothing_to_do_judges_the_standing(site: Path, in_world: Any, capsys: Any, snapshot: SnapshotAssertion) -> None:
     sick = Finding("node-ready", Verdict.FAIL, "one", "node is not Ready", remedy="look")
-    world = in_world(World(standing=(sick,)))
+    world = in_world(World(findings=(sick,)))
     assert run(["apply", "--site", str(site), "--yes"]) == ExitCode.VERIFICATION_FAILED
     assert len(world.ansible.requests) == 1
     out, err = capsys.readouterr()

@@ -32,14 +32,14 @@ def site(tmp_path: Path) -> Path:
 
 
 def test_cluster_that_is_well(site: Path, in_world: Any, capsys: Any, snapshot: SnapshotAssertion) -> None:
-    in_world(World(standing=(*READY, PODS)))
+    in_world(World(findings=(*READY, PODS)))
     assert run(["status", "--site", str(site)]) == ExitCode.OK
     out = capsys.readouterr().out.splitlines()
     assert out == snapshot
 
 
 def test_sick_node_and_drift_are_named(site: Path, in_world: Any, capsys: Any, snapshot: SnapshotAssertion) -> None:
-    in_world(World((phase("base", "one"),), standing=SICK))
+    in_world(World((phase("base", "one"),), findings=SICK))
     assert run(["status", "--site", str(site)]) == ExitCode.VERIFICATION_FAILED
     out = capsys.readouterr().out
     assert out == snapshot
@@ -54,7 +54,7 @@ def test_silent_machine_is_named_with_the_reason(
         dark=["two"],
         rc=4,
     )
-    in_world(World(script={"observe.yml": seen}, standing=READY[:2]))
+    in_world(World(script={"observe.yml": seen}, findings=READY[:2]))
     assert run(["status", "--site", str(site), "--format", "json"]) == ExitCode.UNREACHABLE
     data = json.loads(capsys.readouterr().out)
     assert (data["ok"], data["looked"]) == (False, True)
@@ -62,7 +62,7 @@ def test_silent_machine_is_named_with_the_reason(
 
 
 def test_drift_alone_is_no_error(site: Path, in_world: Any, capsys: Any) -> None:
-    in_world(World((phase("base", "one"),), standing=READY))
+    in_world(World((phase("base", "one"),), findings=READY))
     assert run(["status", "--site", str(site), "--format", "json"]) == ExitCode.OK
     data = json.loads(capsys.readouterr().out)
     assert data["machines"][1]["drift"] == ["base: never installed"]
@@ -114,7 +114,7 @@ def test_while_another_run_works_it_is_named_and_left_alone(
 def test_without_components_nothing_is_fetched_or_compared(
     site: Path, in_world: Any, capsys: Any, snapshot: SnapshotAssertion
 ) -> None:
-    world = in_world(World((phase("base", "one"),), standing=(*READY, PODS), stocked_up=False))
+    world = in_world(World((phase("base", "one"),), findings=(*READY, PODS), stocked_up=False))
     world.settings = lambda: pytest.fail("components were fetched")
     assert run(["status", "--site", str(site)]) == ExitCode.OK
     assert [request.playbook for request in world.ansible.requests] == ["observe.yml"]

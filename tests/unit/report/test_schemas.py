@@ -14,7 +14,7 @@ from pai_install.monitoring.alertmanager import FiringAlert
 from pai_install.report.data import run_report
 from pai_install.report.diffs import FileChange
 from pai_install.report.plan import plan_document
-from pai_install.report.standing import Standing, last_run_of
+from pai_install.report.site_status import SiteStatus, last_run_of
 from pai_install.report.status import status_report
 from pai_install.site.load import load_site
 from tests.unit.cli.stub_environment import write_site
@@ -39,14 +39,14 @@ def test_plan(kit: Any) -> None:
 
 def test_status(kit: Any, tmp_path: Path) -> None:
     site = load_site(write_site(tmp_path / "site")).site
-    check("status", status_report(Standing(site)).as_json())
+    check("status", status_report(SiteStatus(site)).as_json())
     alert = FiringAlert("MachineDown", "critical", "one", "one is down", "power it on", "", {"node": "one"})
-    check("status", status_report(Standing(site, alerts=(alert,))).as_json())
+    check("status", status_report(SiteStatus(site, alerts=(alert,))).as_json())
     run = last_run_of("20260301T120000Z", run_report(TROUBLED).as_json())
     assert run.exit_code == 6
     assert run.left == TROUBLED.left
     plan = kit.plan(kit.phase("base", "one"), unreachable={"two": "gone"})
-    check("status", status_report(Standing(site, plan, TROUBLED.findings, run, "somebody", "r1")).as_json())
+    check("status", status_report(SiteStatus(site, plan, TROUBLED.findings, run, "somebody", "r1")).as_json())
 
 
 def test_missing_or_further_field_is_noticed() -> None:

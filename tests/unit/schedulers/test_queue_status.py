@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from pai_install.checks.verdict import Verdict
 from pai_install.schedulers.compile import labels_of, objects_of
 from pai_install.schedulers.queue_status import (
-    ObjectStanding,
-    Stand,
+    ObjectState,
+    ObjectStatus,
     difference,
     findings,
     holds,
     name_of,
-    standings,
+    object_statuses,
     unsure,
 )
 from pai_install.schedulers.rollback import LABELS, leftovers, relabelled, restored
@@ -45,9 +45,9 @@ def held(scheduling: Scheduling) -> list[dict[str, Any]]:
     return found
 
 
-def bad(scheduling: Scheduling, seen: list[Any]) -> list[ObjectStanding]:
+def bad(scheduling: Scheduling, seen: list[Any]) -> list[ObjectStatus]:
     """Those that do not stand as they should."""
-    return [it for it in standings(objects_of(scheduling), seen) if it.stand is not Stand.GOOD]
+    return [it for it in object_statuses(objects_of(scheduling), seen) if it.state is not ObjectState.GOOD]
 
 
 def queue_of(seen: list[dict[str, Any]], kind: str) -> dict[str, Any]:
@@ -58,7 +58,7 @@ def queue_of(seen: list[dict[str, Any]], kind: str) -> dict[str, Any]:
 @pytest.mark.parametrize("case", CASES)
 def test_what_was_applied_and_taken_is_good(case: str, backend: Any) -> None:
     scheduling = with_backend(CASES[case](), backend)
-    found = standings(objects_of(scheduling), held(scheduling))
+    found = object_statuses(objects_of(scheduling), held(scheduling))
     assert bad(scheduling, held(scheduling)) == []
     assert holds(found)
     assert not unsure(found)
@@ -72,7 +72,7 @@ def test_any_change_of_any_object_is_seen(scheduling: Scheduling) -> None:
         seen: list[Any] = held(scheduling)
         seen[number] = None
         assert [str(it.of.name) for it in bad(scheduling, seen)] == [entry["metadata"]["name"]]
-        assert not holds(standings(objects_of(scheduling), seen))
+        assert not holds(object_statuses(objects_of(scheduling), seen))
 
 
 @pytest.mark.parametrize(
@@ -97,29 +97,29 @@ def test_the_first_field_that_differs(wanted: Any, found: Any, where: str) -> No
 @pytest.mark.parametrize(
     ("change", "stand", "words"),
     [
-        ({"status": {}}, Stand.UNSURE, "was not looked at by Kueue yet"),
-        ({"metadata": {"generation": 3}}, Stand.UNSURE, "was not looked at by Kueue yet"),
+        ({"status": {}}, ObjectState.UNSURE, "was not looked at by Kueue yet"),
+        ({"metadata": {"generation": 3}}, ObjectState.UNSURE, "was not looked at by Kueue yet"),
         (
             {"status": {"conditions": [{"type": "Active", "status": "False", "message": "flavor gone"}]}},
-            Stand.UNSURE,
+            ObjectState.UNSURE,
             "is not active: flavor gone",
         ),
-        ({"spec": {"stopPolicy": "HoldAndDrain"}}, Stand.HELD, "is held: stopPolicy HoldAndDrain"),
-        ({"metadata": {"deletionTimestamp": "now"}}, Stand.UNSURE, "is being deleted"),
-        ({"spec": {"cohortName": "other"}}, Stand.WRONG, "has another spec.cohortName"),
+        ({"spec": {"stopPolicy": "HoldAndDrain"}}, ObjectState.HELD, "is held: stopPolicy HoldAndDrain"),
+        ({"metadata": {"deletionTimestamp": "now"}}, ObjectState.UNSURE, "is being deleted"),
+        ({"spec": {"cohortName": "other"}}, ObjectState.WRONG, "has another spec.cohortName"),
     ],
 )
-def test_what_kueue_says_of_a_queue(change: dict[str, Any], stand: Stand, words: str) -> None:
+def test_what_kueue_says_of_a_queue(change: dict[str, Any], stand: ObjectState, words: str) -> None:
     seen = held(two_teams())
     queue = queue_of(seen, "ClusterQueue")
     for key, value in change.items():
         queue[key] = {**queue[key], **value} if key != "status" else value
     (found,) = bad(two_teams(), seen)
-    assert (found.stand, found.why) == (stand, words)
+    assert (found.state, found.why) == (stand, words)
     (finding,) = findings([found])
-    assert finding.verdict is (Verdict.WARN if stand is Stand.HELD else Verdict.FAIL)
+    assert finding.verdict is (Verdict.WARN if stand is ObjectState.HELD else Verdict.FAIL)
     assert str(found) == f"clusterqueue/{queue['metadata']['name']} {words}" == finding.message
-    assert unsure([found]) is (stand is Stand.UNSURE)
+    assert unsure([found]) is (stand is ObjectState.UNSURE)
 
 
 def test_a_local_queue_says_nothing_that_its_queue_does_not_say() -> None:
@@ -132,29 +132,29 @@ def test_a_local_queue_says_nothing_that_its_queue_does_not_say() -> None:
 
 @pytest.mark.parametrize(
     ("status", "stand"),
-    [({}, Stand.UNSURE), ({"state": "Unknown"}, Stand.UNSURE), ({"state": "Closed"}, Stand.HELD)],
+    [({}, ObjectState.UNSURE), ({"state": "Unknown"}, ObjectState.UNSURE), ({"state": "Closed"}, ObjectState.HELD)],
 )
-def test_what_volcano_says_of_a_queue(status: Any, stand: Stand) -> None:
+def test_what_volcano_says_of_a_queue(status: Any, stand: ObjectState) -> None:
     scheduling = with_backend(two_teams(), "volcano")
     seen = held(scheduling)
     queue_of(seen, "Queue")["status"] = status
-    assert [it.stand for it in bad(scheduling, seen)] == [stand]
+    assert [it.state for it in bad(scheduling, seen)] == [stand]
 
 
 def test_a_quota_that_is_not_counted_yet() -> None:
     scheduling = with_backend(two_teams(), "default")
     seen = held(scheduling)
     queue_of(seen, "ResourceQuota")["status"] = {}
-    assert [it.stand for it in bad(scheduling, seen)] == [Stand.UNSURE]
+    assert [it.state for it in bad(scheduling, seen)] == [ObjectState.UNSURE]
 
 
 def test_waiting_changes_nothing_where_something_is_wrong() -> None:
     scheduling = two_teams()
     seen: list[Any] = held(scheduling)
     queue_of(seen, "ClusterQueue")["status"] = {}
-    assert unsure(standings(objects_of(scheduling), seen))
+    assert unsure(object_statuses(objects_of(scheduling), seen))
     seen[0] = None
-    assert not unsure(standings(objects_of(scheduling), seen))
+    assert not unsure(object_statuses(objects_of(scheduling), seen))
 
 
 def test_objects_are_asked_for_in_their_own_version() -> None:

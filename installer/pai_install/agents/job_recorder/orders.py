@@ -23,7 +23,7 @@ class Read:
 
 @dataclass(frozen=True)
 class WriteState:
-    """To write how a job stands."""
+    """An order to write the state of a job."""
 
     record: Record
 

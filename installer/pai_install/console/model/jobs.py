@@ -53,7 +53,7 @@ class JobsModel:
         return shelf
 
     def shelf_of_status(self, kind: str) -> Shelf:
-        """A shelf for objects of the scheduler that say how jobs stand."""
+        """Objects of the scheduler with the states of jobs."""
         shelf = Shelf(kind, lambda uid, item: self._status_changed(shelf, uid, item))
         return shelf
 

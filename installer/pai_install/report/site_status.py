@@ -44,7 +44,7 @@ class ConsoleAccess:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class SiteStatus:
     """All data of `status`. plan and findings are None if the machines were not observed.
 
     running: current user of the site. interrupted: name of an unfinished run. continued_by: the command that resumes
@@ -118,80 +118,80 @@ def last_run_of(name: str, report: Mapping[str, Any]) -> LastRun:
     )
 
 
-def status_text(standing: Standing) -> str:
+def status_text(status: SiteStatus) -> str:
     """Returns the state for people."""
-    return "\n".join(_lines(standing)) + "\n"
+    return "\n".join(_lines(status)) + "\n"
 
 
-def state_of(machine: Machine, standing: Standing) -> str:
+def state_of(machine: Machine, status: SiteStatus) -> str:
     """Returns the state of a machine in a few words: absent, not observed, not reached, or the result of its checks.
 
     Problems replace the summary. The expiry of certificates is always shown.
     """
     if machine.absent:
         return "absent"
-    if standing.plan is None:
+    if status.plan is None:
         return "not observed"
-    if machine.hostname in standing.plan.unreachable:
+    if machine.hostname in status.plan.unreachable:
         return "not reached"
-    checks = [finding for finding in standing.findings or () if finding.subject == machine.hostname]
+    checks = [finding for finding in status.findings or () if finding.subject == machine.hostname]
     bad = [finding for finding in checks if finding.verdict is not Verdict.PASS]
     dates = [finding for finding in checks if finding.id == "certificates" and finding not in bad]
     return "; ".join(finding.message for finding in ([*bad, *dates] if bad else checks)) or "answers"
 
 
-def _lines(standing: Standing) -> Iterator[str]:
+def _lines(status: SiteStatus) -> Iterator[str]:
     rows = [
         (
             machine.hostname,
             machine.hostip,
             ", ".join(roles(machine)) or "-",
-            ", ".join(standing.versions.get(machine.hostname, {}).values()),
-            state_of(machine, standing),
+            ", ".join(status.versions.get(machine.hostname, {}).values()),
+            state_of(machine, status),
         )
-        for machine in standing.site.machines
+        for machine in status.site.machines
     ]
     widths = [max(len(row[column]) for row in rows) for column in range(4)]
     for row in rows:
         cells = [cell.ljust(width) for cell, width in zip(row[:4], widths, strict=True) if width]
         yield "  ".join([*cells, row[4]])
-    yield from _notes(standing)
+    yield from _notes(status)
 
 
-def _compared(standing: Standing) -> Iterator[str]:
+def _compared(status: SiteStatus) -> Iterator[str]:
     """Yields the result of the comparison of machines and site, unless they differ or were not observed."""
-    if standing.plan is None:
+    if status.plan is None:
         return
-    if not standing.compared:
+    if not status.compared:
         yield "not compared with the site: components are missing on the controller host; pai-install components fetch"
-    elif standing.plan.silent:
+    elif status.plan.silent:
         yield "no machine answered: nothing was compared with the site"
-    elif not (standing.drift or standing.upgrading):
+    elif not (status.drift or status.upgrading):
         yield "every machine that answered matches the site"
 
 
-def _notes(standing: Standing) -> Iterator[str]:
-    names = {machine.hostname for machine in standing.site.machines}
-    for finding in standing.findings or ():
+def _notes(status: SiteStatus) -> Iterator[str]:
+    names = {machine.hostname for machine in status.site.machines}
+    for finding in status.findings or ():
         if finding.subject not in names and finding.verdict is not Verdict.SKIP:
             yield f"{finding.verdict.value} {finding.subject}: {finding.message}"
-    for host, why in (standing.plan.unreachable if standing.plan else {}).items():
+    for host, why in (status.plan.unreachable if status.plan else {}).items():
         yield f"{host} was not reached: {why}"
-    for host, reasons in standing.drift.items():
+    for host, reasons in status.drift.items():
         yield f"{host} differs from the site:"
         yield from (f"  {reason}" for reason in reasons)
-    yield from _compared(standing)
-    for host, why in standing.unproven.items():
+    yield from _compared(status)
+    for host, why in status.unproven.items():
         yield f"{host} is not proven: {why}; run pai-install verify"
-    if standing.alerts is not None:
-        yield summary_line(standing.alerts)
-    if standing.console:
-        yield from standing.console.lines
-    if standing.running:
-        yield f"running now: {standing.running}"
-    if standing.interrupted:
-        yield f"the run {standing.interrupted} was interrupted; {standing.continued_by} continues it"
-    yield _last_run(standing.last_run)
+    if status.alerts is not None:
+        yield summary_line(status.alerts)
+    if status.console:
+        yield from status.console.lines
+    if status.running:
+        yield f"running now: {status.running}"
+    if status.interrupted:
+        yield f"the run {status.interrupted} was interrupted; {status.continued_by} continues it"
+    yield _last_run(status.last_run)
 
 
 def _last_run(run: LastRun | None) -> str:
