@@ -79,8 +79,9 @@ def switches(
     assert code == 0, said
     found = {row["id"]: row["verdict"] for row in report["findings"]}
     assert "FAIL" not in found.values(), found
-    names = [name for name in (*settled(cluster), *served(cluster)) if before in name]
-    assert names == []
+    # templates of jobs name the scheduler of their example
+    left = (name for name in (*settled(cluster), *served(cluster)) if "pai-templates/" not in name)
+    assert [name for name in left if before in name] == []
     assert job(cluster, "list").stdout.strip() == "no jobs"
 
 

@@ -204,6 +204,37 @@ def test_higher_priority_of_the_same_team_goes_first(empty: Api) -> None:
     assert "first" not in placed(empty)
 
 
+def test_gang_waits_for_cores_on_the_machine_of_its_devices(empty: Api) -> None:
+    """HiveD counts no cores. It put both pods on one machine, which has enough for either of them alone."""
+    pair = [pod(f"cores-{it}", "research", 10, 1, ("cores", 2)) for it in range(2)]
+    for entry in pair:
+        entry["spec"]["containers"][0]["resources"]["requests"] = {"cpu": "5"}
+    names = make(empty, *pair)
+    eventually(lambda: sum(map(bool, placed(empty).values())) == 1)
+    (waits,) = (name for name, node in placed(empty).items() if not node)
+    (node,) = filter(None, placed(empty).values())
+    eventually(lambda: f"devices on {node}" in unplaced(empty, waits))
+    time.sleep(5)
+    assert placed(empty)[waits] == ""
+    offers(empty, node, "10")
+    try:
+        eventually(all_placed(empty, names))
+        assert set(placed(empty).values()) == {node}
+    finally:
+        offers(empty, node, RESOURCES["cpu"])
+
+
+def unplaced(api: Api, name: str) -> str:
+    """Why a pod has no node."""
+    found = api.ask("GET", f"/api/v1/namespaces/research/pods/{name}")["status"].get("conditions", [])
+    return " ".join(it.get("message", "") for it in found if it["type"] == "PodScheduled")
+
+
+def offers(api: Api, node: str, cores: str) -> None:
+    status = {"capacity": {"cpu": cores}, "allocatable": {"cpu": cores}}
+    api.ask("PATCH", f"/api/v1/nodes/{node}/status", {"status": status}, "application/merge-patch+json")
+
+
 def test_guarantee_of_another_team_is_not_taken(empty: Api) -> None:
     make(empty, *(pod(f"most-{it}", "research", 100, 4) for it in range(2)))
     eventually(lambda: sum(map(bool, placed(empty).values())) == 1)

@@ -18,11 +18,14 @@ from pai_install.agents.hived_bridge.messages import (
     RefusedError,
     Verdict,
     bind_call,
+    chosen_nodes,
     filter_call,
+    held,
     preempt_call,
     preemption_of,
     verdict,
     victims,
+    with_nodes,
 )
 from pai_install.agents.hived_bridge.metrics import Metrics
 
@@ -81,11 +84,25 @@ class Extender:
         if call.uid in self.waiting:
             # woken by a deletion that HiveD may not have seen yet; it would sleep on for minutes
             self._delay("waiting")
-        answer, meaning = self._filtered(body)
+        answer, meaning = self._filtered(self._with_places_of_gang(call, body))
         self.waiting.note(call.uid, waits=meaning in ("wait", "preempt"))
+        if meaning == "placed" and (full := chosen_nodes(answer) - frozenset(call.nodes)):
+            return held(full), "held"
         if meaning == "preempt":
             self._make_room(call)
         return answer, meaning
+
+    def _with_places_of_gang(self, call: PodCall, body: bytes) -> bytes:
+        """The call with all nodes on which the pod's gang has its cells.
+
+        HiveD never moves a gang. It binds a pod by itself if kube-scheduler does not offer the node of its cells, and
+        the kubelet then refuses the pod: HiveD counts neither cores nor memory.
+        """
+        try:
+            gang = self.hived.gang(call.gang)
+        except HttpError:
+            return body  # the next call says it
+        return body if gang is None or gang.nodes <= frozenset(call.nodes) else with_nodes(body, sorted(gang.nodes))
 
     def _filtered(self, body: bytes) -> tuple[Response, Verdict]:
         """HiveD's answer; asked again while its informer has not seen the pod."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from urllib.parse import quote
 
 from pai_install.agents.common.http import Endpoint, HttpError, Response
-from pai_install.agents.hived_bridge.messages import Gang, RefusedError, gangs
+from pai_install.agents.hived_bridge.messages import Gang, RefusedError, gang, gangs
 from pai_install.agents.hived_bridge.metrics import Metrics
 
 _JSON = {"Content-Type": "application/json"}
+_GROUPS = "/v1/inspect/affinitygroups/"
 
 
 @dataclass(frozen=True)
@@ -24,12 +26,20 @@ class Hived:
 
     def gangs(self) -> tuple[Gang, ...]:
         """All affinity groups. Raises HttpError: one bad group makes HiveD answer nothing of any (500)."""
-        answer = self._call("groups", "GET", "/v1/inspect/affinitygroups/")
+        answer = self._call("groups", "GET", _GROUPS)
         try:
             return gangs(answer)
         except RefusedError as error:
             self.metrics.add("hived_bridge_hived_errors_total", call="groups")
             raise HttpError(f"its list of groups cannot be read: {error}") from error
+
+    def gang(self, name: str) -> Gang | None:
+        """The affinity group of that name, None without one, or if it cannot be read. Raises HttpError."""
+        answer = self._call("groups", "GET", f"{_GROUPS}{quote(name, safe='')}")
+        try:
+            return gang(answer)
+        except RefusedError:
+            return None
 
     def up(self) -> bool:
         """Whether it answers."""

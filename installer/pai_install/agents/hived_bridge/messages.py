@@ -18,6 +18,9 @@ _UNINFORMED = "has not been informed to the scheduler"
 # a pod is at most 1.5 MiB, a list of affinity groups much more
 _MAX_BODY = 32 << 20
 _JOB = "pai-install/job"
+_SPEC = "hivedscheduler.microsoft.com/pod-scheduling-spec"
+# a line below affinityGroup. Members have no name
+_GANG_NAME = re.compile(r"""(?m)^ +name: *['"]?([^'"\s]{1,512})['"]? *$""")
 _UID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 
 
@@ -39,6 +42,12 @@ class PodCall:
         name = text(child(self.pod, "metadata", "labels").get(_JOB)) or meta(self.pod, "name")
         return f"{meta(self.pod, 'namespace')}/{name}"
 
+    @property
+    def gang(self) -> str:
+        """The name of the pod's affinity group at HiveD."""
+        named = _GANG_NAME.search(text(child(self.pod, "metadata", "annotations").get(_SPEC)))
+        return named[1] if named else f"{meta(self.pod, 'namespace')}/{meta(self.pod, 'name')}"
+
 
 @dataclass(frozen=True)
 class Gang:
@@ -56,6 +65,12 @@ def filter_call(body: bytes) -> PodCall:
     if not isinstance(nodes, list) or not all(isinstance(node, str) for node in nodes):
         raise RefusedError("NodeNames is not a list of names")
     return _pod_call(args, nodes)
+
+
+def with_nodes(body: bytes, nodes: Iterable[str]) -> bytes:
+    """ExtenderArgs with these nodes too."""
+    args = _object(body)
+    return json.dumps({**args, "NodeNames": list(dict.fromkeys((*args["NodeNames"], *nodes)))}).encode()
 
 
 def preempt_call(body: bytes) -> PodCall:
@@ -92,6 +107,19 @@ def verdict(answer: Response) -> Verdict:
     return "preempt" if any(_PREEMPTIBLE.match(str(reason)) for reason in reasons) else "wait"
 
 
+def chosen_nodes(answer: Response) -> frozenset[str]:
+    """The nodes that HiveD chose for a pod. Raises RefusedError."""
+    names = _object(answer.body).get("NodeNames") or []
+    return frozenset(name for name in names if isinstance(name, str)) if isinstance(names, list) else frozenset()
+
+
+def held(nodes: Iterable[str]) -> Response:
+    """The answer that lets a pod wait for room on the nodes of its devices."""
+    why = f"the gang of the pod has its devices on {', '.join(sorted(nodes))}, which cannot take the pod now"
+    answer = {"Nodes": None, "NodeNames": None, "FailedNodes": {"hived-bridge": why}, "Error": ""}
+    return Response(200, json.dumps(answer).encode())
+
+
 def victims(answer: Response) -> Mapping[str, frozenset[str]]:
     """Node -> UIDs of the pods that HiveD wants evicted there. Raises RefusedError."""
     if answer.status != 200:
@@ -109,6 +137,13 @@ def gangs(answer: Response) -> tuple[Gang, ...]:
     if not isinstance(items, list):
         raise RefusedError("items is not a list")
     return tuple(_gang(item) for item in items)
+
+
+def gang(answer: Response) -> Gang:
+    """One affinity group of HiveD. Raises RefusedError, too if HiveD has none of that name."""
+    if answer.status != 200:
+        raise RefusedError(f"HTTP {answer.status}")
+    return _gang(_object(answer.body))
 
 
 def _gang(item: Any) -> Gang:

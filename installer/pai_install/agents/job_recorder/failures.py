@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from pai_install.agents.common.retries import retries_of
 from pai_install.agents.common.values import Json, child, meta, text
-from pai_install.agents.job_recorder.objects import is_going
+from pai_install.agents.job_recorder.objects import is_going, is_refused
 from pai_install.agents.job_recorder.preemptions import disruption_of
 
 # annotation of Volcano's pods: the attempt that they belong to
@@ -22,7 +22,10 @@ _ENDED = ("Completed", "Failed", "Aborted", "Terminated", "Terminating", "Comple
 
 @dataclass(frozen=True)
 class Attempts:
-    """Attempts of one job. failed: attempts with a pod that failed. lost: attempts with a pod that lost its devices."""
+    """Attempts of one job. failed: attempts with a pod that failed.
+
+    lost: attempts with a pod that lost its devices, or that its machine refused.
+    """
 
     failed: frozenset[str] = frozenset()
     lost: frozenset[str] = frozenset()
@@ -42,7 +45,7 @@ def with_pod(before: Attempts, pod: Json) -> Attempts:
     attempt = text(child(pod, "metadata", "annotations").get(_ATTEMPT))[:20]
     if not attempt or len(before.failed) + len(before.lost) >= _MOST:
         return before
-    if disruption_of(pod) is not None:
+    if disruption_of(pod) is not None or is_refused(pod):
         return Attempts(before.failed, before.lost | {attempt})
     if text(child(pod, "status").get("phase")) == "Failed" and not is_going(pod):
         return Attempts(before.failed | {attempt}, before.lost)

@@ -189,6 +189,15 @@ def is_going(pod: Json) -> bool:
     return bool(meta(pod, "deletionTimestamp"))
 
 
+def is_refused(pod: Json) -> bool:
+    """Whether its machine refused it: it has failed, says why, and no container of it ever ran."""
+    status = child(pod, "status")
+    kinds = ("initContainerStatuses", "containerStatuses")
+    states = [child(row, "state") for kind in kinds for row in rows(status.get(kind))]
+    ran = any("running" in state or "terminated" in state for state in states)
+    return text(status.get("phase")) == "Failed" and bool(text(status.get("reason"))) and not ran
+
+
 def has_written(pod: Json) -> bool:
     """Whether a container of it has started, so that it may have a log."""
     states = [child(row, "state") for row in rows(child(pod, "status").get("containerStatuses"))]

@@ -22,13 +22,19 @@ _ADDRESS = f"127.0.0.1:{HIVED_PORT}"
 _BLOCK_MILLISECONDS = 50
 _DEFAULT = "default"
 # HiveD runs in a pod with an account of its own, and only its own pod reaches it
-_OURS = frozenset({"kubeApiServerAddress", "kubeConfigFilePath", "webServerAddress"})
+_OURS = frozenset({"kubeApiServerAddress", "kubeConfigFilePath", "webServerAddress", "forcePodBindThreshold"})
+# HiveD would bind a pod by itself after so many calls, to a node that may refuse it: the greatest number
+_NEVER = 2**31 - 1
 _MEBIBYTE = 2**20
 
 
 def hived_config(scheduling: Scheduling) -> Object:
     """The configuration of HiveD: OpenPAI's block as it is written, else cells made of the virtual clusters."""
-    own = {"webServerAddress": _ADDRESS, "waitingPodSchedulingBlockMilliSec": _BLOCK_MILLISECONDS}
+    own = {
+        "webServerAddress": _ADDRESS,
+        "waitingPodSchedulingBlockMilliSec": _BLOCK_MILLISECONDS,
+        "forcePodBindThreshold": _NEVER,
+    }
     block = scheduling.block if scheduling.block is not None else hived_block(scheduling)
     return {**own, **{key: value for key, value in block.items() if key not in _OURS}}
 

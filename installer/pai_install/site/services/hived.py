@@ -111,7 +111,7 @@ class HivedConfig(Section):
     web_server_address: Word | None = Field(default=None, alias="webServerAddress")
     """Listen address of HiveD."""
     force_pod_bind_threshold: Whole | None = Field(default=None, alias="forcePodBindThreshold")
-    """Calls after which HiveD binds a pod itself."""
+    """Calls after which HiveD binds a pod itself. Ignored: HiveD never does."""
     waiting_pod_scheduling_block_milli_sec: Whole | None = Field(
         default=None, alias="waitingPodSchedulingBlockMilliSec"
     )

@@ -39,10 +39,17 @@ class PlayedHived(Peer):
         replies = [(200, encoded(it)) if isinstance(it, dict) else (it[0], it[1]) for it in answers]
         self.answers["GET /v1/inspect/affinitygroups/" if verb == "groups" else f"POST /v1/extender/{verb}"] = replies
 
+    def has_gang(self, path: str, *nodes: str) -> None:
+        """HiveD has given a gang its cells. path: the name of the gang as a part of a URL."""
+        placement = {node: [0] for node in nodes}
+        group = {"metadata": {"name": path}, "status": {"state": "Allocated", "physicalPlacement": placement}}
+        self.answers[f"GET /v1/inspect/affinitygroups/{path}"] = [(200, encoded(group))]
+
     def reply(self, method: str, path: str, body: bytes) -> Reply:
         if path == "/":
             return recorded("root")
-        self.bodies.append(body)
+        if method == "POST":
+            self.bodies.append(body)
         queue = self.answers.get(f"{method} {path}", [(404, b'"not played"')])
         return queue.pop(0) if len(queue) > 1 else queue[0]
 
@@ -87,12 +94,15 @@ class House:
         return self.bridge.metrics.value(name, **labels)
 
 
-def pod_of(name: str) -> Json:
-    return {"metadata": {"name": name, "namespace": "default", "uid": f"uid-{name}"}, "spec": {"containers": []}}
+def pod_of(name: str, spec: str = "") -> Json:
+    """spec: the annotation for HiveD."""
+    notes = {"annotations": {"hivedscheduler.microsoft.com/pod-scheduling-spec": spec}} if spec else {}
+    metadata = {"name": name, "namespace": "default", "uid": f"uid-{name}", **notes}
+    return {"metadata": metadata, "spec": {"containers": []}}
 
 
-def filter_args(name: str = "owner", nodes: tuple[str, ...] = ("gpu-1", "gpu-2")) -> Json:
-    return {"Pod": pod_of(name), "Nodes": None, "NodeNames": list(nodes)}
+def filter_args(name: str = "owner", nodes: tuple[str, ...] = ("gpu-1", "gpu-2"), spec: str = "") -> Json:
+    return {"Pod": pod_of(name, spec), "Nodes": None, "NodeNames": list(nodes)}
 
 
 def preempt_args(name: str = "owner") -> Json:

@@ -29,6 +29,49 @@ def test_answer_is_hiveds_own(house: House, name: str) -> None:
     assert house.hived.asked("preempt") == 0
 
 
+GANG_SPEC = """\
+virtualCluster: research
+affinityGroup:
+  name: default.train
+  members:
+  - podNumber: 2
+    leafCellNumber: 1
+"""
+# the bridge's words in a URL, the pod's annotation
+GANGS = {"its own": ("default%2Fowner", ""), "one that it names": ("default.train", GANG_SPEC)}
+
+
+@pytest.mark.parametrize("name", GANGS)
+def test_pod_waits_while_the_node_of_its_cells_cannot_take_it(house: House, name: str) -> None:
+    """HiveD would bind the pod by itself, and the kubelet would refuse it."""
+    path, spec = GANGS[name]
+    house.hived.has_gang(path, "gpu-1", "gpu-2")
+    house.hived.says("filter", recorded("filter placed"))
+    status, body = house.post("filter", filter_args(nodes=("gpu-2",), spec=spec))
+    answer = json.loads(body)
+    assert (status, answer["NodeNames"], answer["Error"]) == (200, None, "")
+    assert "gpu-1" in answer["FailedNodes"]["hived-bridge"]
+    (asked,) = house.hived.bodies
+    assert json.loads(asked) == filter_args(nodes=("gpu-2", "gpu-1"), spec=spec)
+    assert house.count("hived_bridge_calls_total", verb="filter", outcome="held") == 1
+
+
+def test_pod_of_a_gang_is_placed_once_its_node_can_take_it(house: House) -> None:
+    house.hived.has_gang("default.train", "gpu-1", "gpu-2")
+    house.hived.says("filter", recorded("filter placed"))
+    house.post("filter", filter_args(nodes=("gpu-2",), spec=GANG_SPEC))
+    assert house.post("filter", filter_args(spec=GANG_SPEC)) == recorded("filter placed")
+    assert house.post("filter", filter_args(nodes=("gpu-1",), spec=GANG_SPEC)) == recorded("filter placed")
+
+
+@pytest.mark.parametrize("answer", [(500, b"panic"), (200, b"garbage"), (200, b"[]"), (400, b'"no such group"')])
+def test_call_goes_on_as_it_is_if_hived_does_not_show_the_gang(house: House, answer: tuple[int, bytes]) -> None:
+    house.hived.answers["GET /v1/inspect/affinitygroups/default.train"] = [answer]
+    house.hived.says("filter", recorded("filter placed"))
+    assert house.post("filter", filter_args(spec=GANG_SPEC)) == recorded("filter placed")
+    assert house.hived.bodies == [encoded(filter_args(spec=GANG_SPEC))]
+
+
 def test_bind_is_given_on(house: House) -> None:
     house.hived.says("bind", recorded("bind"))
     assert house.post("bind", bind_args()) == recorded("bind")

@@ -504,6 +504,21 @@ def test_attempts_that_lost_their_devices_are_no_failures() -> None:
     assert (clock.last.lost, clock.ends) == (("0", "1", "2"), [])
 
 
+def refused(of: Object) -> Object:
+    """The pod as the kubelet leaves it that does not admit it."""
+    why = {"reason": "UnexpectedAdmissionError", "message": "Pod was rejected: Allocate failed", "containerStatuses": []}
+    return {**of, "status": {**of["status"], "phase": "Failed", **why}}
+
+
+def test_attempts_that_a_machine_refused_are_no_failures() -> None:
+    clock = Clock()
+    clock.see(limited())
+    for version in ("0", "1", "2"):
+        clock.see(attempt(refused(pod(0, f"a-{version}")), version))
+    clock.later(WRITE_S)
+    assert (clock.last.failed, clock.last.lost, clock.ends) == ((), ("0", "1", "2"), [])
+
+
 def test_failures_are_counted_on_by_a_recorder_that_starts_again() -> None:
     clock = Clock()
     clock.memory.recall(Record(limited(), failed=("0",)), {}, clock.now)

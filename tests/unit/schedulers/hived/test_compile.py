@@ -108,10 +108,14 @@ def test_hived_gets_the_block_as_it_is_written(tmp_path: Path) -> None:
     assert scheduling is not None
     (written,) = (it["data"] for it in objects_of(scheduling) if it["metadata"]["name"] == "hivedscheduler")
     found = yaml.safe_load(written["hivedscheduler.yaml"])
-    expected = {key: value for key, value in content().items() if key != "kubeApiServerAddress"}
+    ours = {"kubeApiServerAddress", "forcePodBindThreshold"}
+    expected = {key: value for key, value in content().items() if key not in ours}
     assert {key: found[key] for key in expected} == expected
     assert list(found["physicalCluster"]["cellTypes"]) == list(expected["physicalCluster"]["cellTypes"])
-    assert found.keys() - expected.keys() == {"webServerAddress", "waitingPodSchedulingBlockMilliSec"}
+    own = {"webServerAddress", "waitingPodSchedulingBlockMilliSec", "forcePodBindThreshold"}
+    assert found.keys() - expected.keys() == own
+    # HiveD binds no pod by itself: it would bind to nodes that refuse the pod
+    assert found["forcePodBindThreshold"] == 2**31 - 1
 
 
 def test_names_of_cells_that_look_like_numbers_stay_text(tmp_path: Path) -> None:
