@@ -1,4 +1,7 @@
-"""A job that gives way twice waits and succeeds, whatever the scheduler, and a real failure ends it."""
+"""A job that gives way twice waits and succeeds, whatever the scheduler, and a real failure ends it.
+
+An instance that its machine refuses starts again.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from pai_install.jobs.compile.jobset import failure_rules
 from tests.hived_program import PROGRAM
 
 from .conftest import EXISTING, LOST, Cluster, equip, until
@@ -144,3 +148,37 @@ def test_job_that_fails_ends(lending: tuple[Cluster, str], tmp_path: Path) -> No
     cluster, _scheduler = lending
     submitted(cluster, file_of(tmp_path, "fails", "owner", 1, ["exit 3"]))
     assert until(lambda: is_(cluster, "fails", "FAILED"), BACK_S), shown(cluster, "fails")
+
+
+def bound(cluster: Cluster, name: str, *, job: bool) -> dict[str, Any]:
+    """A pod, or a Job with the rules of our jobs, that asks for most cores of a worker and needs no scheduler."""
+    cores = cluster.kubectl("get", "node", LOST, "--output=jsonpath={.status.allocatable.cpu}")
+    request = {"requests": {"cpu": f"{int(cores) * 600}m"}}
+    command = ["/bin/sh", "-c", sleeps(1 if job else 3600)]
+    container = {"name": "main", "image": IMAGE, "command": command, "resources": request}
+    spec = {"nodeName": LOST, "restartPolicy": "Never", "terminationGracePeriodSeconds": 1, "containers": [container]}
+    if not job:
+        return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
+    rules = {"podFailurePolicy": {"rules": list(failure_rules())}}
+    indexed = {"completionMode": "Indexed", "completions": 1, "parallelism": 1}
+    limits = {"backoffLimitPerIndex": 0, "maxFailedIndexes": 0}
+    content = {**indexed, **limits, **rules, "template": {"spec": spec}}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}, "spec": content}
+
+
+def test_instance_that_its_machine_refuses_starts_again(lending: tuple[Cluster, str]) -> None:
+    """The rules are those of a job. A scheduler would not let it come to this, but for a race."""
+    cluster, scheduler = lending
+    if scheduler == "volcano":
+        pytest.skip("Volcano's jobs are no Jobs of Kubernetes")
+    selector = "--selector=batch.kubernetes.io/job-name=refused"
+    try:
+        create(cluster, bound(cluster, "hog", job=False))
+        cluster.kubectl("wait", "pod/hog", "--for=condition=Ready", "--timeout=60s")
+        create(cluster, bound(cluster, "refused", job=True))
+        reasons = ("get", "pods", selector, "--output=jsonpath={.items[*].status.reason}")
+        assert until(lambda: cluster.kubectl(*reasons).split().count("OutOfcpu") >= 2), cluster.kubectl(*reasons)
+        cluster.kubectl("delete", "pod", "hog")
+        cluster.kubectl("wait", "job/refused", "--for=condition=Complete", "--timeout=120s")
+    finally:
+        cluster.ask("delete", "pod/hog", "job/refused", "--ignore-not-found")

@@ -61,13 +61,13 @@ def _job(gang: Outline, role: Role, extras: PodExtras) -> Object:
         "completions": role.instances,
         "backoffLimitPerIndex": role.retries,
         "maxFailedIndexes": role.instances if role.min_failed is None else role.min_failed - 1,
-        "podFailurePolicy": {"rules": list(_failures())},
+        "podFailurePolicy": {"rules": list(failure_rules())},
         **({"successPolicy": {"rules": [{"succeededCount": enough}]}} if enough < role.instances else {}),
         "template": pod_template(gang, role, extras),
     }
 
 
-def _failures() -> Iterator[Object]:
+def failure_rules() -> Iterator[Object]:
     """The rules for failed pods. The first that matches counts.
 
     A container that failed counts as a failure. All other pods are made again: those that lost their machine, and those

@@ -506,7 +506,11 @@ def test_attempts_that_lost_their_devices_are_no_failures() -> None:
 
 def refused(of: Object) -> Object:
     """The pod as the kubelet leaves it that does not admit it."""
-    why = {"reason": "UnexpectedAdmissionError", "message": "Pod was rejected: Allocate failed", "containerStatuses": []}
+    why = {
+        "reason": "UnexpectedAdmissionError",
+        "message": "Pod was rejected: Allocate failed",
+        "containerStatuses": [],
+    }
     return {**of, "status": {**of["status"], "phase": "Failed", **why}}
 
 
