@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from pydantic import Field
 
 from pai_install.json_schema import Report, ReportObject
+from pai_install.schedulers.hived.cells import lost_cell_types
 from pai_install.schedulers.usage import Usage
 from pai_install.scheduling.change import Affected, QuotaChange, Running, affected, changes
 from pai_install.scheduling.model import Backend, Scheduling
@@ -18,7 +20,8 @@ class ClustersChange:
     """before, after: the scheduler. orphans: unfinished jobs that lose their queue, because their virtual
     cluster is removed or leaves the namespace.
 
-    unknown: changed virtual clusters with unknown usage of their jobs.
+    unknown: changed virtual clusters with unknown usage of their jobs. evictable: running jobs of virtual clusters that
+    lose guaranteed devices, which the scheduler may evict for others.
     """
 
     before: Backend | None
@@ -27,6 +30,7 @@ class ClustersChange:
     affected: tuple[Affected, ...] = ()
     orphans: tuple[SeenJob, ...] = ()
     unknown: tuple[str, ...] = ()
+    evictable: tuple[SeenJob, ...] = ()
 
 
 def clusters_change(before: Scheduling | None, after: Scheduling | None, usage: Usage | None) -> ClustersChange:
@@ -42,7 +46,22 @@ def clusters_change(before: Scheduling | None, after: Scheduling | None, usage: 
     left = _submitters(before) - _submitters(after)
     orphans = tuple(job for job in usage.jobs if job.cluster in gone or (job.cluster, _namespace(job)) in left)
     unknown = tuple(dict.fromkeys(it.cluster for it in told if it.cluster in usage.unknown))
-    return ClustersChange(*names, told, affected(told, running), orphans, unknown)
+    losses = affected(told, running)
+    evictable = tuple(_evictable(before, after, losses, usage.jobs)) if before and after else ()
+    return ClustersChange(*names, told, losses, orphans, unknown, evictable)
+
+
+def _evictable(
+    before: Scheduling, after: Scheduling, losses: Iterable[Affected], jobs: Iterable[SeenJob]
+) -> Iterator[SeenJob]:
+    """Yields the running jobs that are guaranteed their devices now, and may not be then."""
+    lost = {(it.cluster, before.supply[it.sku].resource) for it in losses if not it.removed and it.sku in before.supply}
+    renamed = lost_cell_types(before, after) if before.backend == after.backend == "hived" else {}
+    gone = {it.name for it in before.clusters} - {it.name for it in after.clusters}
+    for job in jobs:
+        loses = any((job.cluster, resource) in lost for resource in job.units) or job.cluster in renamed
+        if loses and not job.waits and job.cluster not in gone:
+            yield job
 
 
 def _submitters(scheduling: Scheduling | None) -> frozenset[tuple[str, str]]:
@@ -74,6 +93,13 @@ class OrphanedJob(ReportObject):
     waits: bool
 
 
+class EvictableJob(ReportObject):
+    """A running job that the scheduler may evict after the change."""
+
+    virtual_cluster: str = Field(validation_alias="cluster")
+    job: str = Field(validation_alias="name", description="NAMESPACE/NAME.")
+
+
 class ClustersChangeReport(Report, title="pai-install vc plan"):
     """The effects of a change of virtual clusters."""
 
@@ -82,6 +108,9 @@ class ClustersChangeReport(Report, title="pai-install vc plan"):
     affected: tuple[Affected, ...]
     orphans: tuple[OrphanedJob, ...] = Field(description="Jobs that lose their virtual cluster or its queue.")
     unknown: tuple[str, ...] = Field(description="Virtual clusters with unknown usage of their jobs.")
+    evictable: tuple[EvictableJob, ...] = Field(
+        description="Running jobs that may be evicted, because their virtual cluster loses guaranteed devices."
+    )
 
 
 def clusters_change_report(change: ClustersChange) -> ClustersChangeReport:
@@ -92,6 +121,7 @@ def clusters_change_report(change: ClustersChange) -> ClustersChangeReport:
         affected=change.affected,
         orphans=tuple(map(OrphanedJob.model_validate, change.orphans)),
         unknown=change.unknown,
+        evictable=tuple(map(EvictableJob.model_validate, change.evictable)),
     )
 
 
@@ -101,9 +131,12 @@ def plan_text(change: ClustersChange) -> str:
         [] if change.before == change.after else [f"scheduler: {change.before or 'none'} -> {change.after or 'none'}"]
     )
     lines += [str(it) for it in change.changes]
+    if change.evictable and not lines:
+        lines = ["the names of HiveD's cells change"]
     if not lines:
         return "the cluster has these virtual clusters already\n"
     jobs = [str(it) for it in change.affected]
+    jobs += [f"{it.cluster}: {it.name} may be evicted once others need its devices" for it in change.evictable]
     jobs += _orphans_text(change)
     jobs += [f"{name}: not known what its jobs use, as it shares namespaces" for name in change.unknown]
     lines += ["", "jobs:", *(f"  {it}" for it in jobs or ["none is touched"])]

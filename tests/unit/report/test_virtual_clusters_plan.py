@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import jsonschema  # type: ignore[import-untyped]
 from syrupy.assertion import SnapshotAssertion
 
@@ -13,7 +16,9 @@ from pai_install.report.virtual_clusters_plan import (
     plan_text,
 )
 from pai_install.schedulers.usage import Usage
+from pai_install.scheduling.read import scheduling_of
 from pai_install.scheduling.usage.model import SeenJob, Use
+from tests.hived_demo import BLOCK, demo_site
 from tests.virtual_clusters import cluster, gpus, share, site, with_backend
 
 SUPPLY = gpus("a100", 4)
@@ -32,6 +37,33 @@ def test_what_changes_and_whose_jobs_are_touched(snapshot: SnapshotAssertion) ->
     change = clusters_change(BEFORE, AFTER, USAGE)
     jsonschema.validate(clusters_change_report(change).as_json(), schema_of(ClustersChangeReport))
     assert plan_text(change) == snapshot
+
+
+def test_running_jobs_that_lose_their_guarantee_are_named() -> None:
+    jobs = (
+        SeenJob("a", "x/runs", waits=False, units={"nvidia.com/gpu": 12}),
+        SeenJob("a", "x/waits", waits=True, units={"nvidia.com/gpu": 1}),
+        SeenJob("a", "x/cores", waits=False, units={"": 1}),
+        SeenJob("c", "x/grows", waits=False, units={"nvidia.com/gpu": 1}),
+    )
+    change = clusters_change(BEFORE, AFTER, replace(USAGE, jobs=jobs))
+    assert [it.job for it in clusters_change_report(change).evictable] == ["x/runs"]
+    assert "x/runs may be evicted" in plan_text(change)
+
+
+def test_jobs_on_cells_of_other_names_are_named(tmp_path: Path) -> None:
+    """HiveD finds the cells of a running job by the names of their types."""
+    block = scheduling_of(demo_site(tmp_path))
+    assert block is not None
+    usage = Usage(
+        {}, {}, (SeenJob("vc1", "x/one", waits=False), SeenJob("vc1", "x/later", waits=True)), frozenset(), ()
+    )
+    for before, named in ((block, []), (replace(block, block=None), ["x/one"])):
+        change = clusters_change(before, block, usage)
+        assert [it.job for it in clusters_change_report(change).evictable] == named
+        assert ("x/one may be evicted" in plan_text(change)) == bool(named)
+    other = scheduling_of(demo_site(tmp_path, BLOCK.replace("VC1-K80", "OTHER")))
+    assert [it.name for it in clusters_change(block, other, usage).evictable] == ["x/one"]
 
 
 def test_nothing_changes(snapshot: SnapshotAssertion) -> None:

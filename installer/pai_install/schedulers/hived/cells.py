@@ -66,6 +66,25 @@ def hived_block(scheduling: Scheduling) -> Object:
     }
 
 
+def lost_cell_types(before: Scheduling, after: Scheduling) -> dict[str, frozenset[str]]:
+    """Returns virtual cluster -> names of its cell types and pinned cells that it loses.
+
+    HiveD finds the cells of a running job by these names. A job without its cells becomes opportunistic.
+    """
+    had, has = (_names_of_cells(hived_config(one)) for one in (before, after))
+    lost = {name: cells - has.get(name, frozenset()) for name, cells in had.items()}
+    return {name: cells for name, cells in lost.items() if cells}
+
+
+def _names_of_cells(config: Object) -> dict[str, frozenset[str]]:
+    """Virtual cluster -> names of its cell types, without their chains, and of its pinned cells."""
+    return {
+        name: frozenset(str(cell.get("cellType")).rpartition(".")[2] for cell in one.get("virtualCells") or ())
+        | frozenset(str(pin.get("pinnedCellId")) for pin in one.get("pinnedCells") or ())
+        for name, one in config["virtualClusters"].items()
+    }
+
+
 def leaf_types(supply: Mapping[str, Supply]) -> dict[str, str]:
     """SKU -> its leaf type: the SKU's name without what divides types in a way down."""
     found: dict[str, str] = {}
