@@ -14,7 +14,7 @@ from pai_install.cluster.client import ApiError, NoClusterError
 from pai_install.documents.document import Document
 from pai_install.errors import ExitCode, PaiError
 from pai_install.jobs.read import JobReading, read_job
-from pai_install.schedulers.job_check import check_job
+from pai_install.schedulers.job_check import check_hdfs, check_job
 from pai_install.site.load import LAYOUT
 from pai_install.system.parameters import Parameter
 
@@ -39,7 +39,7 @@ def validate_jobs(app: App, request: ValidateJobs) -> tuple[JobReading, ...]:
     readings = tuple(map(read_job, request.files))
     if request.group is None and not (app.site_dir / LAYOUT).exists():
         app.say(f"{app.site_dir} has no {LAYOUT}: the files are checked without a site")
-        return readings
+        return tuple(check_hdfs(one, None, None) for one in readings)
     if request.group is not None:
         app.profile.require_group(request.group)
     checked = tuple(check_job(one, app.profile, request.group) for one in readings)

@@ -84,6 +84,7 @@ class Job:
     without end. priority: None for the virtual cluster's usual one. lazy_preemption: HiveD makes it opportunistic
     before it evicts it. gang_release: HiveD takes devices back when the last instance of a group has ended. group: a
     wish for the console. The command line has an option. code: files for the work folder of each instance.
+    hdfs: key of the file -> folder of HDFS, until a site says which storage has it.
     """
 
     name: str
@@ -97,6 +98,7 @@ class Job:
     gang_release: bool = False
     group: str | None = None
     code: CodeArchive | StoredCode | None = None
+    hdfs: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def storages(self) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
 
 from pai_install.documents.document import Document, Entries, Items
 from pai_install.documents.problem import YamlPath
+from pai_install.documents.scalars import invalid
 from pai_install.documents.validate import validate
 from pai_install.jobs.fields import (
     Cores,
@@ -25,6 +26,7 @@ from pai_install.jobs.fields import (
     matching,
     refused,
 )
+from pai_install.jobs.hdfs import CODE, DATA, OUTPUT, is_hdfs, placeholders, read_hdfs_folder
 from pai_install.jobs.model import Job, JobPort, Resources, Role
 from pai_install.jobs.openpai_extras import Extras, ExtrasReading, HivedRole
 from pai_install.jobs.rules import (
@@ -40,20 +42,22 @@ from pai_install.site.services.section import ListOf
 
 # what OpenPAI's web page calls the only role
 ONLY_ROLE = "taskrole"
-_STORAGE = 'remove it, and mount a storage of the site: "extras": {"storages": [{"name": NAME, "mountPath": FOLDER}]}'
+HdfsFolder = Annotated[str, BeforeValidator(read_hdfs_folder)]
 
 
-def _on_hdfs(then: str) -> BeforeValidator:
-    return refused("there is no HDFS here", f"{_STORAGE}; {then}")
-
-
-def _without_code(value: object, info: ValidationInfo) -> None:
-    """OpenPAI copied the folder into each container; a job whose image or storage has its code runs without it."""
+def _code_folder(value: object, info: ValidationInfo) -> str | None:
+    """The folder of HDFS. Another place is a warning, because the image or a storage may have the code."""
+    if is_hdfs(value):
+        folder = read_hdfs_folder(value)
+        if folder == "/":
+            raise invalid("hdfs", "names no folder of HDFS", "write hdfs://HOST:PORT/FOLDER")
+        return folder
     if isinstance(info.context, Document):
         folder = f"/root/{PurePosixPath(str(value)).name}"
-        message = f"has no effect, because there is no HDFS: nothing is copied to {folder}"
+        message = f"has no effect, because it is not on HDFS: nothing is copied to {folder}"
         remedy = "remove the line, and let the image, a storage, or the command provide the code"
-        info.context.add(("codeDir",), "site.no-effect", message, remedy, severity="warning")
+        info.context.add((CODE,), "site.no-effect", message, remedy, severity="warning")
+    return None
 
 
 class V1Port(JobModel):
@@ -113,12 +117,18 @@ class V1File(JobModel):
             "with prerequisites[].auth",
         ),
     ] = None
-    data_dir: Annotated[None, _on_hdfs("then use FOLDER in place of $PAI_DATA_DIR")] = None
-    output_dir: Annotated[None, _on_hdfs("then use FOLDER in place of $PAI_OUTPUT_DIR")] = None
-    code_dir: Annotated[None, BeforeValidator(_without_code)] = None
+    data_dir: HdfsFolder | None = None
+    output_dir: HdfsFolder | None = None
+    code_dir: Annotated[str | None, BeforeValidator(_code_folder)] = None
     kill_all_on_completed_task_number: Annotated[
         None, refused("is not read", 'remove it, and give the role "minSucceededTaskCount"')
     ] = None
+
+    @property
+    def hdfs(self) -> dict[str, str]:
+        """Key -> folder of HDFS."""
+        folders = {CODE: self.code_dir, DATA: self.data_dir, OUTPUT: self.output_dir}
+        return {key: folder for key, folder in folders.items() if folder is not None}
 
 
 def read_v1(document: Document, places: dict[str, YamlPath]) -> Job | None:
@@ -142,6 +152,7 @@ def read_v1(document: Document, places: dict[str, YamlPath]) -> Job | None:
     mounts = list(extras.mounts())
     places |= {**extras.places(), "virtual-cluster": ("virtualCluster",)}
     places |= {f"mount:{mount.storage}": path for mount, path in mounts}
+    places |= {f"hdfs:{key}": (key,) for key in file.hdfs}
     named: dict[str, YamlPath] = {role.name: ("taskRoles", n, "name") for n, role in enumerate(file.task_roles)}
     check_names(document, ("jobName",), file.job_name, named)
     check_roles(document, ("jobName",), file.job_name, roles)
@@ -157,6 +168,7 @@ def read_v1(document: Document, places: dict[str, YamlPath]) -> Job | None:
         lazy_preemption=file.extras.hived_scheduler.lazy_preemption_enable,
         gang_release=file.extras.hived_scheduler.gang_release_enable,
         mounts=tuple(mount for mount, _ in mounts),
+        hdfs=file.hdfs,
     )
     check_variables(document, job, {role.name: ("taskRoles", n, "command") for n, role in enumerate(file.task_roles)})
     return job
@@ -205,7 +217,7 @@ def _role(file: V1File, role: V1Role, command: str, hived: HivedRole) -> Role:
         ports=tuple(JobPort(port.label, port.port_number, port.begin_at or None) for port in role.port_list),
         min_failed=failed_ending(role.min_failed_task_count, role.task_number),
         min_succeeded=succeeded_ending(role.min_succeeded_task_count, role.task_number),
-        environment=file.job_envs,
+        environment={**file.job_envs, **placeholders(file.hdfs)},
         pinned_cell=hived.pinned_cell_id or "",
         affinity_group=hived.affinity_group_name or "",
     )

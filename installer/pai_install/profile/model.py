@@ -67,6 +67,13 @@ class ProfileCode(_Model):
     keep_days: int = 30
 
 
+class ProfileHdfs(_Model):
+    """The storage that stands for HDFS in old job files. path: the folder of the storage that is the root of HDFS."""
+
+    storage: str
+    path: str = "/"
+
+
 class PublishedProfile(_Model):
     """The part of the profile that `apply` publishes, next to the object of the virtual clusters.
 
@@ -80,6 +87,7 @@ class PublishedProfile(_Model):
     training_operator: bool = False
     use_limits: Mapping[str, UseLimits] = {}
     code: ProfileCode = ProfileCode()
+    hdfs: ProfileHdfs | None = None
 
 
 class ClusterProfile(PublishedProfile):

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from pai_install.profile.model import ClusterProfile, ProfileCode, ProfileGrant, ProfileGroup, ProfileStorage
+from pai_install.profile.model import (
+    ClusterProfile,
+    ProfileCode,
+    ProfileGrant,
+    ProfileGroup,
+    ProfileHdfs,
+    ProfileStorage,
+)
 from pai_install.scheduling.block_workers import job_workers
 from pai_install.scheduling.read import scheduling_of
 from pai_install.site.groups import administrates, groups_of
@@ -43,6 +50,7 @@ def profile_of(site: Site) -> ClusterProfile:
         training_operator=has_training_operator(site),
         use_limits=all_limits(site),
         code=_code(site),
+        hdfs=_hdfs(site),
     )
 
 
@@ -52,6 +60,11 @@ def _code(site: Site) -> ProfileCode:
     if limit is None:
         return ProfileCode()
     return ProfileCode(storage=limit.storage or "", max_mib=limit.max_mib, keep_days=limit.keep_days)
+
+
+def _hdfs(site: Site) -> ProfileHdfs | None:
+    hdfs = site.services.jobs.hdfs if site.services.jobs is not None else None
+    return ProfileHdfs(storage=hdfs.storage, path=hdfs.path) if hdfs is not None else None
 
 
 def _storage(entry: StorageEntry) -> ProfileStorage:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from pai_install.documents.problem import Problem, Severity
 from pai_install.documents.validate import did_you_mean
 from pai_install.errors import PaiError
 from pai_install.jobs.capacity import Ask, Capacity
+from pai_install.jobs.hdfs import CODE, MOUNT, OUTPUT, folder_on, with_hdfs
 from pai_install.jobs.kubernetes import Native, NativeJob
 from pai_install.jobs.model import Job
 from pai_install.jobs.place import JobOwner, JobPlace
 from pai_install.jobs.read import JobReading
-from pai_install.profile.model import ClusterProfile
+from pai_install.profile.model import ClusterProfile, ProfileHdfs
 from pai_install.schedulers.registry import backend_of
 from pai_install.scheduling.admission import allowed
 from pai_install.scheduling.model import Priority, Scheduling, VirtualCluster
@@ -42,7 +43,63 @@ def check_job(reading: JobReading, profile: ClusterProfile, group: str | None) -
         return reading
     checker = _Checker(profile, group)
     found = checker.of_job(reading.job) if isinstance(reading.job, Job) else checker.of_native(reading.job)
+    checked = check_hdfs(reading.with_problems(tuple(_problem(reading, one) for one in found)), profile, group)
+    if profile.hdfs is None or not isinstance(checked.job, Job) or not checked.job.hdfs:
+        return checked
+    return replace(checked, job=with_hdfs(checked.job, profile.hdfs.storage, profile.hdfs.path))
+
+
+def check_hdfs(reading: JobReading, profile: ClusterProfile | None, group: str | None) -> JobReading:
+    """The reading with what becomes of its folders of HDFS. profile: None without a site."""
+    hdfs = reading.job.hdfs if isinstance(reading.job, Job) else {}
+    mapping = profile.hdfs if profile is not None else None
+    found = list(_on_storage(hdfs, profile, mapping, group) if profile and mapping else _nowhere(hdfs))
+    if hdfs and mapping and isinstance(reading.job, Job):
+        found += _taken(reading.job, mapping.storage)
     return reading.with_problems(tuple(_problem(reading, one) for one in found))
+
+
+def _nowhere(hdfs: Mapping[str, str]) -> Iterator[Refusal]:
+    """A job whose image or storage has its code runs without codeDir."""
+    remedy = "set jobs: {hdfs: {storage: NAME, path: FOLDER}} in services-configuration.yaml, or mount a storage"
+    for key, folder in hdfs.items():
+        if key == CODE:
+            message = f"has no effect without jobs.hdfs: nothing is copied to {_copied(folder)}"
+            yield Refusal(f"hdfs:{key}", "no-effect", message, remedy, "warning")
+        else:
+            yield Refusal(f"hdfs:{key}", "unsupported", "there is no HDFS here", remedy)
+
+
+def _on_storage(
+    hdfs: Mapping[str, str], profile: ClusterProfile, mapping: ProfileHdfs, group: str | None
+) -> Iterator[Refusal]:
+    name = mapping.storage
+    granted = any(one.storage == name and group in (None, one.group) for one in profile.grants)
+    read_only = any(one.name == name and one.read_only for one in profile.storages)
+    for key, folder in hdfs.items():
+        place = folder_on(mapping.path, folder)
+        if not granted:
+            whom = f"which the group {group} may not mount" if group else "which no group may mount"
+            message = f"is on the storage {name} of jobs.hdfs, {whom}"
+            remedy = f"run pai-install storage grant {name} --group {group or 'GROUP'}"
+            yield Refusal(f"hdfs:{key}", "storage", message, remedy)
+        elif key == OUTPUT and read_only:
+            yield Refusal(f"hdfs:{key}", "storage", f"is on the storage {name}, which is read-only", "remove it")
+        else:
+            then = f", copied to {_copied(folder)}" if key == CODE else f", mounted at {MOUNT}{place}"
+            message = f"is the folder {place} of the storage {name}{then}"
+            yield Refusal(f"hdfs:{key}", "hdfs", message, "remove it if the job does not need it", "warning")
+
+
+def _taken(job: Job, storage: str) -> Iterator[Refusal]:
+    for mount in job.mounts:
+        if mount.path == MOUNT and mount.storage != storage:
+            message = f"{MOUNT} is where {storage} is mounted for {', '.join(job.hdfs)}"
+            yield Refusal(f"mount:{mount.storage}", "twice", message, "give it another mountPath")
+
+
+def _copied(folder: str) -> str:
+    return f"/root/{folder.rpartition('/')[2]}"
 
 
 def never_starts(reading: JobReading, profile: ClusterProfile) -> str:

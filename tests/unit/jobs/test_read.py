@@ -66,8 +66,9 @@ spec:
 """
 # what is wrong: the file, the text to replace, what with, the place, and words of the message or the remedy
 WRONG = {
-    "v1: results on HDFS": (V1, '"retryCount": 0', '"outputDir": "hdfs://h:9000/x"', "4:3", "there is no HDFS here"),
-    "v1: data on HDFS": (V1, '"retryCount": 0', '"dataDir": "hdfs://h:9000/x"', "4:3", "$PAI_DATA_DIR"),
+    "v1: results elsewhere": (V1, '"retryCount": 0', '"outputDir": "s3://h/x"', "4:3", "write hdfs://HOST:PORT/FOLDER"),
+    "v1: data out of HDFS": (V1, '"retryCount": 0', '"dataDir": "hdfs://h:9000/x/../y"', "4:3", "without '..'"),
+    "v1: all of HDFS": (V1, '"retryCount": 0', '"codeDir": "hdfs://h:9000/"', "4:3", "names no folder"),
     "v1: login on HDFS": (V1, '"retryCount": 0', '"authFile": "hdfs://h/x"', "4:3", "prerequisites[].auth"),
     "v1: old ending": (V1, '"retryCount": 0', '"killAllOnCompletedTaskNumber": 1', "4:3", "minSucceededTaskCount"),
     "v1: unknown key": (V1, '"retryCount"', '"retryCuont"', "4:3", "did you mean retryCount?"),
@@ -185,8 +186,8 @@ def test_what_the_wrong_ones_are_made_of_is_right(text: str) -> None:
     assert read(text.replace("\n", "\r\n")).job == read(text).job is not None
 
 
-def test_a_code_folder_on_hdfs_is_a_warning() -> None:
-    reading = read(V1.replace('"retryCount": 0', '"codeDir": "hdfs://h:9000/x"'))
+def test_a_code_folder_elsewhere_is_a_warning() -> None:
+    reading = read(V1.replace('"retryCount": 0', '"codeDir": "/home/x"'))
     assert reading.job is not None
     assert [(one.line, one.column, one.code) for one in reading.problems] == [(4, 3, "job.no-effect")]
 

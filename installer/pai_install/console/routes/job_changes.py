@@ -40,6 +40,7 @@ _NAME = "/api/v2/jobs/{name}"
 _OLD = "/api/v1/user/{user}/jobs"
 _MAX_TAGS, _MAX_TAG = 64, 64
 _FILE = Path("job.yaml")
+_SECRETS = "the cluster does not keep the secrets of this job: write them at /jobs/new?from={name}, or submit its file"
 # an ended job makes room for its next start
 _END_S = 30.0
 
@@ -184,7 +185,7 @@ def _start(call: ApiCall, job: JobState) -> str:
     if content is None:
         raise RestError(HTTPStatus.NOT_FOUND, "NoJobConfigError", "the cluster keeps no file of this job")
     if has_mask(content):
-        raise invalid("the cluster does not keep the secrets of this job: submit its file again")
+        raise RestError(HTTPStatus.NOT_FOUND, "NoJobConfigError", _SECRETS.format(name=f"{job.user}~{job.name}"))
     code = kept_code(call.client, job)
     if not job.gone and job.state in ENDED:
         end_job(CallerContext(call), job, wait_s=_END_S)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from pai_install.site.groups import STOPPED_BY as STOPPED_BY_NOTE
 if TYPE_CHECKING:  # verbs that read take the names alone
     from pai_install.jobs.model import Job, Role
 
+# those of a directory have a '.', and the owner of `job submit` may be anybody
+_MEMBER = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 # a label of DNS, a host's name among them
 MOST = 63
 _DOMAIN = "svc.cluster.local"
@@ -56,6 +59,11 @@ class JobNames:
         """The full name by which the others find an instance, whether it runs already or not."""
         short = self.host.format(job=self.job, role=self.roles[role.name], index=index)
         return f"{short}.{self.job}.{self.namespace}.{_DOMAIN}"
+
+    def secret(self, role: Role, owner: str, use: str) -> str:
+        """The name of a Secret of a role. Policies permit members Secrets whose names begin with their own."""
+        name = f"{self.job}-{self.roles[role.name]}-{use}"
+        return f"{owner}.{name}" if _MEMBER.fullmatch(owner) else name
 
 
 def names_of(job: Job, namespace: str, host: str, suffix: int) -> JobNames:

@@ -82,7 +82,7 @@ class PodExtras:
 def pod_template(gang: Outline, role: Role, extras: PodExtras) -> Object:
     """A pod of a role. Its processes are not the first of their container: they end when they are told to."""
     volumes = list(_volumes(gang, role))
-    secret = f"{gang.names.job}-{gang.names.roles[role.name]}-login"
+    secret = gang.names.secret(role, gang.place.owner.user, "login")
     spec: Object = {
         "restartPolicy": "Never",
         "automountServiceAccountToken": False,
@@ -154,7 +154,7 @@ def _volumes(gang: Outline, role: Role) -> Iterator[tuple[Object, Object]]:
         claim = gang.place.claims[gang.job.code.storage]
         yield gang.job.code.volume(claim.name, claim.folder, gang.place.owner.namespace)
     if role.confidential:
-        name = f"{gang.names.job}-{gang.names.roles[role.name]}-command"
+        name = gang.names.secret(role, gang.place.owner.user, "command")
         volume: Object = {"name": "command", "secret": {"secretName": name}}
         yield volume, {"name": "command", "mountPath": _COMMANDS, "readOnly": True}
 
@@ -164,12 +164,14 @@ def companions(gang: Outline) -> Iterator[Object]:
     if isinstance(gang.job.code, CodeArchive):
         yield from gang.job.code.config_maps(gang.names.job, gang.place.owner.namespace, gang.marks)
     for role in gang.job.roles:
-        name = f"{gang.names.job}-{gang.names.roles[role.name]}"
+        owner = gang.place.owner.user
         if role.login is not None:
             docker = {".dockerconfigjson": _docker_config(role.login)}
-            yield _secret(gang, f"{name}-login", "kubernetes.io/dockerconfigjson", docker)
+            yield _secret(gang, gang.names.secret(role, owner, "login"), "kubernetes.io/dockerconfigjson", docker)
         if role.confidential:
-            yield _secret(gang, f"{name}-command", "Opaque", {"command.sh": _script(gang, role)})
+            yield _secret(
+                gang, gang.names.secret(role, owner, "command"), "Opaque", {"command.sh": _script(gang, role)}
+            )
 
 
 def _docker_config(login: PullLogin) -> str:

@@ -13,18 +13,26 @@ from pai_install.site.services.model import Services
 def check_jobs(source: Document, services: Services) -> None:
     """Adds problems between the section jobs and the storages."""
     if services.jobs is not None:
-        add_problems(source, _code(services), ("jobs",))
+        add_problems(source, (*_code(services), *_hdfs(services)), ("jobs",))
 
 
 def _code(services: Services) -> Iterator[Wrong]:
     code = services.jobs.code if services.jobs is not None else None
     if code is None or code.storage is None:
         return
-    place = ("code", "storage")
-    storages = {one.name: one for one in services.storages or ()}
-    if code.storage not in storages:
-        message = f"{code.storage} is no storage of this site"
-        remedy = did_you_mean(code.storage, storages) if storages else "add the section storages"
-        yield Wrong(place, "unknown-storage", message, remedy)
-    elif not storages[code.storage].written:
-        yield Wrong(place, "read-only", f"{code.storage} is read-only", "name a storage that pods can write to")
+    yield from _known(services, "code", code.storage)
+    if any(one.name == code.storage and not one.written for one in services.storages or ()):
+        message, remedy = f"{code.storage} is read-only", "name a storage that pods can write to"
+        yield Wrong(("code", "storage"), "read-only", message, remedy)
+
+
+def _hdfs(services: Services) -> Iterator[Wrong]:
+    if services.jobs is not None and services.jobs.hdfs is not None:
+        yield from _known(services, "hdfs", services.jobs.hdfs.storage)
+
+
+def _known(services: Services, key: str, storage: str) -> Iterator[Wrong]:
+    names = [one.name for one in services.storages or ()]
+    if storage not in names:
+        remedy = did_you_mean(storage, names) if names else "add the section storages"
+        yield Wrong((key, "storage"), "unknown-storage", f"{storage} is no storage of this site", remedy)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, WithJsonSchema
 
-from pai_install.documents.scalars import invalid, read_whole
+from pai_install.documents.scalars import invalid, read_text, read_whole, shown
 from pai_install.site.services.section import KebabSection, Word
 from pai_install.site.services.use_limits import IdleLimit, LongLimit, NotebookLimit
 
@@ -45,6 +45,22 @@ class CodeLimit(KebabSection):
     """Days until unused code is removed, at the next submission of code."""
 
 
+def _read_folder(value: object) -> str:
+    word = read_text(value)
+    if not word.startswith("/") or ".." in word.split("/") or not word.isprintable():
+        raise invalid("path", f"{shown(word)} is no folder of the storage", "write a path such as /hdfs")
+    return word
+
+
+class HdfsFolders(KebabSection):
+    """jobs.hdfs: the storage that stands for HDFS in job files of OpenPAI before 1.0."""
+
+    storage: Word
+    """Storage with the files of HDFS. The groups of such jobs need a grant."""
+    path: Annotated[str, BeforeValidator(_read_folder), WithJsonSchema({"type": "string"})] = "/"
+    """Folder of the storage for hdfs://HOST:PORT/."""
+
+
 class Jobs(KebabSection):
     """jobs: records, which answer after their pods are gone, and when a job has its GPUs for nothing."""
 
@@ -64,3 +80,5 @@ class Jobs(KebabSection):
     """Rule for unused notebooks, unless a virtual cluster has its own."""
     code: CodeLimit | None = None
     """Code of `job submit --code` above 1 MiB, which is kept on a storage."""
+    hdfs: HdfsFolders | None = None
+    """Storage for hdfs:// addresses of old job files."""
