@@ -306,7 +306,7 @@ def test_a_job_with_secrets_is_not_started_again(web: TestClient, kubernetes: Li
     record(kubernetes)
     eventually(lambda: web.get(ONE, headers=headers).json()["jobStatus"]["state"] == "STOPPED")
     answer = web.put(f"{ONE}/executionType", json={"value": "START"}, headers=headers)
-    assert answer.json()["code"] == "InvalidParametersError"
+    assert answer.json()["code"] == "NoJobConfigError"
 
 
 def has_tags(web: TestClient, tags: list[str]) -> bool:
