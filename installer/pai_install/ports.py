@@ -29,6 +29,10 @@ PROMETHEUS_PORT: Final = 9091
 ALERTMANAGER_PORT: Final = 9093
 KUBE_STATE_METRICS_PORT: Final = 9105
 KUBE_STATE_METRICS_OWN_PORT: Final = 9106
+LOG_STORE_PORT: Final = 9428
+"""The store of logs, on the loopback of a control plane."""
+LOG_COLLECTOR_PORT: Final = 9430
+"""Collectors of logs write here, each with a certificate."""
 SCHEDULER_PORT: Final = 10259
 CONTROLLER_MANAGER_PORT: Final = 10257
 ETCD_METRICS_PORT: Final = 2381

@@ -26,6 +26,7 @@ options:
       - pai-hived
       - pai-jobset
       - pai-monitoring
+      - pai-logs
       - pai-volcano
       - pai-console
       - pai-training-operator

@@ -23,6 +23,7 @@ BY_TAG = {
     ("volcano", "1.14.1"): _NONE,
     ("training-operator", "1.9.4"): _NONE,
     ("prometheus", "3.16.0"): _NONE,
+    ("victoria-logs", "1.52.1"): _NONE,
     ("local-path-provisioner", "0.0.30"): _NONE,
     ("hivedscheduler", "0.3.4"): _NONE,
     ("rsync", "2.3"): _NONE,

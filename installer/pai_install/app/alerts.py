@@ -10,9 +10,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from pai_install.app.context import App
 from pai_install.app.monitoring import require_monitoring
+from pai_install.app.service_node import node_of_service
 from pai_install.cluster.client import ApiError, NoClusterError, Select
 from pai_install.errors import ExitCode, PaiError
-from pai_install.kube.model import Node, Pod
+from pai_install.kube.model import Node
 from pai_install.monitoring.alertmanager import (
     LABELS,
     NAMESPACE,
@@ -90,14 +91,12 @@ def send_test_alert(app: App) -> TestAlertReport:
 
 def _run(app: App, program: tuple[str, ...]) -> str:
     require_monitoring(app, "ask for alerts")
-    (pods,) = app.cluster.list(Select(("pods",), NAMESPACE, LABELS))
-    known = {machine.hostname for machine in app.site.control_planes}
-    ready = [pod for pod in map(Pod.parse, pods) if pod.ready and pod.node in known]
-    if not ready:
+    node = node_of_service(app, NAMESPACE, LABELS)
+    if node is None:
         raise PaiError(
             "cannot ask Alertmanager: no pod of monitoring is ready",
             code="monitoring-not-ready",
             remedy="run kubectl --namespace pai-monitoring get pods",
             exit_code=ExitCode.VERIFICATION_FAILED,
         )
-    return "\n".join(app.machines.lines(ready[0].node, program))
+    return "\n".join(app.machines.lines(node, program))

@@ -7,6 +7,7 @@ behind a job of the same name.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 from pai_install.app.context import App
 from pai_install.app.jobs import open_job_directory, recorded_output
@@ -20,6 +21,7 @@ from pai_install.app.log_sources import (
     pod_source,
     service_source,
 )
+from pai_install.app.stored_logs import has_store, stored_logs, stored_source
 from pai_install.cluster.client import Select
 from pai_install.cluster.read import WORKLOADS
 from pai_install.documents.validate import did_you_mean
@@ -28,6 +30,7 @@ from pai_install.jobs.state import PODS
 from pai_install.kube.model import Pod, Ref
 from pai_install.kube.objects import JsonObject, child, rows, text, words
 from pai_install.kube.workloads import Selector
+from pai_install.monitoring.log_store import StoredLog
 from pai_install.site.groups import USER_LABEL, groups_of
 
 KINDS = ("node", "service", "pod", "job")
@@ -52,6 +55,8 @@ def sources_of(app: App, target: str, hosts: Sequence[str], window: Window) -> t
         except PaiError as error:
             if error.code != "unknown-job":
                 raise
+    if not found and kind in ("", "pod") and has_store(app):
+        found = _of_gone_pods(app, name, window)
     if not found:
         known = [*SERVICES, *(machine.hostname for machine in app.site.machines)]
         raise PaiError(
@@ -122,6 +127,16 @@ def _sources(app: App, items: Iterable[JsonObject], hosts: Sequence[str], window
     return tuple(found)
 
 
+def _of_gone_pods(app: App, name: str, window: Window) -> tuple[LogSource, ...]:
+    """The logs of pods that the store has, one per container. Raises PaiError for pods of several namespaces."""
+    found = stored_logs(app, name)
+    spaces = list(dict.fromkeys(it.namespace for it in found))
+    if len(spaces) > 1:
+        raise ambiguous(name, [f"pod/{space}/{found[0].pod}" for space in spaces])
+    several = len({it.container for it in found}) > 1
+    return tuple(stored_source(app, it, window, f"{it.pod}/{it.container}" if several else it.pod) for it in found)
+
+
 def _of_job(app: App, name: str, window: Window) -> tuple[LogSource, ...]:
     """The instances of a job, deleted ones with their recorded lines. Raises PaiError for no job and for several."""
     jobs = open_job_directory(app)
@@ -130,10 +145,15 @@ def _of_job(app: App, name: str, window: Window) -> tuple[LogSource, ...]:
     job, record = jobs.find(own, group) if slash and group in known else jobs.find(name, "")
     kept = recorded_output(jobs.client, record) if record is not None and any(it.gone for it in job.instances) else {}
 
+    def recorded(pod: str) -> Sequence[str]:
+        lines = kept.get(pod, "").splitlines()
+        return lines[-window.lines :] if window.lines else lines
+
     def source(pod: str, label: str, *, gone: bool) -> LogSource:
+        if gone and has_store(app):
+            return stored_source(app, StoredLog(job.namespace, pod), window, label, partial(recorded, pod))
         if gone:
-            lines = kept.get(pod, "").splitlines()
-            return LogSource(label, lambda: iter(lines[-window.lines :] if window.lines else lines))
+            return LogSource(label, lambda: iter(recorded(pod)))
         return pod_source(jobs.client, Ref("pod", pod, job.namespace), window, label)
 
     if not job.instances:

@@ -15,6 +15,7 @@ from pai_install.parts.group_network import group_network_values, has_group_netw
 from pai_install.parts.groups import group_values, has_grants, has_groups, storage_values
 from pai_install.parts.hived import has_hived, hived_values
 from pai_install.parts.job_recorder import has_recorder, recorder_values
+from pai_install.parts.logs import has_logs, log_values
 from pai_install.parts.monitoring import has_monitoring, monitoring_values
 from pai_install.parts.part import Port
 from pai_install.parts.scheduling import (
@@ -80,6 +81,11 @@ COMPILED: Mapping[str, Compiled] = {
     "jobset": Compiled(has_jobsets, controller_values, frozenset({"replicas", "api_port"})),
     "kueue": Compiled(
         has_kueue, kueue_values, frozenset({"replicas", "api_port", "pods_ready_timeout", "kubeflow", "metrics"})
+    ),
+    "logs": Compiled(
+        has_logs,
+        log_values,
+        frozenset({"leader", "folder", "buffer", "port", "collector_port", "days", "disk", "front", "server", "client"}),
     ),
     "monitoring": Compiled(
         has_monitoring,

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pai_install.parts.addon import RECORD_PREFIX
+from pai_install.parts.logs import BUFFER as LOG_BUFFER
+from pai_install.parts.logs import FOLDER as LOG_FOLDER
 from pai_install.parts.monitoring import FOLDER
 from pai_install.parts.part import Part
 from pai_install.parts.registry import PARTS
@@ -14,7 +16,7 @@ from pai_install.registry.content import content_of_variables, read_note
 
 _PARTS: Mapping[str, Part] = {part.name: part for part in PARTS}
 DOCKER = "docker.service"
-_MONITORING = f"{RECORD_PREFIX}monitoring"
+_MONITORING, _LOGS = f"{RECORD_PREFIX}monitoring", f"{RECORD_PREFIX}logs"
 _BY_ENVIRONMENT = "container_runtime_gpu_visible_to_all"
 
 
@@ -56,6 +58,7 @@ def impact(
         *_on_pulls(roles, seen),
         *_on_cache(roles, variables, seen),
         *_on_metrics(roles, variables, seen),
+        *_on_logs(roles, variables, seen),
     )
 
 
@@ -140,9 +143,19 @@ def _on_cache(roles: tuple[str, ...], variables: Mapping[str, Any], seen: Observ
         yield "pai-install registry rotate --backend, in place of apply, brings the content along"
 
 
+def _is_turned_off(addon: str, roles: tuple[str, ...], variables: Mapping[str, Any], seen: Observed) -> bool:
+    record = seen.roles.get(addon)
+    wanted = {f"{RECORD_PREFIX}{addon['name']}" for addon in variables.get("cluster_addons_wanted", ())}
+    return addon in roles and record is not None and bool(record.settings) and addon not in wanted
+
+
 def _on_metrics(roles: tuple[str, ...], variables: Mapping[str, Any], seen: Observed) -> Iterator[str]:
     """Yields the data that stays when monitoring is turned off."""
-    record = seen.roles.get(_MONITORING)
-    wanted = {f"{RECORD_PREFIX}{addon['name']}" for addon in variables.get("cluster_addons_wanted", ())}
-    if _MONITORING in roles and record is not None and record.settings and _MONITORING not in wanted:
+    if _is_turned_off(_MONITORING, roles, variables, seen):
         yield f"metrics stay in {FOLDER} on the control planes: delete the folder to remove them"
+
+
+def _on_logs(roles: tuple[str, ...], variables: Mapping[str, Any], seen: Observed) -> Iterator[str]:
+    """Yields the data that stays when the store of logs is turned off."""
+    if _is_turned_off(_LOGS, roles, variables, seen):
+        yield f"logs stay in {LOG_FOLDER} on the control planes, and in {LOG_BUFFER} on all machines: delete the folders"

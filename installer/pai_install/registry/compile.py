@@ -28,6 +28,9 @@ _NO_SECRET = SecretStr("")
 # names in certificates, which have no address
 EXPORTER_NAME = "node-exporter.pai.internal"
 SCRAPER_NAME = "prometheus.pai.internal"
+COLLECTOR_NAME = "log-collector.pai.internal"
+# a service of the cluster
+LOGS_NAME = "logs.pai-logs.svc"
 
 
 def registries_of(site: Site, identity: Identity | None = None) -> Registries:
@@ -52,7 +55,7 @@ def served_names(site: Site) -> ServedNames:
     store.
 
     Includes the name of Volcano's admission webhook if Volcano is the scheduler, those of a console without a
-    certificate of the site's own, and those of monitoring.
+    certificate of the site's own, and those of monitoring and of the store of logs.
     """
     leader = site.control_planes[0].hostip
     port = cache_port(site) if wants_cache(site) else 0
@@ -60,8 +63,9 @@ def served_names(site: Site) -> ServedNames:
     console = console_of(site)
     named = console.names if console is not None and not console.certificate else ()
     exporter, scraper = ((EXPORTER_NAME,), (SCRAPER_NAME,)) if site.services.monitoring else ((), ())
+    logs, collector = ((LOGS_NAME,), (COLLECTOR_NAME,)) if site.services.logs else ((), ())
     store = (STORE_HOST, leader, "127.0.0.1")
-    return ServedNames((CACHE_HOST, leader), store, port, webhook, named, exporter, scraper)
+    return ServedNames((CACHE_HOST, leader), store, port, webhook, named, exporter, scraper, logs, collector)
 
 
 def cache_port(site: Site) -> int:

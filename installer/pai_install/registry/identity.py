@@ -23,7 +23,8 @@ from pai_install.system.state_file import MISSING, reading
 
 _RENEW_BEFORE = timedelta(days=60)
 _PASSWORD_BYTES = 24
-_OPTIONAL = ("webhook", "console", "exporter", "scraper")
+_OPTIONAL = ("webhook", "console", "exporter", "scraper", "logs", "collector")
+_CLIENTS = frozenset({"scraper", "collector"})
 _Kept = Annotated[SecretStr, PlainSerializer(SecretStr.get_secret_value, return_type=str)]
 
 
@@ -70,7 +71,8 @@ class Identity(_Value):
     that no one can guess a secret from them. It never changes. content: current place during a copy to the place in the
     site's files. left: the old place, from the switch until the verification of the copy. webhook: of the scheduler's
     admission, None if it creates its own or has none. console: of the console, None if it has another one or is none.
-    exporter: of the metrics of machines, scraper: of their client, None without monitoring.
+    exporter: of the metrics of machines, scraper: of their client, None without monitoring. logs: of the store of logs,
+    collector: of its clients, None without a store.
     """
 
     authorities: tuple[Authority, ...] = Field(min_length=1)
@@ -88,6 +90,8 @@ class Identity(_Value):
     console: Serving | None = None
     exporter: Serving | None = None
     scraper: Serving | None = None
+    logs: Serving | None = None
+    collector: Serving | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -196,7 +200,7 @@ def _optional(
     """Returns the certificates that not every site has, None for those without names."""
     kept = _kept(identity) if identity is not None else {}
     return {
-        purpose: _renewed(kept.get(purpose), authority, wanted, now, client=purpose == "scraper") if wanted else None
+        purpose: _renewed(kept.get(purpose), authority, wanted, now, client=purpose in _CLIENTS) if wanted else None
         for purpose, wanted in ((name, getattr(names, name)) for name in _OPTIONAL)
     }
 
@@ -228,7 +232,7 @@ def serve_from(identity: Identity, generation: int, now: datetime) -> Identity:
             cache = _serving(authority, identity.cache.names, now)
             store = _serving(authority, identity.store.names, now)
             optional = {
-                purpose: serving and _serving(authority, serving.names, now, client=purpose == "scraper")
+                purpose: serving and _serving(authority, serving.names, now, client=purpose in _CLIENTS)
                 for purpose, serving in _kept(identity).items()
             }
             return _changed(identity, serving_ca=generation, cache=cache, store=store, **optional)

@@ -20,7 +20,8 @@ class ServedNames:
 
     port: desired port of the cache, 0 for no cache. webhook: names of the scheduler's admission webhook, empty if it
     needs no certificate of ours. console: the same for the console. exporter: names of the metrics of machines,
-    scraper: of their client; empty without monitoring.
+    scraper: of their client; empty without monitoring. logs: names of the store of logs, collector: of its clients;
+    empty without a store.
     """
 
     cache: tuple[str, ...]
@@ -30,6 +31,8 @@ class ServedNames:
     console: tuple[str, ...] = ()
     exporter: tuple[str, ...] = ()
     scraper: tuple[str, ...] = ()
+    logs: tuple[str, ...] = ()
+    collector: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

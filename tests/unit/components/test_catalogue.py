@@ -79,6 +79,8 @@ IMAGES = {
     "prometheus",
     "alertmanager",
     "kube-state-metrics",
+    "victoria-logs",
+    "vlagent",
 }
 # releases whose Go module has another number
 MODULE_VERSIONS = {("prometheus", "3.16.0"): "0.316.0"}

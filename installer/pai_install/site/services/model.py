@@ -15,6 +15,7 @@ from pai_install.site.services.console import ConsoleSection
 from pai_install.site.services.dynamic_volumes import DynamicVolumes
 from pai_install.site.services.hived import Hivedscheduler
 from pai_install.site.services.jobs import Jobs
+from pai_install.site.services.logs import Logs
 from pai_install.site.services.monitoring import (
     AlertManager,
     Grafana,
@@ -129,6 +130,8 @@ class Services(KebabSection):
     """History of ended jobs, and rules for idle and long jobs."""
     monitoring: Annotated[Monitoring | None, BeforeValidator(read_switch)] = None
     """Metrics, alerts, and their receivers."""
+    logs: Annotated[Logs | None, BeforeValidator(read_switch)] = None
+    """A store of the logs of pods."""
     # its fields are not decided yet
     health: Annotated[KeptMapping | None, _HEALTH] = None
     """Limits of health checks."""

@@ -38,7 +38,7 @@ def _read_replicas(value: object) -> int:
 
 def read_switch(value: object) -> object:
     """Returns an empty mapping for true, None for false, and everything else unchanged."""
-    if isinstance(value, dict) or value is None or isinstance(value, Monitoring):
+    if value is None or isinstance(value, dict | KebabSection):
         return value
     return {} if read_word_boolean(value) else None
 
