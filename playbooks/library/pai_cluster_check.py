@@ -24,8 +24,8 @@ options:
       - pai-volumes
       - pai-hived
       - pai-jobset
-      - pai-monitoring
       - pai-logs
+      - pai-monitoring
       - pai-volcano
       - pai-console
       - pai-training-operator

@@ -12,7 +12,7 @@ from ansible.module_utils.pai_finding import finding
 
 SYSTEM_NAMESPACES = (
     *("kube-system", "kube-flannel", "pai-docker-cache", "pai-volumes"),
-    *("pai-hived", "pai-jobset", "pai-monitoring", "pai-logs", "pai-volcano", "pai-console"),
+    *("pai-hived", "pai-jobset", "pai-logs", "pai-monitoring", "pai-volcano", "pai-console"),
     *("pai-training-operator", "pai-kueue"),
 )
 

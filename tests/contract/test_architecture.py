@@ -156,6 +156,7 @@ ALLOWED = {
         "app",
         "cluster",
         "checks",
+        "monitoring",
     },
     "cli": {
         "app",

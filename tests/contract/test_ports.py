@@ -53,6 +53,8 @@ STANDS_IN = {
     ports.ALERTMANAGER_PORT: {"addons/monitoring/addon.yml", "installer/pai_install/site/services/monitoring.py"},
     ports.KUBE_STATE_METRICS_PORT: {"addons/monitoring/addon.yml"},
     ports.KUBE_STATE_METRICS_OWN_PORT: {"addons/monitoring/addon.yml"},
+    ports.LOG_STORE_PORT: {"addons/logs/addon.yml"},
+    ports.LOG_COLLECTOR_PORT: {"addons/logs/addon.yml"},
     ports.SCHEDULER_PORT: {
         "addons/hived/objects/hived.yaml.j2",
         "playbooks/library/pai_certificates_renew.py",

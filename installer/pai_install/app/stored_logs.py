@@ -12,29 +12,15 @@ from pai_install.errors import ExitCode, PaiError
 from pai_install.monitoring.log_store import (
     LABELS,
     NAMESPACE,
-    PATH,
     Parameters,
     StoredLog,
     all_lines,
     files_query,
     last_lines,
     logs_in,
+    query_program,
     texts,
 )
-from pai_install.ports import LOG_STORE_PORT
-
-# the store answers on the loopback of its machine alone; every machine has Python
-_SCRIPT = """
-import sys, urllib.error, urllib.parse, urllib.request as u
-url, *pairs = sys.argv[1:]
-body = urllib.parse.urlencode([pair.split("=", 1) for pair in pairs]).encode()
-try:
-    answer = u.build_opener(u.ProxyHandler({})).open(url, body, timeout=60)
-except urllib.error.HTTPError as error:
-    sys.exit(f"{error}: {error.read(500).decode(errors='replace')}")
-for line in answer:
-    sys.stdout.buffer.write(line)
-"""
 
 
 def has_store(app: App) -> bool:
@@ -94,5 +80,4 @@ def _asked(app: App) -> Callable[[Parameters], Iterable[str]]:
 
 
 def _lines(app: App, node: str, parameters: Parameters) -> Iterable[str]:
-    url = f"http://127.0.0.1:{LOG_STORE_PORT}{PATH}"
-    return app.machines.lines(node, ("python3", "-I", "-c", _SCRIPT, url, *(f"{k}={v}" for k, v in parameters.items())))
+    return app.machines.lines(node, query_program(parameters))

@@ -9,6 +9,7 @@ from starlette.routing import BaseRoute
 
 from pai_install.console.caller import Authenticator, Caller, Clients
 from pai_install.console.links import LinkSealer
+from pai_install.console.log_reader import LogReader
 from pai_install.console.model.read_model import ReadModel
 from pai_install.console.monitoring import MonitoringReader
 from pai_install.console.rates import RateGate
@@ -36,6 +37,7 @@ class ConsoleServices:
     model: ReadModel = field(default=None, repr=False)  # type: ignore[assignment] # one of these clients
     sign_in: SignInService | None = field(default=None, repr=False)
     monitoring: MonitoringReader | None = field(init=False, repr=False)
+    logs: LogReader | None = field(init=False, repr=False)
     rates: RateGate = field(init=False, repr=False)
     streams: StreamGate = field(default_factory=StreamGate, repr=False)
     links: LinkSealer = field(init=False, repr=False)
@@ -49,6 +51,8 @@ class ConsoleServices:
         }
         monitoring = self.settings.monitoring
         object.__setattr__(self, "monitoring", MonitoringReader(monitoring) if monitoring is not None else None)
+        logs = self.settings.logs
+        object.__setattr__(self, "logs", LogReader(logs) if logs is not None else None)
         object.__setattr__(self, "model", self.model or ReadModel(self.clients))
         object.__setattr__(self, "rates", RateGate(limits))
         object.__setattr__(self, "links", LinkSealer(self.settings.signing_key))

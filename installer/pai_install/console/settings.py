@@ -65,7 +65,7 @@ class ConsoleSettings(_Section):
     names: host names and addresses of the console, the first one for links. http_port: it redirects browsers. None: it
     is closed. signing_key: a file with random bytes that signs tokens and addresses of logs. certificate, key: PEM
     files. None: plain HTTP, for tests. api_server: address of the Kubernetes API. api_authority, api_token: files.
-    workers: threads for requests.
+    logs: address of the store of logs on this machine. workers: threads for requests.
     """
 
     names: tuple[str, ...] = Field(min_length=1)
@@ -82,6 +82,7 @@ class ConsoleSettings(_Section):
     namespace: str = "pai-console"
     oidc: OidcSettings | None = None
     monitoring: MonitoringSettings | None = None
+    logs: str | None = None
     sign_in: SignInSettings = SignInSettings()
     rates: RateLimits = RateLimits()
     language: str = "en"

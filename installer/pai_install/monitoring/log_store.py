@@ -12,10 +12,20 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from pai_install.agents.common.values import InvalidJsonError, parse_object, text
+from pai_install.ports import LOG_STORE_PORT
 
 NAMESPACE = "pai-logs"
 LABELS = "app.kubernetes.io/name=logs"
 PATH = "/select/logsql/query"
+# the store answers on the loopback of its machine alone; every machine has Python
+_SCRIPT = """
+import sys, urllib.parse, urllib.request as u
+url, *pairs = sys.argv[1:]
+body = urllib.parse.urlencode([pair.split("=", 1) for pair in pairs]).encode()
+answer = u.build_opener(u.ProxyHandler({})).open(url, body, timeout=60)
+with open(1, "wb") as output:
+    output.writelines(answer)
+"""
 # lines of one answer
 PAGE = 20_000
 # of one line: the runtime divides lines of more than 16 KiB
@@ -46,6 +56,12 @@ class StoredLine:
     written: str
     whole: bool
     text: str
+
+
+def query_program(parameters: Parameters) -> tuple[str, ...]:
+    """Returns the program that prints the answer of the store on its machine."""
+    url = f"http://127.0.0.1:{LOG_STORE_PORT}{PATH}"
+    return ("python3", "-I", "-c", _SCRIPT, url, *(f"{name}={value}" for name, value in parameters.items()))
 
 
 def lines_query(log: StoredLog, lines: int, since: str = "") -> Parameters:

@@ -85,7 +85,9 @@ COMPILED: Mapping[str, Compiled] = {
     "logs": Compiled(
         has_logs,
         log_values,
-        frozenset({"leader", "folder", "buffer", "port", "collector_port", "days", "disk", "front", "server", "client"}),
+        frozenset(
+            {"leader", "folder", "buffer", "port", "collector_port", "days", "disk", "front", "server", "client"}
+        ),
     ),
     "monitoring": Compiled(
         has_monitoring,

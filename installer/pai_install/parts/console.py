@@ -7,9 +7,10 @@ import hmac
 from typing import Any
 
 from pai_install.parts.context import Context
+from pai_install.parts.logs import has_logs
 from pai_install.parts.monitoring import has_monitoring
 from pai_install.parts.part import Port
-from pai_install.ports import ALERTMANAGER_PORT, API_PROXY_PORT, PROMETHEUS_PORT
+from pai_install.ports import ALERTMANAGER_PORT, API_PROXY_PORT, LOG_STORE_PORT, PROMETHEUS_PORT
 from pai_install.registry.identity import Identity, Serving
 from pai_install.site import Site
 from pai_install.site.console import SiteConsole, console_of
@@ -100,6 +101,8 @@ def _settings(site: Site, console: SiteConsole, directory: Directory | None) -> 
             "prometheus": f"http://127.0.0.1:{PROMETHEUS_PORT}",
             "alertmanager": f"http://127.0.0.1:{ALERTMANAGER_PORT}",
         }
+    if has_logs(site):
+        found["logs"] = f"http://127.0.0.1:{LOG_STORE_PORT}"
     if directory is not None:
         found["oidc"] = _oidc(directory)
     return found

@@ -158,4 +158,5 @@ def _on_metrics(roles: tuple[str, ...], variables: Mapping[str, Any], seen: Obse
 def _on_logs(roles: tuple[str, ...], variables: Mapping[str, Any], seen: Observed) -> Iterator[str]:
     """Yields the data that stays when the store of logs is turned off."""
     if _is_turned_off(_LOGS, roles, variables, seen):
-        yield f"logs stay in {LOG_FOLDER} on the control planes, and in {LOG_BUFFER} on all machines: delete the folders"
+        yield f"logs stay in {LOG_FOLDER} on the control planes: delete the folder to remove them"
+        yield f"logs on their way stay in {LOG_BUFFER} on each machine: delete the folder to remove them"

@@ -22,6 +22,7 @@ from pai_install.kube.objects import JsonObject
 from tests.addons import ROOT
 from tests.errors import raises
 from tests.unit.cli.stub_environment import World, run
+from tests.unit.cli.test_job import GONE, lines, record, with_uid
 from tests.unit.cli.test_vc import site
 from tests.unit.cluster.fake import FakeCluster
 from tests.unit.jobs.test_state import WHOLE, job
@@ -165,6 +166,84 @@ def test_job(folder: str, world: World, capsys: Any) -> None:
             "ps_server-1: out\\u001b",
             "worker-v2-0: out\\u001b",
         ]
+
+
+STORE = {
+    "kind": "Pod",
+    "metadata": {"name": "logs-1", "namespace": "pai-logs", "labels": {"app.kubernetes.io/name": "logs"}},
+    "spec": {"nodeName": "m1"},
+    "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+}
+
+
+@pytest.fixture
+def stored(tmp_path: Path) -> str:
+    """A site with a store of logs."""
+    return str(site(tmp_path, VALID + GROUPS + "logs: true\n"))
+
+
+def store_has(world: World, *files: str, lines: Sequence[str] = ()) -> list[str]:
+    """The questions that the store gets from now on. lines: the newest first."""
+    asked = []
+
+    def answer(host: str, program: Sequence[str]) -> list[str]:
+        assert host == "m1"
+        asked.append(" ".join(program[5:]))
+        rows = files if "uniq by (file)" in asked[-1] else [f"2026-11-26T10:00:00Z stdout F {it}" for it in lines]
+        return [json.dumps({"file": it, "_msg": it, "_time": "2026-11-26T10:00:00Z"}) for it in rows]
+
+    world.outputs.answer = answer
+    return asked
+
+
+def gone_job(*, store: bool = True) -> FakeCluster:
+    own = with_uid(job(), "one")
+    kept = record(own, *WHOLE, removed=GONE), lines(own, worker_v2_0_01="last words\n", ps_server_0_01="recorded\n")
+    return FakeCluster.of(*kept, *([STORE] if store else []))
+
+
+def test_job_whose_pods_are_gone(stored: str, world: World, capsys: Any) -> None:
+    world.api = gone_job()
+    asked = store_has(world, lines=["two\x1b", "one"])
+    assert read(stored, "ps.job", "--lines", "2") == ExitCode.OK
+    out = capsys.readouterr().out.splitlines()
+    assert [line for line in out if line.startswith("worker-v2-0")] == ["worker-v2-0: one", "worker-v2-0: two\\u001b"]
+    assert all("limit 2" in question for question in asked)
+    assert all('extra_stream_filters={file=~"^/var/log/pods/vision_' in question for question in asked)
+
+
+def test_lines_that_the_store_does_not_have_are_the_recorded_ones(stored: str, world: World, capsys: Any) -> None:
+    for store in (True, False):
+        world.api = gone_job(store=store)
+        store_has(world)
+        read(stored, "ps.job")
+        out = capsys.readouterr().out.splitlines()
+        assert {"worker-v2-0: last words", "ps_server-0: recorded"} <= set(out)
+
+
+def test_pod_that_is_gone(stored: str, world: World, capsys: Any) -> None:
+    world.api = FakeCluster.of(STORE)
+    asked = store_has(world, "/var/log/pods/vision_x-1_u/main/0.log", lines=["two", "hit one"])
+    for name in ("x-1", "pod/x-1", "vision/x-1"):
+        assert read(stored, name) == ExitCode.OK
+        assert capsys.readouterr().out == "hit one\ntwo\n"
+    assert read(stored, "x-1", "--grep", "hit", "--since", "2026-11-26T09:00") == ExitCode.OK
+    assert capsys.readouterr().out == "hit one\n"
+    assert "start=2026-11-26T09:00:00Z" in asked[-1]
+    assert read(stored, "x-1", "--follow", "--lines", "1") == ExitCode.OK
+
+
+def test_pods_that_are_gone_and_ambiguous_or_unknown(stored: str, world: World, capsys: Any) -> None:
+    world.api = FakeCluster.of(STORE)
+    store_has(world, "/var/log/pods/vision_x-1_u/main/0.log", "/var/log/pods/nlp_x-1_u/main/0.log")
+    assert read(stored, "x-1") == ExitCode.USAGE
+    assert "pod/nlp/x-1" in capsys.readouterr().err
+    store_has(world)
+    assert read(stored, "x-2") == ExitCode.USAGE
+    assert read(stored, "no name") == ExitCode.USAGE
+    world.api = FakeCluster.of()
+    assert read(stored, "x-1") == ExitCode.VERIFICATION_FAILED
+    assert "code: log-store-not-ready" in capsys.readouterr().err
 
 
 def test_job_without_pods(folder: str, world: World, capsys: Any) -> None:

@@ -12,6 +12,7 @@ from pai_install.agents.common.records import Record, Removed, logs_map, state_m
 from pai_install.agents.job_recorder.objects import kept_job, kept_pod, pod_key
 from pai_install.cluster.client import ApiError
 from pai_install.console.links import LASTING_S, LinkSealer, LogRequest
+from pai_install.console.log_reader import LogReader
 from pai_install.console.services import ConsoleServices
 from pai_install.console.streams import StreamGate
 from pai_install.kube.model import Ref
@@ -127,13 +128,53 @@ def test_an_instance_without_a_pod_has_no_log(train: TestClient) -> None:
     assert train.get(f"{LOGS}/0/logs", headers=signed_in("alice")).json()["code"] == "NoTaskLogError"
 
 
-def test_the_last_lines_of_a_deleted_job(running: TestClient, kubernetes: LiveCluster) -> None:
+def deleted(web: TestClient, kubernetes: LiveCluster) -> str:
+    """The address of the log of a job that is gone, of which the recorder kept the last line."""
     made, own = job_of(kubernetes), kubernetes.objects[Ref("pod", POD, "vision-1")]
     kubernetes.put(state_map(Record(kept_job(made), {pod_key(own): kept_pod(own)}, Removed(1_767_225_900))))
     kubernetes.put(logs_map(made, {POD: "the last line\n"}))
     kubernetes.delete([Ref("jobset", "train", "vision-1"), Ref("pod", POD, "vision-1")])
     headers = signed_in("alice")
-    eventually(lambda: running.get(ONE, headers=headers).json().get("jobStatus", {}).get("state") == "STOPPED")
-    address = addresses(running)["all"]
+    eventually(lambda: web.get(ONE, headers=headers).json().get("jobStatus", {}).get("state") == "STOPPED")
+    return addresses(web)["all"]
+
+
+def test_the_last_lines_of_a_deleted_job(running: TestClient, kubernetes: LiveCluster) -> None:
+    address = deleted(running, kubernetes)
     assert running.get(address).text == "the last line\n"
     assert running.get(address + "&follow=true").text == "the last line\n"
+
+
+class Store(LogReader):
+    """A store that knows one pod."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__("http://127.0.0.1:1")
+        self.own, self.asked = text, list[tuple[str, str, int]]()
+
+    def text(self, namespace: str, pod: str, tail: int) -> str:
+        self.asked.append((namespace, pod, tail))
+        return self.own
+
+
+def test_the_whole_log_of_a_deleted_job(
+    running: TestClient, kubernetes: LiveCluster, services: ConsoleServices, clients: LiveClients
+) -> None:
+    address = deleted(running, kubernetes)
+    store = Store("all\nlines\n")
+    object.__setattr__(services, "logs", store)
+    assert running.get(address).text == "all\nlines\n"
+    assert store.asked == [("vision-1", POD, -1)]
+    # who may no longer read the group is not told of its log
+    clients.roles = {**ROLES, "alice": frozenset()}
+    assert running.get(address).json()["code"] == "ForbiddenUserError"
+    assert len(store.asked) == 1
+
+
+def test_without_an_answer_of_the_store_the_recorded_lines_are_shown(
+    running: TestClient, kubernetes: LiveCluster, services: ConsoleServices
+) -> None:
+    address = deleted(running, kubernetes)
+    for store in (Store(""), LogReader("http://127.0.0.1:1")):
+        object.__setattr__(services, "logs", store)
+        assert running.get(address).text == "the last line\n"
