@@ -25,7 +25,9 @@ COLD = "PAI_TESTS_COLD"
 SEED = "PAI_TESTS_SEED"
 
 # files of tests/e2e with machines of their own; all others share one cluster
-OWN_MACHINES = frozenset(f"e2e/test_{name}" for name in ("lab", "preflight", "ha", "killed", "monitoring", "nodes"))
+OWN_MACHINES = frozenset(
+    f"e2e/test_{name}" for name in ("lab", "preflight", "ha", "killed", "log_store", "monitoring", "nodes")
+)
 # fixtures that stand for that one cluster
 CLUSTER_FIXTURES = frozenset({"cluster", "founding"})
 # these begin at once, in this order; everything else fills the gaps

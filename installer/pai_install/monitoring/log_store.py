@@ -21,7 +21,7 @@ PATH = "/select/logsql/query"
 _SCRIPT = """
 import sys, urllib.parse, urllib.request as u
 url, *pairs = sys.argv[1:]
-body = urllib.parse.urlencode([pair.split("=", 1) for pair in pairs]).encode()
+body = urllib.parse.urlencode(dict(pair.split("=", 1) for pair in pairs)).encode()
 answer = u.build_opener(u.ProxyHandler({})).open(url, body, timeout=60)
 with open(1, "wb") as output:
     output.writelines(answer)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import subprocess
 import time
 import urllib.request
 from collections.abc import Sequence
@@ -12,15 +13,19 @@ from pathlib import Path
 
 import pytest
 
+from pai_install.console.log_reader import LogReader
 from pai_install.monitoring.log_store import (
+    Parameters,
     StoredLog,
     all_lines,
     files_query,
     last_lines,
     lines_query,
     logs_in,
+    query_program,
     texts,
 )
+from pai_install.ports import LOG_STORE_PORT
 from tests.integration.log_store.conftest import Stack, until
 
 FORGED = {
@@ -151,6 +156,37 @@ def test_a_store_that_is_killed_loses_no_line(stack: Stack) -> None:
     time.sleep(3)
     stack.start_store()
     until(lambda: shown(stack, "vision", "train-0") == ["before", "meanwhile"], 90)
+
+
+def test_the_program_of_a_machine_and_the_console_read_the_same(stack: Stack) -> None:
+    stack.start_store()
+    rows = [
+        {
+            "_time": datetime.now(UTC).isoformat(),
+            "_msg": f"2026-11-27T10:00:00Z stdout F of {space} \u2028\x1b é {n}",
+            "file": f"/var/log/pods/{space}_train-0_1/main/0.log",
+        }
+        for space in ("vision", "speech")
+        for n in range(3)
+    ]
+    url = f"http://127.0.0.1:{stack.port}/insert/jsonline?_stream_fields=file"
+    body = "\n".join(map(json.dumps, rows)).encode()
+    sent = urllib.request.Request(url, body, {"Content-Type": "application/json"})
+    urllib.request.urlopen(sent, timeout=60).close()  # noqa: S310 - ours
+    wanted = [f"of vision \u2028\x1b é {n}" for n in range(3)]
+
+    def by_program(parameters: Parameters) -> list[str]:
+        words = [word.replace(f":{LOG_STORE_PORT}/", f":{stack.port}/") for word in query_program(parameters)]
+        return subprocess.run(words, capture_output=True, text=True, check=True, encoding="utf-8").stdout.split("\n")
+
+    log = StoredLog("vision", "train-0")
+    until(lambda: list(texts(all_lines(by_program, log))) == wanted)
+    reader = LogReader(f"http://127.0.0.1:{stack.port}")
+    assert reader.text("vision", "train-0", -1).split("\n") == wanted
+    assert reader.text("vision", "train-0", 1) == wanted[-1]
+    assert reader.text("vision", "train", -1) == ""
+    assert reader.text("vision_train-0", "x", -1) == ""
+    assert LogReader("http://127.0.0.1:1").text("vision", "train-0", -1) == ""
 
 
 def filler(random_: random.Random, lines: int) -> Sequence[str]:

@@ -1,0 +1,146 @@
+"""The store of logs on real machines: lines of pods that are gone, and nothing but data when it is switched off."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from pai_install.monitoring.log_store import query_program
+from pai_install.parts.logs import BUFFER, FOLDER
+from pai_install.ports import LOG_STORE_PORT
+
+from .conftest import KEPT, Cluster, equip, until
+from .monitored import DEAD, MACHINES, MASTER, WELL, idle, kept_or_new
+
+pytestmark = [pytest.mark.lab, pytest.mark.soak]
+
+SUBNET = "172.30.94"
+SERVICES = """\
+scheduler: {type: kueue}
+virtual-clusters:
+  - {name: default, quota: [{sku: lab-gpu, machines: 1}]}
+"""
+LOGS = "logs: {retention: 7d, disk: 2Gi}\n"
+FORGED = {"_msg": "x", "file": "/var/log/pods/kube-system_etcd_1/main/0.log", "kubernetes.pod_namespace": "kube-system"}
+LIST = shlex.join(query_program({"query": "* | uniq by (file, node)"}))
+
+
+@pytest.fixture(scope="module")
+def before() -> dict[str, Mapping[str, int]]:
+    """Tasks of a run with nothing to do, without the store."""
+    return {}
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory, before: dict[str, Mapping[str, int]]) -> Iterator[Cluster]:
+    folder: Path = tmp_path_factory.mktemp("logs")
+    with ExitStack() as stack:
+        made = stack.enter_context(kept_or_new(folder, SUBNET))
+        if not KEPT:
+            (made.site / "services-configuration.yaml").write_text(SERVICES)
+            equip(made.site)
+            done = made.apply()
+            assert done["ok"], done["stderr"]
+            before["tasks"] = idle(made)[1]
+        (made.site / "services-configuration.yaml").write_text(SERVICES + LOGS)
+        equip(made.site)
+        done = made.apply()
+        assert done["ok"], done["stderr"]
+        yield made
+
+
+def pod(cluster: Cluster, name: str, script: str, node: str = WELL) -> None:
+    """A pod that runs to its end."""
+    image = cluster.on(node, "ctr -n k8s.io images ls -q | grep ^registry.*/busybox:").split()[0]
+    place = json.dumps({"spec": {"nodeName": node}})
+    words = ("--restart=Never", f"--overrides={place}", "--command", "--", "/bin/busybox", "sh", "-c", script)
+    cluster.kubectl("run", name, f"--image={image}", *words)
+
+
+def ended(cluster: Cluster, name: str) -> None:
+    """Waits for the end of a pod, and deletes it."""
+    phase = ("get", "pod", name, "--output=jsonpath={.status.phase}")
+    assert until(lambda: cluster.kubectl(*phase) in ("Succeeded", "Failed"), 180)
+    cluster.kubectl("delete", "pod", name, "--wait=true")
+
+
+def log(cluster: Cluster, *words: str) -> list[str]:
+    return cluster.run("logs", *words).stdout.splitlines()
+
+
+def test_a_second_run_changes_nothing_and_has_no_task_more(
+    cluster: Cluster, before: dict[str, Mapping[str, int]]
+) -> None:
+    _, tasks = idle(cluster)
+    if "tasks" not in before:
+        pytest.skip("a kept lab has the store already")
+    assert tasks == before["tasks"]
+
+
+def test_each_machine_is_collected(cluster: Cluster) -> None:
+    def nodes() -> set[str]:
+        rows = [json.loads(row) for row in cluster.on(MASTER, LIST).splitlines() if row]
+        return {
+            row["node"] for row in rows if re.match(r"/var/log/pods/[^_]+_[^_]+_[^_]+/[^/]+/\d+\.log$", row["file"])
+        }
+
+    assert until(lambda: nodes() == set(MACHINES), 120)
+
+
+def test_a_pod_that_is_gone(cluster: Cluster) -> None:
+    escape = "\\033]0;evil\\007"
+    pod(cluster, "gone", f"echo one; printf '{escape}\\n'; echo '{json.dumps(FORGED)}'; echo last")
+    ended(cluster, "gone")
+    wanted = ["one", "\\u001b]0;evil\\u0007", json.dumps(FORGED), "last"]
+    assert until(lambda: log(cluster, "gone") == wanted, 60)
+    assert log(cluster, "pod/default/gone", "--lines", "1") == ["last"]
+    assert log(cluster, "gone", "--grep", "^o") == ["one"]
+    assert log(cluster, "gone", "--since", "2099-01-01") == []
+
+
+def test_rotated_files_are_complete(cluster: Cluster) -> None:
+    """The kubelet begins a new file at 10 MiB."""
+    line = "x" * 200
+    pod(cluster, "long", f"i=0; while [ $i -lt 150000 ]; do echo $i {line}; i=$((i+1)); done")
+    ended(cluster, "long")
+    assert until(lambda: (log(cluster, "long", "--lines", "1") or [""])[0].startswith("149999 "), 180)
+    numbers = [int(text.partition(" ")[0]) for text in log(cluster, "long", "--lines", "0")]
+    assert numbers == list(range(150_000))
+
+
+def test_lines_arrive_after_the_store_was_away(cluster: Cluster) -> None:
+    store = ("--namespace=pai-logs", "deployment/logs")
+    cluster.kubectl("scale", *store, "--replicas=0")
+    pod(cluster, "meanwhile", "echo meanwhile", DEAD)
+    ended(cluster, "meanwhile")
+    cluster.kubectl("scale", *store, "--replicas=1")
+    assert until(lambda: log(cluster, "meanwhile") == ["meanwhile"], 240)
+
+
+def test_no_one_sends_without_a_certificate_or_asks_from_outside(cluster: Cluster) -> None:
+    address = cluster.kubectl("get", "node", MASTER, "--output=jsonpath={.status.addresses[0].address}")
+    for port, path in (
+        (LOG_STORE_PORT, "http://{}:{}/select/logsql/query?query=*"),
+        (9430, "https://{}:{}/insert/native"),
+    ):
+        asked = f"curl -sk -m 5 -o /dev/null -w %{{http_code}} '{path.format(address, port)}' || true"
+        assert cluster.on(WELL, asked).strip() in ("000", "")
+
+
+def test_switched_off_leaves_the_data_alone(cluster: Cluster) -> None:
+    (cluster.site / "services-configuration.yaml").write_text(SERVICES + "logs: false\n")
+    effects = json.dumps(cluster.plan())
+    assert FOLDER in effects
+    assert BUFFER in effects
+    done = cluster.apply()
+    assert done["ok"], done["stderr"]
+    assert cluster.to_change() == []
+    assert cluster.ask("get", "namespace", "pai-logs").returncode != 0
+    remains = {host: cluster.on(host, f"ls -d {FOLDER} {BUFFER} 2>/dev/null || true").split() for host in MACHINES}
+    assert remains == {MASTER: [BUFFER, FOLDER], WELL: [BUFFER], DEAD: [BUFFER]}
