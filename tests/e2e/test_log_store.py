@@ -26,7 +26,7 @@ scheduler: {type: kueue}
 virtual-clusters:
   - {name: default, quota: [{sku: lab-gpu, machines: 1}]}
 """
-LOGS = "logs: {retention: 7d, disk: 2Gi}\n"
+LOGS = "logs: {retention: 7d}\n"
 FORGED = {"_msg": "x", "file": "/var/log/pods/kube-system_etcd_1/main/0.log", "kubernetes.pod_namespace": "kube-system"}
 LIST = shlex.join(query_program({"query": "* | uniq by (file, node)"}))
 
@@ -112,6 +112,15 @@ def test_rotated_files_are_complete(cluster: Cluster) -> None:
     assert until(lambda: (log(cluster, "long", "--lines", "1") or [""])[0].startswith("149999 "), 180)
     numbers = [int(text.partition(" ")[0]) for text in log(cluster, "long", "--lines", "0")]
     assert numbers == list(range(150_000))
+
+
+def test_a_pod_that_floods_hides_no_line_of_its_neighbour(cluster: Cluster) -> None:
+    """Half a million lines at once, on the machine of a pod that writes one now and then."""
+    pod(cluster, "flood", f"yes {'y' * 100} | head -n 500000")
+    pod(cluster, "quiet", "i=0; while [ $i -lt 50 ]; do echo line $i; sleep 0.2; i=$((i+1)); done")
+    ended(cluster, "quiet")
+    assert until(lambda: log(cluster, "quiet") == [f"line {number}" for number in range(50)], 120)
+    ended(cluster, "flood")
 
 
 def test_lines_arrive_after_the_store_was_away(cluster: Cluster) -> None:

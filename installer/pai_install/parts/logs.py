@@ -15,7 +15,7 @@ FOLDER = "/var/lib/pai-install/logs"
 BUFFER = "/var/lib/pai-install/log-collector"
 # Parts of the disk that machines send in an hour, compressed: all together, and one of them. The store keeps the last
 # two days whatever their size, so 48 hours must fit. The share of one machine leaves the logs of others their days.
-_ALL_PER_HOUR, _ONE_PER_HOUR = 50, 1000
+_ALL_PER_HOUR, _ONE_PER_HOUR = 50, 200
 _MINUTES = 60
 _LEAST = 16 * 1024
 

@@ -140,7 +140,7 @@ class Stack:
             (f"bind :{LOG_COLLECTOR_PORT}", f"bind 127.0.0.1:{self.front_port}"),
             (f"127.0.0.1:{LOG_STORE_PORT}", f"127.0.0.1:{self.port}"),
             ("/tls/", f"{self.folder}/server/"),
-            ("sc0_bytes_in_rate gt 1789569", f"sc0_bytes_in_rate gt {one_per_minute}"),
+            ("sc0_bytes_in_rate gt 8947848", f"sc0_bytes_in_rate gt {one_per_minute}"),
             ("sc1_bytes_in_rate gt 35791394", f"sc1_bytes_in_rate gt {all_per_minute}"),
         ):
             assert before in text
