@@ -29,6 +29,8 @@ PROMETHEUS_PORT: Final = 9091
 ALERTMANAGER_PORT: Final = 9093
 KUBE_STATE_METRICS_PORT: Final = 9105
 KUBE_STATE_METRICS_OWN_PORT: Final = 9106
+CONSOLE_METRICS_PORT: Final = 9109
+"""The console's own numbers, on the loopback of its machine."""
 LOG_STORE_PORT: Final = 9428
 """The store of logs, on the loopback of a control plane."""
 LOG_COLLECTOR_PORT: Final = 9430

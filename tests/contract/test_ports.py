@@ -53,6 +53,7 @@ STANDS_IN = {
     ports.ALERTMANAGER_PORT: {"addons/monitoring/addon.yml", "installer/pai_install/site/services/monitoring.py"},
     ports.KUBE_STATE_METRICS_PORT: {"addons/monitoring/addon.yml"},
     ports.KUBE_STATE_METRICS_OWN_PORT: {"addons/monitoring/addon.yml"},
+    ports.CONSOLE_METRICS_PORT: set(),
     ports.LOG_STORE_PORT: {"addons/logs/addon.yml"},
     ports.LOG_COLLECTOR_PORT: {"addons/logs/addon.yml"},
     ports.SCHEDULER_PORT: {

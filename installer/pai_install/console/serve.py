@@ -6,6 +6,7 @@ import asyncio
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import uvicorn
 from anyio import to_thread
@@ -13,15 +14,20 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp
 
-from pai_install.console.server import create_api, create_app
+from pai_install.console.metrics import Measured, create_metrics
+from pai_install.console.server import PREFIX, create_api, create_app
 from pai_install.console.services import ConsoleServices
 from pai_install.console.settings import ConsoleSettings
 from pai_install.console.slow_requests import PromptProtocol
+from pai_install.errors import PaiError
+from pai_install.users.credentials import CredentialKind
 
 _MAX_HEADER = 16 * 1024
 _IDLE_S = 75
 _END_S = 10
+_LOOPBACK = "127.0.0.1"
 
 
 def create_redirect(settings: ConsoleSettings) -> Starlette:
@@ -47,21 +53,37 @@ class _Server(uvicorn.Server):
 def serve(settings: ConsoleSettings, services: ConsoleServices) -> None:
     """Listens on all ports until a signal."""
     services.model.start()
-    app, api = create_app(settings, services), create_api(services)
+    app = Measured(create_app(settings, services), services.metrics, f"{PREFIX}/")
+    api = Measured(create_api(services), services.metrics, "")
     servers = [_server(settings, app, settings.port)]
     if settings.legacy_ports is not None:
         servers.append(_server(settings, api, settings.legacy_ports.rest_server))
         servers.append(_server(settings, app, settings.legacy_ports.webportal))
     if settings.http_port is not None:
         servers.append(_server(settings, create_redirect(settings), settings.http_port, secure=False))
+    if settings.metrics_port is not None:
+        numbers = create_metrics(services.metrics, partial(_gauges, services))
+        servers.append(_server(settings, numbers, settings.metrics_port, secure=False, host=_LOOPBACK))
     asyncio.run(_all(servers, settings.workers))
 
 
-def _server(settings: ConsoleSettings, app: Starlette, port: int, *, secure: bool = True) -> uvicorn.Server:
+def _gauges(services: ConsoleServices) -> dict[str, int]:
+    """Followed logs of this process, and sessions of all, if the cluster answers."""
+    found = {"streams": services.streams.open}
+    sign_in = services.sign_in
+    try:
+        return {**found, "sessions": len(sign_in.store.of_kind(CredentialKind.SESSION))} if sign_in else found
+    except PaiError:
+        return found
+
+
+def _server(
+    settings: ConsoleSettings, app: ASGIApp, port: int, *, secure: bool = True, host: str = ""
+) -> uvicorn.Server:
     tls = secure and settings.certificate is not None
     config = uvicorn.Config(
         app,
-        host=settings.host,
+        host=host or settings.host,
         port=port,
         ssl_certfile=settings.certificate if tls else None,
         ssl_keyfile=settings.key if tls else None,

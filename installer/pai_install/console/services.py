@@ -10,6 +10,7 @@ from starlette.routing import BaseRoute
 from pai_install.console.caller import Authenticator, Caller, Clients
 from pai_install.console.links import LinkSealer
 from pai_install.console.log_reader import LogReader
+from pai_install.console.metrics import RequestMetrics
 from pai_install.console.model.read_model import ReadModel
 from pai_install.console.monitoring import MonitoringReader
 from pai_install.console.rates import RateGate
@@ -39,6 +40,7 @@ class ConsoleServices:
     monitoring: MonitoringReader | None = field(init=False, repr=False)
     logs: LogReader | None = field(init=False, repr=False)
     rates: RateGate = field(init=False, repr=False)
+    metrics: RequestMetrics = field(default_factory=RequestMetrics, repr=False)
     streams: StreamGate = field(default_factory=StreamGate, repr=False)
     links: LinkSealer = field(init=False, repr=False)
 

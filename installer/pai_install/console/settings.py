@@ -63,14 +63,16 @@ class ConsoleSettings(_Section):
     """All settings.
 
     names: host names and addresses of the console, the first one for links. http_port: it redirects browsers. None: it
-    is closed. signing_key: a file with random bytes that signs tokens and addresses of logs. certificate, key: PEM
-    files. None: plain HTTP, for tests. api_server: address of the Kubernetes API. api_authority, api_token: files.
-    logs: address of the store of logs on this machine. workers: threads for requests.
+    is closed. metrics_port: numbers for Prometheus on the loopback. None: it is closed. signing_key: a file with random
+    bytes that signs tokens and addresses of logs. certificate, key: PEM files. None: plain HTTP, for tests. api_server:
+    address of the Kubernetes API. api_authority, api_token: files. logs: address of the store of logs on this machine.
+    workers: threads for requests.
     """
 
     names: tuple[str, ...] = Field(min_length=1)
     host: str = "0.0.0.0"  # noqa: S104 - the pod serves the network of its node
     port: int = 443
+    metrics_port: int | None = None
     http_port: int | None = 80
     legacy_ports: LegacyPorts | None = None
     certificate: Path | None = None

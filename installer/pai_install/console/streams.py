@@ -36,6 +36,12 @@ class StreamGate:
                 raise RestError(HTTPStatus.TOO_MANY_REQUESTS, "TooManyRequestsError", "too many logs are followed")
             self._open[who] += 1
 
+    @property
+    def open(self) -> int:
+        """The number of open streams."""
+        with self._lock:
+            return self._open.total()
+
     def leave(self, who: str) -> None:
         """A stream ended."""
         with self._lock:

@@ -10,6 +10,7 @@ from pai_install.monitoring.rules import own_rule_groups
 from pai_install.ports import (
     ALERTMANAGER_PORT,
     API_SERVER_PORT,
+    CONSOLE_METRICS_PORT,
     CONTROLLER_MANAGER_PORT,
     ETCD_METRICS_PORT,
     KUBE_STATE_METRICS_PORT,
@@ -20,6 +21,7 @@ from pai_install.ports import (
 from pai_install.registry.compile import EXPORTER_NAME, registries_of
 from pai_install.registry.model import CACHE_HOST
 from pai_install.site import Site
+from pai_install.site.console import has_console
 from pai_install.site.schedulers import scheduler_of
 
 TLS = "/etc/prometheus-tls"
@@ -32,6 +34,7 @@ _LABEL_LIMIT = 40
 # parallel requests to a remote store: each holds samples in memory
 _MOST_SHARDS = 10
 
+CONSOLE = "console"
 # the scheduler, its namespace, and the port of its metrics
 HIVED, HIVED_NAMESPACE, HIVED_PORT_NAME = "hived", "pai-hived", "open"
 KUEUE, KUEUE_NAMESPACE, KUEUE_PORT_NAME = "kueue", "pai-kueue", "metrics"
@@ -89,6 +92,7 @@ KEPT: Mapping[str, Sequence[str]] = {
     "alertmanager": (
         "alertmanager_(notifications_total|notifications_failed_total|alerts|silences)|process_resident_memory_bytes",
     ),
+    CONSOLE: ("pai_console_.+",),
     "registry": ("registry_.+",),
     HIVED: ("hived_bridge_.+",),
     KUEUE: (
@@ -149,6 +153,7 @@ def configuration(site: Site, scraping: Scraping, cache_login: str) -> dict[str,
         "scrape_configs": [
             *_on_machines(site, scraping),
             *_on_loopback(),
+            *_console(site),
             *_schedulers(site),
             *_registries(site, scraping, cache_login),
         ],
@@ -202,6 +207,11 @@ def _on_loopback() -> Iterator[dict[str, Any]]:
     yield _static("controller-manager", f"{_LOOPBACK}:{CONTROLLER_MANAGER_PORT}", **own)
     yield _static("prometheus", f"{_LOOPBACK}:{PROMETHEUS_PORT}")
     yield _static("alertmanager", f"{_LOOPBACK}:{ALERTMANAGER_PORT}")
+
+
+def _console(site: Site) -> Iterator[dict[str, Any]]:
+    if has_console(site):
+        yield _static(CONSOLE, f"{_LOOPBACK}:{CONSOLE_METRICS_PORT}")
 
 
 def _schedulers(site: Site) -> Iterator[dict[str, Any]]:

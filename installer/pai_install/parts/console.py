@@ -10,7 +10,7 @@ from pai_install.parts.context import Context
 from pai_install.parts.logs import has_logs
 from pai_install.parts.monitoring import has_monitoring
 from pai_install.parts.part import Port
-from pai_install.ports import ALERTMANAGER_PORT, API_PROXY_PORT, LOG_STORE_PORT, PROMETHEUS_PORT
+from pai_install.ports import ALERTMANAGER_PORT, API_PROXY_PORT, CONSOLE_METRICS_PORT, LOG_STORE_PORT, PROMETHEUS_PORT
 from pai_install.registry.identity import Identity, Serving
 from pai_install.site import Site
 from pai_install.site.console import SiteConsole, console_of
@@ -71,7 +71,11 @@ def console_ports(site: Site) -> tuple[Port, ...]:
     console = console_of(site)
     purposes = {} if console is None else {console.http_port: "redirect of browsers to the console"}
     ports = console.ports if console else ()
-    return tuple(Port(port, purposes.get(port, "console"), (_PROGRAM,), clients="machines") for port in ports)
+    own = [CONSOLE_METRICS_PORT] if console is not None and has_monitoring(site) else []
+    return (
+        *(Port(port, purposes.get(port, "console"), (_PROGRAM,), clients="machines") for port in ports),
+        *(Port(port, "metrics of the console", (_PROGRAM,), clients="itself") for port in own),
+    )
 
 
 def _settings(site: Site, console: SiteConsole, directory: Directory | None) -> dict[str, Any]:
@@ -97,6 +101,7 @@ def _settings(site: Site, console: SiteConsole, directory: Directory | None) -> 
     if console.legacy:
         found["legacy_ports"] = dict(zip(("rest_server", "webportal"), console.legacy, strict=True))
     if has_monitoring(site):
+        found["metrics_port"] = CONSOLE_METRICS_PORT
         found["monitoring"] = {
             "prometheus": f"http://127.0.0.1:{PROMETHEUS_PORT}",
             "alertmanager": f"http://127.0.0.1:{ALERTMANAGER_PORT}",

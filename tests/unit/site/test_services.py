@@ -18,7 +18,7 @@ from tests.unit.site.sites import write_site
 
 EFFECTIVE = {
     *("docker_cache", "registry", "storages", "storage_manager", "dynamic_volumes"),
-    *("scheduler", "virtual_clusters", "hivedscheduler", "jobs", "authentication", "monitoring"),
+    *("scheduler", "virtual_clusters", "hivedscheduler", "jobs", "authentication", "monitoring", "logs"),
     *("prometheus", "alert_manager", "node_exporter"),
     *("console", "rest_server", "webportal", "pylon"),
 }
