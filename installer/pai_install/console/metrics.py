@@ -66,7 +66,7 @@ def _gauges(gauges: dict[str, int]) -> Iterator[str]:
         yield f"pai_console_{name} {value}"
 
 
-class Measured:
+class RequestCounter:
     """Counts each answer of an application. prefix: of the API, "" where all of it is the API."""
 
     def __init__(self, app: ASGIApp, metrics: RequestMetrics, prefix: str) -> None:

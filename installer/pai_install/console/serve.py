@@ -16,7 +16,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from pai_install.console.metrics import Measured, create_metrics
+from pai_install.console.metrics import RequestCounter, create_metrics
 from pai_install.console.server import PREFIX, create_api, create_app
 from pai_install.console.services import ConsoleServices
 from pai_install.console.settings import ConsoleSettings
@@ -53,8 +53,8 @@ class _Server(uvicorn.Server):
 def serve(settings: ConsoleSettings, services: ConsoleServices) -> None:
     """Listens on all ports until a signal."""
     services.model.start()
-    app = Measured(create_app(settings, services), services.metrics, f"{PREFIX}/")
-    api = Measured(create_api(services), services.metrics, "")
+    app = RequestCounter(create_app(settings, services), services.metrics, f"{PREFIX}/")
+    api = RequestCounter(create_api(services), services.metrics, "")
     servers = [_server(settings, app, settings.port)]
     if settings.legacy_ports is not None:
         servers.append(_server(settings, api, settings.legacy_ports.rest_server))

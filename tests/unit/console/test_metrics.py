@@ -9,7 +9,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from pai_install.console.metrics import Measured, RequestMetrics, create_metrics
+from pai_install.console.metrics import RequestCounter, RequestMetrics, create_metrics
 
 COUNT = "pai_console_requests_total"
 SECONDS = "pai_console_request_duration_seconds"
@@ -34,7 +34,7 @@ def measured(metrics: RequestMetrics, prefix: str = "/rest-server/") -> TestClie
 
     methods = ["GET", "POST", "BREW"]
     app = Starlette(routes=[Route("/{path:path}", answer, methods=methods)])
-    return TestClient(Measured(app, metrics, prefix), raise_server_exceptions=False)
+    return TestClient(RequestCounter(app, metrics, prefix), raise_server_exceptions=False)
 
 
 def numbers(metrics: RequestMetrics, **gauges: int) -> dict[str, float]:
