@@ -5,6 +5,7 @@ A node writes the status of its own pods. So the address of a pod counts only if
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv4Network
@@ -15,6 +16,11 @@ from pai_install.agents.common.values import Json, child, meta, rows, text
 GROUP = "group."
 # of all other pods, of the machines in the pod network, and of the machines themselves
 OTHERS, MACHINES = "others", "machines"
+# of the control planes, and of web pages in jobs, with their ports: control planes alone connect to them
+CONTROL_PLANES, WEB = "control-planes", "web"
+# label of a pod: the port of its web page, for its owner alone
+WEB_PORT = "pai-install/web-port"
+_CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 _OVER = ("Succeeded", "Failed")
 # of one machine that are read; the rest are no address of a cluster
 _PER_MACHINE = 16
@@ -22,12 +28,13 @@ _PER_MACHINE = 16
 
 @dataclass(frozen=True)
 class Pod:
-    """A pod with an address in the pod network. since: its creation, as text that sorts."""
+    """A pod with an address in the pod network. since: its creation, as text that sorts. web_port: 0 for none."""
 
     since: str
     namespace: str
     node: str
     address: IPv4Address
+    web_port: int = 0
 
 
 @dataclass(frozen=True)
@@ -36,6 +43,12 @@ class Machine:
 
     network: IPv4Network | None
     addresses: tuple[IPv4Address, ...]
+    control_plane: bool = False
+
+    @property
+    def in_pod_network(self) -> tuple[IPv4Address, ...]:
+        """Its own addresses there: flannel and the bridge of a node have the first two of its network."""
+        return () if self.network is None else (self.network[0], self.network[1])
 
 
 @dataclass
@@ -53,39 +66,64 @@ class Directory:
         if address is None or spec.get("hostNetwork") is True or status.get("phase") in _OVER:
             self.pods.pop(meta(item, "uid"), None)
             return
-        since = meta(item, "creationTimestamp")
-        self.pods[meta(item, "uid")] = Pod(since, meta(item, "namespace"), text(spec.get("nodeName")), address)
+        since, node = meta(item, "creationTimestamp"), text(spec.get("nodeName"))
+        self.pods[meta(item, "uid")] = Pod(since, meta(item, "namespace"), node, address, web_port_of(item))
 
     def see_machine(self, item: Json) -> None:
         """Takes the state of a node."""
         named = rows(child(item, "status").get("addresses"))[:_PER_MACHINE]
         found = (_address(entry.get("address")) for entry in named)
         network = _network(child(item, "spec").get("podCIDR"))
-        self.machines[meta(item, "name")] = Machine(network, tuple(one for one in found if one is not None))
+        control_plane = _CONTROL_PLANE in child(child(item, "metadata"), "labels")
+        own = tuple(one for one in found if one is not None)
+        self.machines[meta(item, "name")] = Machine(network, own, control_plane)
 
     def published(self) -> Mapping[str, str]:
-        """Returns name of a set -> its addresses in order. Every address is in one set of pods."""
-        owners: dict[IPv4Address, str] = {}
+        """Returns name of a set -> its addresses in order. Every address is in one set of pods.
+
+        The ports of web pages come first: a pod is reached once it is in the set of its group.
+        """
+        owners: dict[IPv4Address, Pod | None] = {}
         # the newest pod has an address that was another's before
         for pod in sorted(self.pods.values(), key=lambda it: it.since):
             machine = self.machines.get(pod.node)
             if machine is not None and machine.network is not None and pod.address in machine.network:
-                owners[pod.address] = GROUP + pod.namespace if pod.namespace in self.namespaces else OTHERS
-        # flannel and the bridge of a node have the first two addresses of its network
-        for machine in self.machines.values():
-            if machine.network is not None:
-                owners.update({machine.network[number]: OTHERS for number in range(2)})
-        sets: dict[str, list[IPv4Address]] = {OTHERS: [], MACHINES: []}
+                owners[pod.address] = pod
+        owners.update(dict.fromkeys(one for machine in self.machines.values() for one in machine.in_pod_network))
+        sets: dict[str, list[IPv4Address]] = {OTHERS: []}
         sets.update({GROUP + namespace: [] for namespace in self.namespaces})
-        for address, name in owners.items():
-            sets[name].append(address)
-        sets[MACHINES] = list({one for machine in self.machines.values() for one in machine.addresses})
-        return {name: " ".join(map(str, sorted(found))) for name, found in sets.items()}
+        for address, owner in owners.items():
+            group = owner is not None and owner.namespace in self.namespaces
+            sets[GROUP + owner.namespace if owner is not None and group else OTHERS].append(address)
+        machines = self.machines.values()
+        sets[MACHINES] = list({one for machine in machines for one in machine.addresses})
+        leading = (machine for machine in machines if machine.control_plane)
+        sets[CONTROL_PLANES] = list({one for it in leading for one in (*it.addresses, *it.in_pod_network)})
+        pages = sorted((address, pod.web_port) for address, pod in owners.items() if pod is not None and pod.web_port)
+        web = {WEB: " ".join(f"{address}:{port}" for address, port in pages)}
+        return {**web, **{name: " ".join(map(str, sorted(found))) for name, found in sets.items()}}
+
+
+def web_port_of(item: Json) -> int:
+    """Returns the port of the web page in a pod, 0 for none."""
+    return _port(text(child(child(item, "metadata"), "labels").get(WEB_PORT)))
+
+
+def read_pages(words: str) -> tuple[tuple[IPv4Address, int], ...]:
+    """Returns the addresses and ports of a published set. A word that is none is left out."""
+    found = (word.partition(":") for word in words.split())
+    pages = ((_address(address), _port(port)) for address, _, port in found)
+    return tuple((address, port) for address, port in pages if address is not None and port)
 
 
 def read_addresses(words: str) -> tuple[IPv4Address, ...]:
     """Returns the addresses of a published set. A word that is none is left out."""
     return tuple(one for one in map(_address, words.split()) if one is not None)
+
+
+def _port(word: str) -> int:
+    """Returns a port as Kubernetes writes it, 0 for anything else."""
+    return int(word) if re.fullmatch("[1-9][0-9]{0,4}", word) and int(word) < 65536 else 0
 
 
 def _address(value: object) -> IPv4Address | None:

@@ -14,7 +14,15 @@ from pai_install.agents.common.events import drained
 from pai_install.agents.common.log import guarded
 from pai_install.agents.common.values import Json, child, meta, text
 from pai_install.agents.common.watch import keep_following
-from pai_install.agents.group_network.addresses import GROUP, MACHINES, OTHERS, read_addresses
+from pai_install.agents.group_network.addresses import (
+    CONTROL_PLANES,
+    GROUP,
+    MACHINES,
+    OTHERS,
+    WEB,
+    read_addresses,
+    read_pages,
+)
 from pai_install.agents.group_network.publisher import FIELD, MAPS
 from pai_install.agents.group_network.ruleset import TABLE, Rules, ruleset
 
@@ -74,7 +82,7 @@ class Guard:
     def take(self, item: Json, *, deleted: bool) -> None:
         """Takes one published set."""
         name = meta(item, "name")
-        if name not in (OTHERS, MACHINES) and not name.startswith(GROUP):
+        if name not in (OTHERS, MACHINES, CONTROL_PLANES, WEB) and not name.startswith(GROUP):
             return
         if deleted:
             self.sets.pop(name, None)
@@ -92,7 +100,8 @@ class Guard:
         """Applies the rules unless they are in force. Raises NftError. Before anything is published there are none."""
         if not {OTHERS, MACHINES} <= self.sets.keys():
             return
-        wanted = ruleset(self.rules, {name: read_addresses(words) for name, words in self.sets.items()})
+        sets = {name: read_addresses(words) for name, words in self.sets.items() if name != WEB}
+        wanted = ruleset(self.rules, sets, read_pages(self.sets.get(WEB, "")))
         if wanted != self.applied or not self._in_force():
             started = time.monotonic()
             self.run("-f", "-", rules=wanted)

@@ -13,7 +13,7 @@ from pai_install.agents.common.events import drained
 from pai_install.agents.common.log import guarded
 from pai_install.agents.common.values import Json, child, meta, rows, text
 from pai_install.agents.common.watch import keep_following
-from pai_install.agents.group_network.addresses import Directory
+from pai_install.agents.group_network.addresses import WEB, Directory
 
 NAMESPACE = "pai-network"
 MAPS = object_path("v1", "configmaps", NAMESPACE)
@@ -82,11 +82,16 @@ class Publisher:
             self.publish()
 
     def publish(self) -> None:
-        """Writes the sets that differ from the published ones, and deletes those of former groups."""
+        """Writes the sets that differ from the published ones, and deletes those of former groups.
+
+        Without the ports of web pages it writes no others: pods of the group would reach a new page.
+        """
         wanted = self.directory.published()
         for name, words in wanted.items():
             if self.known.get(name) != words:
                 self._try(name, lambda name=name, words=words: self._put(name, words))  # type: ignore[misc]
+                if name == WEB and self.known.get(name) != words:
+                    return
         for name in sorted(self.known.keys() - wanted.keys()):
             self._try(name, lambda name=name: self._remove(name))  # type: ignore[misc]
 

@@ -3,6 +3,8 @@
 Groups reach their own pods, all pods of other namespaces, and what is outside the pod network. It keeps no connections:
 each packet is judged, so that no connection outlives a wrong moment. A pod whose namespace is not known yet reaches no
 pod of a group, and its first packets are sent again.
+
+Control planes alone begin a connection to the web page of a pod. Its own connections go everywhere as before.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from ipaddress import IPv4Address
 
-from pai_install.agents.group_network.addresses import GROUP, MACHINES, OTHERS
+from pai_install.agents.group_network.addresses import CONTROL_PLANES, GROUP, MACHINES, OTHERS
 
 TABLE = "ip pai_groups"
 # the pod network has no IPv6: on the bridge of a node, pods would reach each other past the addresses that count
@@ -38,8 +40,10 @@ class Rules:
     ports: Mapping[str, tuple[int, ...]]
 
 
-def ruleset(rules: Rules, sets: Mapping[str, Iterable[IPv4Address]]) -> str:
-    """Returns the tables, which replace those before in one step. sets: as published."""
+def ruleset(
+    rules: Rules, sets: Mapping[str, Iterable[IPv4Address]], pages: Iterable[tuple[IPv4Address, int]] = ()
+) -> str:
+    """Returns the tables, which replace those before in one step. sets, pages: as published."""
     groups = {name: tuple(found) for name, found in sorted(sets.items()) if name.startswith(GROUP)}
     numbers = {name: f"group{number}" for number, name in enumerate(groups)}
     members = {address: numbers[name] for name, found in groups.items() for address in found}
@@ -49,6 +53,11 @@ def ruleset(rules: Rules, sets: Mapping[str, Iterable[IPv4Address]]) -> str:
         f"table {TABLE} {{",
         *_set("others", sets.get(OTHERS, ())),
         *_set("machines", sets.get(MACHINES, ())),
+        *_set("control_planes", sets.get(CONTROL_PLANES, ())),
+        "set web {",
+        "typeof ip daddr . tcp dport",
+        *_elements(f"{address} . {port}" for address, port in pages),
+        "}",
         *_set("members", members),
         "map group_of {",
         "typeof ip saddr : verdict",
@@ -63,6 +72,7 @@ def ruleset(rules: Rules, sets: Mapping[str, Iterable[IPv4Address]]) -> str:
         "}",
         "chain forward {",
         "type filter hook forward priority -5; policy accept;",
+        "ip daddr . tcp dport @web tcp flags & (syn | ack) == syn ip saddr != @control_planes drop",
         f"ip saddr {rules.cidr} jump from_pod",
         "}",
         "chain input {",

@@ -6,7 +6,15 @@ from collections.abc import Callable
 
 import pytest
 
-from pai_install.agents.group_network.addresses import MACHINES, OTHERS, Directory, read_addresses
+from pai_install.agents.group_network.addresses import (
+    CONTROL_PLANES,
+    MACHINES,
+    OTHERS,
+    WEB,
+    Directory,
+    read_addresses,
+    read_pages,
+)
 
 from .objects import Object, node, pod
 
@@ -31,6 +39,8 @@ def test_every_pod_is_in_the_set_of_its_group_or_of_the_others() -> None:
         "group.speech": "10.200.1.6",
         OTHERS: f"{OVERLAY} 10.200.1.7",
         MACHINES: "172.30.0.1",
+        CONTROL_PLANES: "",
+        WEB: "",
     }
 
 
@@ -71,7 +81,15 @@ def test_an_address_that_is_not_the_pods_counts_nowhere(damage: Callable[[Object
     """Root of a worker writes the status of its pods: it does not open another group with it."""
     bad = pod("a", "vision", "10.200.1.5")
     damage(bad)
-    assert published(bad) == {"group.vision": "", "group.speech": "", OTHERS: OVERLAY, MACHINES: "172.30.0.1"}
+    bad["metadata"]["labels"] = {"pai-install/web-port": "8888"}
+    assert published(bad) == {
+        "group.vision": "",
+        "group.speech": "",
+        OTHERS: OVERLAY,
+        MACHINES: "172.30.0.1",
+        CONTROL_PLANES: "",
+        WEB: "",
+    }
 
 
 def test_the_newest_pod_has_the_address() -> None:
@@ -90,3 +108,30 @@ def test_a_node_without_a_network_has_no_pods(network: object) -> None:
 
 def test_words_that_are_no_address_are_left_out() -> None:
     assert [str(one) for one in read_addresses("10.0.0.1 x 10.0.0.2; 10.0.0.3")] == ["10.0.0.1", "10.0.0.3"]
+
+
+def test_the_port_of_a_web_page_is_published_first() -> None:
+    """A pod that is in its group's set and not among the pages would be reached by its group."""
+    page = pod("a", "vision", "10.200.1.5")
+    page["metadata"]["labels"] = {"pai-install/web-port": "8888"}
+    found = published(page, pod("b", "vision", "10.200.1.6"))
+    assert next(iter(found)) == WEB
+    assert (found[WEB], found["group.vision"]) == ("10.200.1.5:8888", "10.200.1.5 10.200.1.6")
+    assert [(str(address), port) for address, port in read_pages(found[WEB])] == [("10.200.1.5", 8888)]
+
+
+@pytest.mark.parametrize("port", ["", "0", "65536", "080", "8888 ", "x", "-1", "٣", None, 8888, ["8888"]])
+def test_a_port_that_is_none_is_no_page(port: object) -> None:
+    page = pod("a", "vision", "10.200.1.5")
+    page["metadata"]["labels"] = {"pai-install/web-port": port}
+    assert published(page)[WEB] == ""
+
+
+def test_words_that_are_no_page_are_left_out() -> None:
+    assert read_pages("10.0.0.1 10.0.0.2:x x:80 10.0.0.3:0 :80 10.0.0.4:1;") == ()
+
+
+def test_control_planes_come_from_all_of_their_addresses() -> None:
+    leader = node("m", "10.200.2.0/25", "172.30.0.9")
+    leader["metadata"]["labels"] = {"node-role.kubernetes.io/control-plane": ""}
+    assert published(nodes=(leader, node()))[CONTROL_PLANES] == "10.200.2.0 10.200.2.1 172.30.0.9"

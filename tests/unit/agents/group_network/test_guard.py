@@ -93,3 +93,10 @@ def test_strange_maps_change_nothing() -> None:
     step(guard, *ALL, *strange)
     assert nft.loaded == nft.loaded[:1]
     assert said == []
+
+
+def test_the_ports_of_web_pages_are_closed() -> None:
+    guard, nft, _ = guarding()
+    step(guard, *ALL, published("web", "10.200.1.5:8888 ; 10.200.1.6"), published("control-planes", "172.30.0.9"))
+    assert "elements = { 10.200.1.5 . 8888 }" in nft.loaded[0]
+    assert "set control_planes {\ntypeof ip saddr\nelements = { 172.30.0.9 }" in nft.loaded[0]

@@ -8,6 +8,8 @@ from pai_install.agents.group_network.publisher import MAPS, NODES, PODS, Publis
 
 from .objects import Object, node, pod
 
+SETS = {"group.vision", "others", "machines", "control-planes", "web"}
+
 
 class Written:
     """An API server that takes maps."""
@@ -16,6 +18,7 @@ class Written:
         self.maps = {item["metadata"]["name"]: item for item in maps}
         self.puts = 0
         self.refuses = False
+        self.refused = ""
 
     def pages(self, path: str, query: object) -> list[Object]:
         assert (path, query) == (MAPS, {})
@@ -23,7 +26,7 @@ class Written:
 
     def put(self, path: str, name: str, item: Object) -> None:
         assert path == MAPS
-        if self.refuses:
+        if self.refuses or name == self.refused:
             raise ApiError("no", 500)
         self.puts += 1
         self.maps[name] = item
@@ -73,7 +76,7 @@ def test_former_groups_go_and_foreign_maps_stay() -> None:
     publisher.recall()
     step(publisher, PODS)
     step(publisher, NODES, node())
-    assert set(server.maps) == {"group.vision", "others", "machines", "kube-root-ca.crt"}
+    assert set(server.maps) == {*SETS, "kube-root-ca.crt"}
 
 
 def test_a_write_that_was_refused_is_tried_again() -> None:
@@ -81,10 +84,24 @@ def test_a_write_that_was_refused_is_tried_again() -> None:
     server.refuses = True
     step(publisher, PODS)
     step(publisher, NODES, node())
-    assert len(said) == 3
+    assert len(said) == 1, "without the web pages it writes nothing"
     server.refuses = False
     publisher.step(0)
-    assert set(server.said()) == {"group.vision", "others", "machines"}
+    assert set(server.said()) == SETS
+
+
+def test_a_group_learns_of_no_page_before_its_port_is_closed() -> None:
+    publisher, server, _ = publishing()
+    step(publisher, NODES, node())
+    step(publisher, PODS)
+    page = pod("a", "vision", "10.200.1.5")
+    page["metadata"]["labels"] = {"pai-install/web-port": "8888"}
+    server.refused = "web"
+    step(publisher, PODS, page)
+    assert server.said()["group.vision"] == ""
+    server.refused = ""
+    publisher.step(0)
+    assert (server.said()["web"], server.said()["group.vision"]) == ("10.200.1.5:8888", "10.200.1.5")
 
 
 def test_a_bad_object_affects_no_other() -> None:

@@ -16,12 +16,16 @@ RULES = Rules("10.200.0.0/16", {"tcp": (2379, 10250), "udp": (123,)})
 # name -> address in the pod network, or outside of it
 HOSTS = {"a1": "10.200.0.11", "a2": "10.200.0.12", "b": "10.200.0.21", "system": "10.200.0.31", "new": "10.200.0.41"}
 MACHINE = "172.30.0.2"
+LEADER, STRANGER = "172.30.0.3", "172.30.0.9"
 SETS = {
     "group.a": [IPv4Address(HOSTS["a1"]), IPv4Address(HOSTS["a2"])],
     "group.b": [IPv4Address(HOSTS["b"])],
     "others": [IPv4Address(HOSTS["system"]), IPv4Address("10.200.0.1")],
-    "machines": [IPv4Address(MACHINE), IPv4Address("10.200.0.1")],
+    "machines": [IPv4Address(MACHINE), IPv4Address("10.200.0.1"), IPv4Address(LEADER)],
+    "control-planes": [IPv4Address(LEADER)],
 }
+PAGES = [(IPv4Address(HOSTS["a2"]), 8888)]
+OUTSIDE = {"machine": MACHINE, "leader": LEADER, "stranger": STRANGER}
 needs_kernel = pytest.mark.skipif(
     os.geteuid() != 0 or not all(map(shutil.which, ("ip", "nft"))), reason="needs root, ip, and nft"
 )
@@ -44,12 +48,12 @@ def node() -> Iterator[str]:
     made = [name]
     ip("netns", "add", name)
     try:
-        for number, (host, address) in enumerate({**HOSTS, "machine": MACHINE}.items()):
+        for number, (host, address) in enumerate({**HOSTS, **OUTSIDE}.items()):
             there = f"{prefix}-{host}"
             ip("netns", "add", there)
             made.append(there)
             ip("-n", name, "link", "add", f"v{number}", "type", "veth", "peer", "name", "eth0", "netns", there)
-            gateway = "172.30.0.1/32" if host == "machine" else "10.200.0.1/32"
+            gateway = "172.30.0.1/32" if host in OUTSIDE else "10.200.0.1/32"
             ip("-n", name, "addr", "add", gateway, "dev", f"v{number}")
             ip("-n", name, "link", "set", f"v{number}", "up")
             ip("-n", name, "route", "add", f"{address}/32", "dev", f"v{number}")
@@ -59,7 +63,7 @@ def node() -> Iterator[str]:
             ip("-n", there, "route", "add", gateway, "dev", "eth0")
             ip("-n", there, "route", "add", "default", "via", gateway.removesuffix("/32"))
         ip("netns", "exec", name, "sysctl", "-qw", "net.ipv4.ip_forward=1")
-        loaded = run("ip", "netns", "exec", name, "nft", "-f", "-", rules=ruleset(RULES, SETS))
+        loaded = run("ip", "netns", "exec", name, "nft", "-f", "-", rules=ruleset(RULES, SETS, PAGES))
         assert loaded.returncode == 0, loaded.stderr
         yield prefix
     finally:
@@ -121,6 +125,23 @@ def test_who_reaches_whom(node: str, source: str, target: str, port: int, arrive
 
 
 @needs_kernel
+@pytest.mark.parametrize(("source", "arrives"), [("leader", True), *dict.fromkeys((*HOSTS, *OUTSIDE), False).items()])
+def test_control_planes_alone_reach_a_web_page(node: str, source: str, arrives: bool) -> None:
+    """Neither a colleague's pod, nor one outside of groups, nor a host in the network of the machines."""
+    if source not in ("a2", "leader") or arrives:
+        assert sent(node, source, HOSTS["a2"], 8888) == arrives
+
+
+@needs_kernel
+def test_other_ports_of_a_web_page_stay_open(node: str) -> None:
+    assert sent(node, "a1", HOSTS["a2"], 8889)
+    assert sent(node, "a1", HOSTS["a2"], 8888, "udp")
+    # answers to its own connections come from anywhere
+    assert sent(node, "a2", HOSTS["a1"], 80)
+    assert sent(node, "a2", HOSTS["a1"], 8888)
+
+
+@needs_kernel
 def test_udp_is_judged_as_well(node: str) -> None:
     assert not sent(node, "a1", MACHINE, 123, "udp")
     assert not sent(node, "a1", HOSTS["b"], 53, "udp")
@@ -136,7 +157,7 @@ def test_new_rules_replace_the_old_ones_in_one_step(node: str) -> None:
         assert not sent(node, "a1", HOSTS["a2"], 80)
         assert sent(node, "b", HOSTS["a2"], 80)
     finally:
-        assert run(*words, "-f", "-", rules=ruleset(RULES, SETS)).returncode == 0
+        assert run(*words, "-f", "-", rules=ruleset(RULES, SETS, PAGES)).returncode == 0
     assert sent(node, "a1", HOSTS["a2"], 80)
 
 
@@ -167,6 +188,6 @@ def test_pods_of_a_node_do_not_speak_ipv6_on_its_bridge(node: str) -> None:
             words = ("ip", "netns", "exec", there[0], "python3", "-c", script, "tcp", target)
             assert run(*words).stdout.strip() == "arrived", f"{target}: without the rules it is reachable"
     finally:
-        assert run("ip", "netns", "exec", f"{node}-node", "nft", "-f", "-", rules=ruleset(RULES, SETS)).returncode == 0
+        assert run("ip", "netns", "exec", f"{node}-node", "nft", "-f", "-", rules=ruleset(RULES, SETS, PAGES)).returncode == 0
         for name in there:
             run("ip", "netns", "del", name)
