@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.websockets import WebSocketClose
 
 from pai_install.console.errors import invalid
 
@@ -21,6 +22,8 @@ _HEADERS: Mapping[str, str] = {
     # with no-referrer, browsers send `Origin: null` with our own forms: https://fetch.spec.whatwg.org/#origin-header
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
+    # web pages of jobs are on this host, at another port
+    "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
 _METHODS = "GET, POST, PUT, DELETE, OPTIONS"
@@ -37,10 +40,11 @@ class RequestGuard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
         path, headers = scope["path"], Headers(scope=scope)
+        if scope["type"] == "websocket":
+            refused = self._answer("GET", path, headers, api=False) is not None
+            await (WebSocketClose() if refused else self._app)(scope, receive, send)
+            return
         of_api = self._api or (self._prefix and path.startswith(f"{self._prefix}/"))
 
         async def sent(message: Message) -> None:

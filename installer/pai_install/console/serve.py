@@ -21,6 +21,8 @@ from pai_install.console.server import PREFIX, create_api, create_app
 from pai_install.console.services import ConsoleServices
 from pai_install.console.settings import ConsoleSettings
 from pai_install.console.slow_requests import PromptProtocol
+from pai_install.console.web_pages.app import create_web_pages
+from pai_install.console.web_pages.socket_relay import MOST_MESSAGE
 from pai_install.errors import PaiError
 from pai_install.users.credentials import CredentialKind
 
@@ -59,6 +61,9 @@ def serve(settings: ConsoleSettings, services: ConsoleServices) -> None:
     if settings.legacy_ports is not None:
         servers.append(_server(settings, api, settings.legacy_ports.rest_server))
         servers.append(_server(settings, app, settings.legacy_ports.webportal))
+    if settings.web_pages is not None:
+        pages = create_web_pages(settings, services, settings.web_pages)
+        servers.append(_server(settings, pages, settings.web_pages.port, sockets=True))
     if settings.http_port is not None:
         servers.append(_server(settings, create_redirect(settings), settings.http_port, secure=False))
     if settings.metrics_port is not None:
@@ -78,9 +83,10 @@ def _gauges(services: ConsoleServices) -> dict[str, int]:
 
 
 def _server(
-    settings: ConsoleSettings, app: ASGIApp, port: int, *, secure: bool = True, host: str = ""
+    settings: ConsoleSettings, app: ASGIApp, port: int, *, secure: bool = True, sockets: bool = False, host: str = ""
 ) -> uvicorn.Server:
     tls = secure and settings.certificate is not None
+    # uvicorn would write the query of each WebSocket to the log, which may have a secret
     config = uvicorn.Config(
         app,
         host=host or settings.host,
@@ -94,9 +100,12 @@ def _server(
         timeout_keep_alive=_IDLE_S,
         timeout_graceful_shutdown=_END_S,
         http=PromptProtocol,
-        ws="none",
+        ws="websockets-sansio" if sockets else "none",
+        ws_max_size=MOST_MESSAGE,
+        ws_per_message_deflate=False,
         lifespan="off",
         log_config=None,
+        log_level="warning",
     )
     return _Server(config)
 

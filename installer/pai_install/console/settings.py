@@ -59,6 +59,13 @@ class MonitoringSettings(_Section):
     alertmanager: str
 
 
+class WebPagesSettings(_Section):
+    """Web pages of jobs, such as notebooks. port: another one than that of the console. network: of all pods."""
+
+    port: int = 8443
+    network: str
+
+
 class ConsoleSettings(_Section):
     """All settings.
 
@@ -85,6 +92,7 @@ class ConsoleSettings(_Section):
     oidc: OidcSettings | None = None
     monitoring: MonitoringSettings | None = None
     logs: str | None = None
+    web_pages: WebPagesSettings | None = None
     sign_in: SignInSettings = SignInSettings()
     rates: RateLimits = RateLimits()
     language: str = "en"

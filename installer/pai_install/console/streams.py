@@ -22,10 +22,11 @@ MAX_OF_CALLER, MAX_OF_ALL = 64, 512
 
 @dataclass
 class StreamGate:
-    """Counts the streams of each caller and of all."""
+    """Counts the streams of each caller and of all. what: they are too many of."""
 
     most: int = MAX_OF_CALLER
     most_of_all: int = MAX_OF_ALL
+    what: str = "followed logs"
     _open: Counter[str] = field(default_factory=Counter)
     _lock: Lock = field(default_factory=Lock)
 
@@ -33,7 +34,7 @@ class StreamGate:
         """Counts a stream. Raises RestError for one too many."""
         with self._lock:
             if self._open[who] >= self.most or self._open.total() >= self.most_of_all:
-                raise RestError(HTTPStatus.TOO_MANY_REQUESTS, "TooManyRequestsError", "too many logs are followed")
+                raise RestError(HTTPStatus.TOO_MANY_REQUESTS, "TooManyRequestsError", f"too many {self.what}")
             self._open[who] += 1
 
     @property

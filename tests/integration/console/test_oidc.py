@@ -154,8 +154,8 @@ def test_a_code_without_its_verifier_is_refused(provider: Provider) -> None:
 def test_a_forged_cookie_begins_nothing(provider: Provider) -> None:
     browser = provider.console.new()
     asked = provider.begin(browser)
-    kept = browser.cookies["__Host-pai-oidc"]
-    browser.cookies.set("__Host-pai-oidc", kept[:-4] + "AAAA", domain=HOST)
+    kept = browser.cookies["__Host-Http-pai-oidc"]
+    browser.cookies.set("__Host-Http-pai-oidc", kept[:-4] + "AAAA", domain=HOST)
     assert provider.end(browser, asked).status_code == 401
 
 

@@ -119,7 +119,7 @@ def test_no_token_of_a_user(console: Console, token: str) -> None:
 def test_a_cookie_is_no_credential_of_the_api(console: Console) -> None:
     browser = console.new()
     value = console.sign_in.sessions.open(console.sign_in.users.caller("alice", CallerKind.PASSWORD))
-    answer = browser.get("/rest-server/api/v2/users/alice", headers={"Cookie": f"__Host-pai={value}"})
+    answer = browser.get("/rest-server/api/v2/users/alice", headers={"Cookie": f"__Host-Http-pai={value}"})
     assert answer.status_code == 401
 
 

@@ -5,12 +5,12 @@ A node writes the status of its own pods. So the address of a pod counts only if
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv4Network
 
 from pai_install.agents.common.values import Json, child, meta, rows, text
+from pai_install.agents.common.web_page import port_in, web_port_of
 
 # of a group: this and its namespace. Namespaces have no dot.
 GROUP = "group."
@@ -18,8 +18,6 @@ GROUP = "group."
 OTHERS, MACHINES = "others", "machines"
 # of the control planes, and of web pages in jobs, with their ports: control planes alone connect to them
 CONTROL_PLANES, WEB = "control-planes", "web"
-# label of a pod: the port of its web page, for its owner alone
-WEB_PORT = "pai-install/web-port"
 _CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 _OVER = ("Succeeded", "Failed")
 # of one machine that are read; the rest are no address of a cluster
@@ -104,26 +102,16 @@ class Directory:
         return {**web, **{name: " ".join(map(str, sorted(found))) for name, found in sets.items()}}
 
 
-def web_port_of(item: Json) -> int:
-    """Returns the port of the web page in a pod, 0 for none."""
-    return _port(text(child(child(item, "metadata"), "labels").get(WEB_PORT)))
-
-
 def read_pages(words: str) -> tuple[tuple[IPv4Address, int], ...]:
     """Returns the addresses and ports of a published set. A word that is none is left out."""
     found = (word.partition(":") for word in words.split())
-    pages = ((_address(address), _port(port)) for address, _, port in found)
+    pages = ((_address(address), port_in(port)) for address, _, port in found)
     return tuple((address, port) for address, port in pages if address is not None and port)
 
 
 def read_addresses(words: str) -> tuple[IPv4Address, ...]:
     """Returns the addresses of a published set. A word that is none is left out."""
     return tuple(one for one in map(_address, words.split()) if one is not None)
-
-
-def _port(word: str) -> int:
-    """Returns a port as Kubernetes writes it, 0 for anything else."""
-    return int(word) if re.fullmatch("[1-9][0-9]{0,4}", word) and int(word) < 65536 else 0
 
 
 def _address(value: object) -> IPv4Address | None:

@@ -18,6 +18,7 @@ from pai_install.console.openpai.job import full_name, gpus_of
 from pai_install.console.openpai.states import STATES
 from pai_install.console.pages.charts import chart
 from pai_install.console.pages.endpoint import action, page, shown
+from pai_install.console.pages.job_web_page import open_page, opens
 from pai_install.console.pages.live import log_page, state_key
 from pai_install.console.pages.waiting import job_address, why_waiting
 from pai_install.console.routes.job_changes import stop_job
@@ -84,6 +85,7 @@ def show_job(call: ApiCall) -> Response:
         logs=logs,
         changes=f"{job_address(job)}/changes" if not job.ended and not job.gone else "",
         state_key=state_key(find_job(call).job),
+        opens=opens(call, job),
         why=_why(job),
         use=utilization_in(call.services.model.profile, job, time.time()) if not job.ended else None,
         **why_waiting(call, job),
@@ -113,5 +115,6 @@ def routes(services: ConsoleServices) -> tuple[Route, ...]:
     return (
         Route("/jobs", page(list_jobs), methods=["GET"]),
         Route("/jobs/{name}", page(show_job), methods=["GET"]),
+        Route("/jobs/{name}/open", page(open_page), methods=["GET"]),
         action(services, "/jobs/{name}/stop", stop_from_page),
     )

@@ -20,12 +20,12 @@ from pai_install.console.endpoint import read_body
 from pai_install.console.errors import RestError, forbidden, invalid, rest_error
 from pai_install.console.pages.rendering import Frame, frame_of, rendered
 from pai_install.console.settings import ConsoleSettings
-from pai_install.console.sign_in.sessions import COOKIE
+from pai_install.console.sign_in.sessions import COOKIE, HTTP_HOST
 from pai_install.errors import PaiError
 from pai_install.users.credentials import fingerprint
 
 # of a browser without a session: it protects the forms of sign-in
-FORM_COOKIE = "__Host-pai-form"
+FORM_COOKIE = f"{HTTP_HOST}pai-form"
 LARGEST_FORM = 128 * 1024
 _MOST_FIELDS = 200
 

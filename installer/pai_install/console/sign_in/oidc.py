@@ -21,13 +21,13 @@ from pai_install.console.sign_in.pages import keep_session
 from pai_install.console.sign_in.provider import IdentityProvider
 from pai_install.console.sign_in.redirects import ReturnAddress, own_path, return_address
 from pai_install.console.sign_in.service import SignInService
-from pai_install.console.sign_in.sessions import COOKIE, ProviderTokens
+from pai_install.console.sign_in.sessions import COOKIE, HTTP_HOST, ProviderTokens
 from pai_install.console.sign_in.tokens import jwt_content, sealed, unsealed
 from pai_install.users.credentials import fingerprint
 
 PATH = "/api/v2/authn/oidc"
 _PREFIX = "/rest-server"
-_STATE_COOKIE, _ALLOW_COOKIE = "__Host-pai-oidc", "__Host-pai-allow"
+_STATE_COOKIE, _ALLOW_COOKIE = f"{HTTP_HOST}pai-oidc", f"{HTTP_HOST}pai-allow"
 _LASTS = timedelta(minutes=10)
 # of the page with the form that sends the browser to a program on its own computer
 _ALLOW_POLICY = (

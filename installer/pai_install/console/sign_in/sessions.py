@@ -20,7 +20,10 @@ from pai_install.console.sign_in.tokens import jwt_content
 from pai_install.users.credentials import Credential, CredentialKind, fingerprint
 from pai_install.users.read import read_time
 
-COOKIE = "__Host-pai"
+# no script sets a cookie with this beginning: scripts of web pages in jobs run on the same host, at another port
+# https://datatracker.ietf.org/doc/draft-ietf-httpbis-rfc6265bis/
+HTTP_HOST = "__Host-Http-"
+COOKIE = f"{HTTP_HOST}pai"
 # of the data of a session
 WAY, USED, BEARER, REFRESH, RENEWING = "way", "used", "bearer", "refresh", "renewing"
 # the time of the last use is written at most this often

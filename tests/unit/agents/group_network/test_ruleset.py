@@ -188,6 +188,9 @@ def test_pods_of_a_node_do_not_speak_ipv6_on_its_bridge(node: str) -> None:
             words = ("ip", "netns", "exec", there[0], "python3", "-c", script, "tcp", target)
             assert run(*words).stdout.strip() == "arrived", f"{target}: without the rules it is reachable"
     finally:
-        assert run("ip", "netns", "exec", f"{node}-node", "nft", "-f", "-", rules=ruleset(RULES, SETS, PAGES)).returncode == 0
+        assert (
+            run("ip", "netns", "exec", f"{node}-node", "nft", "-f", "-", rules=ruleset(RULES, SETS, PAGES)).returncode
+            == 0
+        )
         for name in there:
             run("ip", "netns", "del", name)

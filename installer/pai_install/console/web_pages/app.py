@@ -1,0 +1,135 @@
+"""The web application on the port of web pages. It is another origin than the console, and serves nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from ipaddress import IPv4Network
+
+import httpx2
+from anyio import to_thread
+from starlette.datastructures import Headers
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.websockets import WebSocket
+
+from pai_install.console.errors import RestError, forbidden, rest_error
+from pai_install.console.guards import RequestGuard
+from pai_install.console.services import ConsoleServices
+from pai_install.console.settings import ConsoleSettings, WebPagesSettings
+from pai_install.console.streams import StreamGate
+from pai_install.console.web_pages.access import COOKIE, PREFIX, PageAccess, Visit, base_path, origin
+from pai_install.console.web_pages.doors import Doors
+from pai_install.console.web_pages.headers import cookies_named
+from pai_install.console.web_pages.http_relay import HttpRelay, new_transport
+from pai_install.console.web_pages.socket_relay import relay
+from pai_install.errors import PaiError
+
+MOST_OF_USER, MOST_OF_ALL = 64, 512
+_READS = ("GET", "HEAD", "OPTIONS")
+_METHODS = (*_READS, "POST", "PUT", "PATCH", "DELETE")
+_UNREADY = "the web page does not answer: it starts, or it has ended"
+
+
+def create_web_pages(settings: ConsoleSettings, services: ConsoleServices, pages: WebPagesSettings) -> ASGIApp:
+    """The proxy. A foreign host name is refused."""
+    return RequestGuard(WebPages(settings, services, pages), settings.names)
+
+
+@dataclass
+class WebPages:
+    """Passes requests on to the pods of their owners."""
+
+    settings: ConsoleSettings
+    services: ConsoleServices
+    pages: WebPagesSettings
+    doors: Doors = field(default_factory=Doors)
+    gate: StreamGate = field(default_factory=lambda: StreamGate(MOST_OF_USER, MOST_OF_ALL, "open connections"))
+
+    @cached_property
+    def access(self) -> PageAccess:
+        """Who may."""
+        return PageAccess(self.services, IPv4Network(self.pages.network))
+
+    @cached_property
+    def transport(self) -> httpx2.AsyncHTTPTransport:
+        """Of the loop that serves."""
+        return new_transport()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request, or one WebSocket."""
+        if scope["type"] == "websocket":
+            await self._socket(WebSocket(scope, receive, send))
+        elif scope["type"] == "http":
+            response = await self._http(scope, receive, send)
+            if response is not None:
+                await response(scope, receive, send)
+
+    async def _http(self, scope: Scope, receive: Receive, send: Send) -> Response | None:
+        """An answer of the console, or None after one of the pod."""
+        headers = Headers(scope=scope)
+        user, name = _named(scope["path"])
+        try:
+            visit = await self._admitted(scope, headers, user, name)
+            with self._entered(user, name, visit) as closed:
+                passed = HttpRelay(scope, receive, send, base_path(user, name))
+                answered = await passed.run(self.transport, visit.page, closed)
+        except RestError as error:
+            return self._refusal(error, scope, headers, user, name)
+        if answered or passed.started:
+            return None
+        return PlainTextResponse(_UNREADY, 502)
+
+    async def _socket(self, socket: WebSocket) -> None:
+        user, name = _named(socket.scope["path"])
+        try:
+            visit = await self._admitted(socket.scope, socket.headers, user, name)
+            with self._entered(user, name, visit) as closed:
+                await relay(socket, visit.page, closed)
+        except RestError:
+            await socket.close()
+
+    async def _admitted(self, scope: Scope, headers: Headers, user: str, name: str) -> Visit:
+        """The visit of a request. Raises RestError."""
+        if scope["type"] == "http" and scope["method"] not in _METHODS:
+            raise RestError(405, "InvalidParametersError", "this method is not passed on")
+        if headers.get("service-worker"):
+            # it would stay in the browser, and answer for the next job of this name
+            raise forbidden("web pages of jobs have no service workers")
+        if (scope["type"] == "websocket" or scope["method"] not in _READS) and not self._is_own(headers):
+            raise forbidden("this request comes from another site")
+        cookies = cookies_named(headers.getlist("cookie"), COOKIE)
+        try:
+            return await to_thread.run_sync(self.access.admit, user, name, cookies)
+        except PaiError as error:
+            raise rest_error(error) from error
+
+    def _is_own(self, headers: Headers) -> bool:
+        """Whether a page of this origin sends the request."""
+        return headers.get("origin", "").lower() == f"https://{headers.get('host', '')}".lower()
+
+    @contextmanager
+    def _entered(self, user: str, name: str, visit: Visit) -> Iterator[object]:
+        """Counts a connection of a visit. Raises RestError for one too many."""
+        self.gate.enter(visit.caller.name)
+        try:
+            with self.doors.entered(visit, partial(self.access.still, user, name, visit)) as closed:
+                yield closed
+        finally:
+            self.gate.leave(visit.caller.name)
+
+    def _refusal(self, error: RestError, scope: Scope, headers: Headers, user: str, name: str) -> Response:
+        """A person goes to the page of the job, which opens the web page again."""
+        if error.status == 403 and scope["method"] == "GET" and headers.get("sec-fetch-mode") == "navigate" and name:
+            path = base_path(user, name).removeprefix(PREFIX).rstrip("/")
+            return RedirectResponse(f"{origin(headers['host'], self.settings.port)}/jobs{path}", 303)
+        return PlainTextResponse(error.message, error.status, headers=error.headers)
+
+
+def _named(path: str) -> tuple[str, str]:
+    """User and job of a path, ("", "") for another one."""
+    found = path.removeprefix(f"{PREFIX}/")
+    user, mark, name = found.partition("/")[0].partition("~")
+    return (user, name) if found != path and mark else ("", "")
