@@ -62,7 +62,7 @@ class MonitoringSettings(_Section):
 class WebPagesSettings(_Section):
     """Web pages of jobs, such as notebooks. port: another one than that of the console. network: of all pods."""
 
-    port: int = 8443
+    port: int = 8444
     network: str
 
 

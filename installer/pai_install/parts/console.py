@@ -48,6 +48,7 @@ def console_values(context: Context) -> dict[str, Any]:
         "secrets": {"secret_data": secrets},
         "port": console.port,
         "http_port": console.http_port,
+        "web_port": console.web_port,
         "legacy": list(console.legacy),
         "version": _digest(secrets),
     }
@@ -69,7 +70,9 @@ def _first_administrator(site: Site, identity: Identity | None) -> FirstAdminist
 def console_ports(site: Site) -> tuple[Port, ...]:
     """The ports of the web server on every control plane."""
     console = console_of(site)
-    purposes = {} if console is None else {console.http_port: "redirect of browsers to the console"}
+    purposes = {}
+    if console is not None:
+        purposes = {console.http_port: "redirect of browsers to the console", console.web_port: "web pages of jobs"}
     ports = console.ports if console else ()
     own = [CONSOLE_METRICS_PORT] if console is not None and has_monitoring(site) else []
     return (
@@ -98,6 +101,8 @@ def _settings(site: Site, console: SiteConsole, directory: Directory | None) -> 
         "rates": console.rates.model_dump(),
         "language": console.language,
     }
+    if console.web_port:
+        found["web_pages"] = {"port": console.web_port, "network": str(site.settings.pod_cidr)}
     if console.legacy:
         found["legacy_ports"] = dict(zip(("rest_server", "webportal"), console.legacy, strict=True))
     if has_monitoring(site):

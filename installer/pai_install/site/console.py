@@ -24,13 +24,14 @@ _MOST_HOURS = 168
 class SiteConsole:
     """All settings of the console.
 
-    names: host names and addresses, the first one for links. http_port: 0 if it is closed. legacy: ports of OpenPAI's
-    API and pages, or (). certificate, key: PEM of the site's own, or "" and None.
+    names: host names and addresses, the first one for links. http_port, web_port: 0 if it is closed. web_port: of pages
+    in jobs. legacy: ports of OpenPAI's API and pages, or (). certificate, key: PEM of the site's own, or "" and None.
     """
 
     names: tuple[str, ...]
     port: int
     http_port: int
+    web_port: int
     legacy: tuple[int, ...]
     certificate: str
     key: SecretStr | None
@@ -43,7 +44,7 @@ class SiteConsole:
     @property
     def ports(self) -> tuple[int, ...]:
         """All ports that it listens on."""
-        return tuple(port for port in (self.port, self.http_port, *self.legacy) if port)
+        return tuple(port for port in (self.port, self.http_port, self.web_port, *self.legacy) if port)
 
 
 def has_console(site: Site) -> bool:
@@ -65,6 +66,8 @@ def console_of(site: Site) -> SiteConsole | None:
         names=tuple(dict.fromkeys((*section.names, *openpai_names(pylon), *_machines(site)))),
         port=section.port if "port" in given else ssl.port,
         http_port=(pylon.port if pylon.port != HTTPS_PORT else HTTP_PORT) if section.http else 0,
+        # pods of a group would reach the pages of their colleagues
+        web_port=section.web_port if site.settings.group_isolation else 0,
         legacy=(rest.server_port, portal.server_port) if section.legacy_ports else (),
         certificate=section.certificate or "",
         key=section.key,

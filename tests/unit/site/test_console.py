@@ -59,7 +59,7 @@ def test_without_a_section_it_has_its_defaults(tmp_path: Path) -> None:
     found, site = console(tmp_path, ""), site_of(tmp_path, BOTH)
     machine = site.control_planes[0]
     assert found.names == (machine.hostip, machine.hostname)
-    assert (found.port, found.http_port, found.legacy, found.ports) == (443, 80, (), (443, 80))
+    assert (found.port, found.http_port, found.legacy, found.ports) == (443, 80, (), (443, 80, 8444))
     assert (found.certificate, found.key, found.language) == ("", None, "en")
     assert addresses(site) == (f"https://{machine.hostip}/",)
 
@@ -73,7 +73,7 @@ def test_all_keys(tmp_path: Path) -> None:
     )
     found = console(tmp_path, services)
     assert found.names[:2] == ("pai.example.org", "pai")
-    assert found.ports == (8443, 9186, 9286)
+    assert found.ports == (8443, 8444, 9186, 9286)
     assert (found.passwords, found.hide_users, found.language) == (False, True, "zh")
     assert found.sign_in.model_dump() == {"session_hours": 12, "idle_hours": 1, "token_days": 30}
     assert found.rates.model_dump() == {"api_per_min": 60, "list_per_min": 10, "submit_per_hour": 100}
@@ -88,7 +88,7 @@ def test_openpais_sections_count_where_ours_says_nothing(tmp_path: Path) -> None
         "pylon: {port: 8080, domain: pai.example.org, uri: 'https://other.example.org:8443/', ssl: {port: 8443}}\n"
     )
     found = console(tmp_path, f"{theirs}console: {{legacy-ports: true}}\n")
-    assert found.ports == (8443, 8080, 19186, 19286)
+    assert found.ports == (8443, 8080, 8444, 19186, 19286)
     assert found.names[:2] == ("pai.example.org", "other.example.org")
     assert found.rates.model_dump() == {"api_per_min": 7, "list_per_min": 8, "submit_per_hour": 9}
     assert found.sign_in.session_hours == 48

@@ -42,7 +42,9 @@ _RESERVED = "__"
 _COOKIE_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}")
 _COOKIE_VALUE = re.compile(r"[\x20-\x3a\x3c-\x7e]{0,4096}")
 _MOST_COOKIES = 20
-_KEPT_ATTRIBUTES = re.compile(r"(httponly|max-age=-?\d{1,10}|expires=[\w ,:+-]{1,40}|samesite=(lax|strict))", re.I)
+_KEPT_ATTRIBUTES = re.compile(
+    r"(httponly|max-age=-?\d{1,10}|expires=[\w ,:+-]{1,40}|samesite=(lax|strict))", re.IGNORECASE
+)
 
 
 def to_pod(headers: Headers) -> list[tuple[str, str]]:

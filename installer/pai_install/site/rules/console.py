@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pydantic import SecretStr
 
 from pai_install.documents.document import Document
-from pai_install.site.console import has_console
+from pai_install.site.console import console_of, has_console
 from pai_install.site.model import Site
 from pai_install.site.passwords import is_public
 from pai_install.site.rules.problems import Wrong, add_problems
@@ -45,6 +45,9 @@ def _ports(site: Site) -> Iterator[Wrong]:
         yield Wrong(
             ("console", "port"), "port", "is the port of the redirect", "choose another port, or add http: false"
         )
+    console = console_of(site)
+    if console is not None and console.ports.count(console.web_port) > 1:
+        yield Wrong(("console", "web-port"), "port", "is another port of the console", "choose another port")
 
 
 def _public(site: Site) -> Iterator[Wrong]:

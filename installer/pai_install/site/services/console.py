@@ -12,7 +12,7 @@ from pai_install.site.fields import HostName
 from pai_install.site.secret import Secret
 from pai_install.site.services.section import Count, Flag, KebabSection, ListOf, Port, choice
 
-HTTPS_PORT, HTTP_PORT = 443, 80
+HTTPS_PORT, HTTP_PORT, WEB_PORT = 443, 80, 8444
 _OFF = (False, "false", "False", "FALSE", "no", "off")
 _ON = (True, "true", "True", "TRUE", "yes", "on")
 
@@ -60,6 +60,8 @@ class Console(KebabSection):
     """Port of HTTPS."""
     http: Flag = True
     """Whether port 80 redirects browsers to HTTPS."""
+    web_port: Port = WEB_PORT
+    """Port of web pages in jobs, such as notebooks. It is closed without `group_isolation`."""
     certificate: CertificateFile | None = None
     """PEM file on the controller host with the certificate chain. [default: signed by the authority of the site]"""
     key: Secret | None = Field(default=None, repr=False)

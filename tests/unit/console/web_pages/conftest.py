@@ -37,7 +37,7 @@ from pai_install.users.model import MEMBER, NAMESPACE
 from tests.unit.console.conftest import eventually
 from tests.unit.console.live import LiveClients, LiveCluster
 
-PORT = 8443
+PORT = 8444
 HOST = f"testserver:{PORT}"
 ORIGIN = f"https://{HOST}"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterator
 
 import httpx2
 import pytest
@@ -213,7 +214,14 @@ def test_a_person_without_a_cookie_goes_to_the_page_of_the_job(site: Site) -> No
     assert (answer.status_code, answer.headers["location"]) == (303, "https://testserver/jobs/alice~note")
 
 
-def ends_within(site: Site, cookie: str, seconds: float, cause: object) -> float:
+def read_for(pieces: Iterator[bytes], seconds: float) -> None:
+    """Reads an answer."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        next(pieces)
+
+
+def ends_within(site: Site, cookie: str, seconds: float, cause: Callable[[], object]) -> float:
     """Seconds until an open WebSocket and an endless answer end after a cause, and nothing new begins."""
     headers = {"Host": HOST, "Cookie": cookie}
     with site.socket(PAGE, cookie) as socket, httpx2.Client(trust_env=False, timeout=20) as client:
@@ -225,13 +233,11 @@ def ends_within(site: Site, cookie: str, seconds: float, cause: object) -> float
             time.sleep(1.2)
             next(pieces)
             begin = time.monotonic()
-            assert callable(cause)
             cause()
             with pytest.raises(ConnectionClosed):
                 socket.recv(seconds)
             with pytest.raises((httpx2.HTTPError, StopIteration)):
-                while time.monotonic() - begin < seconds:
-                    next(pieces)
+                read_for(pieces, seconds)
             took = time.monotonic() - begin
     assert took < seconds
     assert site.ask(PAGE, cookie).status_code in (403, 404)
