@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from http import HTTPStatus
 from ipaddress import IPv4Network
 
 import httpx2
@@ -94,7 +96,7 @@ class WebPages:
     async def _admitted(self, scope: Scope, headers: Headers, user: str, name: str) -> Visit:
         """The visit of a request. Raises RestError."""
         if scope["type"] == "http" and scope["method"] not in _METHODS:
-            raise RestError(405, "InvalidParametersError", "this method is not passed on")
+            raise RestError(HTTPStatus.METHOD_NOT_ALLOWED, "InvalidParametersError", "this method is not passed on")
         if headers.get("service-worker"):
             # it would stay in the browser, and answer for the next job of this name
             raise forbidden("web pages of jobs have no service workers")
@@ -111,7 +113,7 @@ class WebPages:
         return headers.get("origin", "").lower() == f"https://{headers.get('host', '')}".lower()
 
     @contextmanager
-    def _entered(self, user: str, name: str, visit: Visit) -> Iterator[object]:
+    def _entered(self, user: str, name: str, visit: Visit) -> Iterator[asyncio.Event]:
         """Counts a connection of a visit. Raises RestError for one too many."""
         self.gate.enter(visit.caller.name)
         try:
