@@ -122,13 +122,18 @@ def test_a_file_takes_values_as_well(folder: str, world: World, file: str) -> No
         (["--template", "train", "--set", "epochs"], "is not KEY=VALUE"),
         (["--template", "train", "--set", "epochs=\x1b[2J"], "control characters"),
         (["--template", "trian"], "code: unknown-template"),
-        (["--template", "notebook-notebook"], "code: template-without-secrets"),
+        (["--template", "hidden"], "code: template-without-secrets"),
         (["--template", "cpu-only-job", "--set", "a=1"], "the file has no parameters"),
         (["--template", "cpu-only-job", "--name", "a"], "write generateName"),
         ([], "name a FILE or --template"),
     ],
 )
-def test_what_is_not_submitted(saved: str, world: World, capsys: Any, words: list[str], says: str) -> None:
+def test_what_is_not_submitted(
+    saved: str, world: World, capsys: Any, words: list[str], says: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "hidden.yaml"
+    path.write_text(f"{FILE}secrets: {{token: s3cret-word}}\n")
+    assert template(saved, "save", "hidden", str(path), *GROUP) == ExitCode.OK
     assert run(["job", "submit", *words, "--site", saved, *GROUP]) == ExitCode.USAGE
     assert says in capsys.readouterr().err
     assert not [ref for ref in world.api.objects if ref.kind in {"jobset", "job"}]

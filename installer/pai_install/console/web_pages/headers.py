@@ -23,7 +23,17 @@ _NOT_TO_POD = frozenset({"authorization", "cookie", "host", "forwarded", "x-real
 # they count for the whole host, for other web pages, or for other sites
 _NOT_FROM_POD = frozenset(
     {
-        *("alt-svc", "cache-control", "clear-site-data", "expires", "nel", "pragma", "public-key-pins", "report-to"),
+        *(
+            "alt-svc",
+            "cache-control",
+            "clear-site-data",
+            "date",
+            "expires",
+            "nel",
+            "pragma",
+            "public-key-pins",
+            "report-to",
+        ),
         *("cross-origin-opener-policy", "cross-origin-resource-policy", "reporting-endpoints", "server", "set-cookie"),
         *("referrer-policy", "service-worker-allowed", "strict-transport-security", "x-frame-options"),
     }

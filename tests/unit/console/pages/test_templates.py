@@ -87,7 +87,9 @@ def test_wrong_values(saved: TestClient, kubernetes: LiveCluster) -> None:
 
 
 def test_no_secret_is_a_mask(saved: TestClient, kubernetes: LiveCluster) -> None:
-    path = "/templates/notebook-notebook"
+    content = f"{FILE}secrets: {{token: s3cret-word}}\n"
+    assert send(saved, "alice", "/templates", **{**NEW, "title": "hidden"}, content=content).status_code == 303
+    path = "/templates/hidden?group=Vision_1"
     assert 'value="submit"' not in shown(saved, path, "alice")
     assert send(saved, "alice", path, do="submit").status_code == HTTPStatus.BAD_REQUEST
     assert "******" in send(saved, "alice", path, do="to-file").text
