@@ -105,7 +105,7 @@ class PageAccess:
     _lock: Lock = field(default_factory=Lock)
 
     def admit(self, user: str, name: str, cookies: Iterable[str]) -> Visit:
-        """The visit of a request. Raises RestError for anybody but the owner."""
+        """The visit of a request. Raises RestError for everyone but the owner."""
         for value in list(cookies)[:_MOST_COOKIES]:
             key = self._key(value)
             if key is not None:

@@ -45,7 +45,7 @@ class Doors:
             door.inside -= 1
 
     async def _look(self, visit: Visit, door: _Door, still: Callable[[], bool]) -> None:
-        """Looks until nobody is inside, or the visit is over."""
+        """Looks until no one is inside, or the visit is over."""
         try:
             while True:
                 await asyncio.sleep(LOOK_S)
