@@ -54,7 +54,7 @@ COMPILED: Mapping[str, Compiled] = {
         frozenset(
             {
                 *("objects", "passwords", "published", "settings", "authority", "secrets"),
-                *("port", "http_port", "legacy", "version"),
+                *("port", "http_port", "web_port", "legacy", "version"),
             },
         ),
         console_ports,

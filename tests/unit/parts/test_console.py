@@ -123,6 +123,19 @@ def test_another_certificate_replaces_the_pods(make_site: MakeSite, values: Call
     assert first["secrets"]["secret_data"]["signing.key"] == other["secrets"]["secret_data"]["signing.key"]
 
 
+def test_web_pages_of_jobs_need_groups_that_are_apart(make_site: MakeSite, components: ComponentSet) -> None:
+    """Pods of the group would reach the pages of their colleagues, which have no password."""
+    for isolation in ("true", "false"):
+        config = f"{CONFIG}group_isolation: {isolation}\n"
+        site = make_site(config=config, services=f"{BOTH}console: {{web-port: 8500}}\n")
+        context = make_context(site, components, Path("/s"))
+        made = part_named("addon.console").variables(context, context.leader)
+        assert isinstance(made, AddonVariables)
+        pages = read(dict(made.wanted[0].values)).web_pages
+        wanted = (str(site.settings.pod_cidr), 8500) if isolation == "true" else None
+        assert (pages and (pages.network, pages.port)) == wanted
+
+
 def test_control_planes_alone_have_its_ports_and_its_image(make_site: MakeSite) -> None:
     site = make_site(config=CONFIG, services=f"{BOTH}console: {{port: 8443}}\n")
     for machine in site.present_machines:

@@ -126,6 +126,8 @@ def test_half_a_certificate_is_an_error(tmp_path: Path) -> None:
     [
         ("console: {}\n", ("site.no-effect", "console", "warning")),
         (f"{BOTH}console: {{port: 80}}\n", ("site.port", "console.port", "error")),
+        (f"{BOTH}console: {{web-port: 443}}\n", ("site.port", "console.web-port", "error")),
+        (f"{BOTH}console: {{web-port: 9286, legacy-ports: true}}\n", ("site.port", "console.web-port", "error")),
         (
             f"{BOTH}rest-server: {{default-pai-admin-username: a, default-pai-admin-password: admin-password}}\n",
             ("site.public-secret", "rest-server.default-pai-admin-password", "warning"),
