@@ -37,13 +37,14 @@ class Program:
     port: int
     authority: Path
     log: Path
+    web_port: int = 0
 
     def ask(
-        self, method: str, path: str, body: bytes | None = None, headers: dict[str, str] | None = None
+        self, method: str, path: str, body: bytes | None = None, headers: dict[str, str] | None = None, port: int = 0
     ) -> tuple[int, str]:
-        """Status and body."""
+        """Status and body. port: 0 for that of the console."""
         context = ssl.create_default_context(cafile=str(self.authority))
-        url = f"https://localhost:{self.port}{path}"
+        url = f"https://localhost:{port or self.port}{path}"
         request = urllib.request.Request(url, body, headers or {}, method=method)
         try:
             with urllib.request.urlopen(request, timeout=20, context=context) as answer:  # noqa: S310 # ours
@@ -54,7 +55,7 @@ class Program:
 
 @pytest.fixture(scope="module")
 def program(users: Users, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
-    folder, port = tmp_path_factory.mktemp("program"), free_port()
+    folder, port, web_port = tmp_path_factory.mktemp("program"), free_port(), free_port()
     profile = profile_of(site_of("default"))
     spaces = (*NAMESPACES, *(group.namespace for group in profile.groups))
     rights = console_objects("kueue", spaces, "1.36.3")
@@ -73,6 +74,7 @@ def program(users: Users, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         "host": "127.0.0.1",
         "port": port,
         "http_port": None,
+        "web_pages": {"port": web_port, "network": "10.200.0.0/16"},
         "certificate": str(folder / "localhost.pem"),
         "key": str(folder / "localhost.pem"),
         "signing_key": str(folder / "signing.key"),
@@ -86,7 +88,7 @@ def program(users: Users, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     with (folder / "log").open("ab") as log:
         process = subprocess.Popen(words, stdout=log, stderr=log, env=environment)
     try:
-        made = Program(port, folder / "ca.pem", folder / "log")
+        made = Program(port, folder / "ca.pem", folder / "log", web_port)
         end = time.monotonic() + 90
         while True:
             try:
@@ -120,6 +122,14 @@ def test_a_kubeconfig_counts_in_the_api(program: Program, users: Users) -> None:
     headers = {"Authorization": f"Bearer {token}"}
     until(lambda: program.ask("GET", "/rest-server/api/v2/user/alice", headers=headers)[0] == 200, 10)
     assert program.ask("GET", "/rest-server/api/v2/users", headers=headers)[0] == 403
+
+
+def test_web_pages_have_a_port_of_their_own(program: Program) -> None:
+    for path in ("/open/alice~note/", "/login", "/rest-server/api/v2/info", "/healthz"):
+        assert program.ask("GET", path, port=program.web_port)[0] == 403
+    status, _ = program.ask("GET", "/open/alice~note/", headers={"Upgrade": "websocket"}, port=program.web_port)
+    assert status == 403
+    assert program.ask("GET", "/open/alice~note/")[0] == 404
 
 
 def test_its_rights_are_enough_and_its_log_has_no_secret(program: Program, users: Users) -> None:
