@@ -46,6 +46,7 @@ from pai_install.run.observe import observe
 from pai_install.run.preflight_gate import TITLE, PreflightGate, against_all, preflight_gate
 from pai_install.run.proof import begun, ended, read_proof, write_proof
 from pai_install.run.request import Request
+from pai_install.run.run_history import publish_run
 from pai_install.run.scheduler_switch import jobs_in
 from pai_install.run.signals import finishing
 from pai_install.run.site_state import keep_state, take_over
@@ -292,6 +293,7 @@ def perform(session: Session, prepared: Prepared) -> Outcome:
     if _has_cluster(session, prepared, outcome) and not outcome.interrupted:
         kept = keep_state(session.state, session.cluster)
         outcome = replace(outcome, findings=(*outcome.findings, *kept))
+        publish_run(session.site, session.cluster, outcome, run, session.request.operation.name, session.say)
     with finishing():
         if unsure != (known := ended(proof, plan, outcome, run)):
             write_proof(path, known)

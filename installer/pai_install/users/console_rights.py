@@ -18,8 +18,9 @@ from pai_install.users.rights import RBAC, administrator_rules, member_rules, ru
 Object = dict[str, Any]
 
 NAMESPACE = NAME = "pai-console"
-# ConfigMaps with the profile of the site, and their namespace
-PROFILE, PROFILE_IN = ("pai-install-profile", "pai-install-virtual-clusters"), "kube-system"
+# ConfigMaps with the profile of the site and its last runs, and their namespace
+PROFILE = ("pai-install-profile", "pai-install-virtual-clusters", "pai-install-runs")
+PROFILE_IN = "kube-system"
 # the first version with verbs for what is done in another's name
 _CONSTRAINED = (1, 36)
 _AUTHENTICATION, _AUTHORIZATION = "authentication.k8s.io", "authorization.k8s.io"

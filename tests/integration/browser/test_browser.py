@@ -33,7 +33,7 @@ FIELDS = {
 PAGES = (
     *("/", "/jobs", "/jobs/new", "/jobs/new?as=file", f"/jobs/alice~{JOB}", "/templates", "/templates/new"),
     *("/templates/openpai-single", "/virtual-clusters", "/virtual-clusters/default", "/nodes", "/nodes/gpu-1"),
-    *("/health", "/services", "/users", "/users/alice", "/storages", "/account", "/jobs/alice~missing"),
+    *("/health", "/services", "/runs", "/users", "/users/alice", "/storages", "/account", "/jobs/alice~missing"),
 )
 # bytes of a page
 MOST = 300 * 1024

@@ -10,6 +10,7 @@ from starlette.testclient import TestClient
 
 from pai_install.console.pages.rendering import MENU
 from pai_install.console.services import ConsoleServices
+from pai_install.report.run_history import RunSummary, with_run
 from tests.integration.console.conftest import HOST, PASSWORDS, Console, api, console, own, programs, users
 from tests.integration.console.test_jobs import FILE, JOBS, served, until
 from tests.integration.console.test_pages import ORIGIN, form_of
@@ -89,3 +90,13 @@ def test_a_job_that_a_policy_forbids_is_told_before_its_submission(browser: Brow
     page = alice.post("/jobs/new", data=body, headers=ORIGIN).text
     assert "hostNetwork" in page
     assert 'value="submit"' not in page
+
+
+def test_runs_of_the_controller_host_are_for_administrators(browser: Browser, console: Console) -> None:
+    """The console reads them with its own rights. Members cannot."""
+    console.admin.apply(with_run(None, RunSummary(run="20261127T013428Z", verb="node add", exit_code=6)))
+    assert "node add" in browser("dora").get("/runs").text
+    for who in ("alice", "carol"):
+        answer = browser(who).get("/runs")
+        assert answer.status_code == 403
+        assert "node add" not in answer.text

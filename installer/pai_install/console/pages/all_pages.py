@@ -16,6 +16,7 @@ from pai_install.console.pages import (
     live,
     new_job,
     nodes,
+    runs,
     storages,
     templates,
     users,
@@ -25,7 +26,7 @@ from pai_install.console.pages.rendering import FOLDER
 from pai_install.console.services import ConsoleServices
 
 # the first route that fits an address counts
-_SUBJECTS = (home, new_job, templates, live, jobs, virtual_clusters, nodes, health, users, storages, account)
+_SUBJECTS = (home, new_job, templates, live, jobs, virtual_clusters, nodes, health, runs, users, storages, account)
 
 
 def page_routes(services: ConsoleServices) -> Iterator[Route]:

@@ -40,6 +40,7 @@ MENU = (
     ("nodes", "/nodes", False),
     ("health", "/health", True),
     ("services", "/services", True),
+    ("runs", "/runs", True),
     ("users", "/users", False),
     ("storages", "/storages", False),
     ("account", "/account", False),
