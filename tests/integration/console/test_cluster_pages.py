@@ -94,7 +94,7 @@ def test_a_job_that_a_policy_forbids_is_told_before_its_submission(browser: Brow
 
 def test_runs_of_the_controller_host_are_for_administrators(browser: Browser, console: Console) -> None:
     """The console reads them with its own rights. Members cannot."""
-    console.admin.apply(with_run(None, RunSummary(run="20261127T013428Z", verb="node add", exit_code=6)))
+    console.admin.apply(dict(with_run(None, RunSummary(run="20261127T013428Z", verb="node add", exit_code=6))))
     assert "node add" in browser("dora").get("/runs").text
     for who in ("alice", "carol"):
         answer = browser(who).get("/runs")
