@@ -6,18 +6,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
 
 from pai_install.documents.document import Document
 from pai_install.documents.problem import YamlPath
 from pai_install.documents.scalars import invalid
-from pai_install.documents.validate import did_you_mean, validate
+from pai_install.documents.validate import did_you_mean, nearest, validate
 from pai_install.jobs.fields import Flag, Free, JobModel, MountPath, Scripts, Text255, Whole, matching, one_of, refused
 from pai_install.jobs.model import JobMount
 from pai_install.scheduling.model import PRIORITIES, Priority
 from pai_install.site.services.section import ListOf
 
 PLUGINS = "com.microsoft.pai.runtimeplugin"
+# written by OpenPAI's Python SDK, and read by it alone
+_OF_CLIENTS = {"sdk.plugins", "tags"}
+_MOST_OTHERS = 20
 _NAME_THEM = "name each below extras.storages: - name: STORAGE"
 
 
@@ -130,7 +133,21 @@ class OurExtras(JobModel):
 
 
 class Extras(JobModel):
-    """extras."""
+    """extras. Clients of OpenPAI keep notes of their own here."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def leave_out_notes(cls, data: object, info: ValidationInfo) -> object:
+        """Leaves out keys that are like no known key, with a warning."""
+        if not isinstance(data, dict) or not isinstance(info.context, Document):
+            return data
+        known = {field.alias or name for name, field in cls.model_fields.items()}
+        others = [key for key in data if key not in known][:_MOST_OTHERS]
+        notes = {key for key in others if key in _OF_CLIENTS or not nearest(str(key), known)}
+        for key in sorted(notes, key=str):
+            message = "has no effect, because no part of the cluster reads it"
+            info.context.add(("extras", key), "site.no-effect", message, "remove it", severity="warning")
+        return {key: value for key, value in data.items() if key not in notes}
 
     pai_install: OurExtras = Field(default=OurExtras(), alias="pai-install")
     submit_from: Text255 | None = None

@@ -131,6 +131,7 @@ WRONG = {
         "no ssh",
     ),
     "v2: plugin": (V2, "submitFrom: web", "com.microsoft.pai.runtimeplugin: [{plugin: gti}]", "16:38", "ssh, cmd"),
+    "v2: extras that are nearly known": (V2, "submitFrom: web", "gangAlocation: true", "16:3", "mean gangAllocation?"),
     "v2: tensorboard": (V2, "submitFrom: web", "tensorBoard: {randomStr: x}", "16:3", "not set up"),
     "v2: data on HDFS": (V2, "taskRoles:", "  - {type: data, name: d, uri: [hdfs://x]}\ntaskRoles:", "6:27", "no HDFS"),
     "v2: a circle": (
@@ -190,6 +191,15 @@ def test_a_code_folder_elsewhere_is_a_warning() -> None:
     reading = read(V1.replace('"retryCount": 0', '"codeDir": "/home/x"'))
     assert reading.job is not None
     assert [(one.line, one.column, one.code) for one in reading.problems] == [(4, 3, "job.no-effect")]
+
+
+def test_notes_of_clients_in_extras_are_warnings() -> None:
+    notes = "sdk.plugins: []\n  tags: [py-sdk]\n  editor: {version: 0.3.2}"
+    reading = read(V2.replace("submitFrom: web", notes))
+    assert job(reading) == job(read(V2))
+    found = [(one.severity, one.line, one.path, one.code) for one in reading.problems]
+    places = [(16, "extras.sdk.plugins"), (17, "extras.tags"), (18, "extras.editor")]
+    assert sorted(found) == sorted(("warning", line, path, "job.no-effect") for line, path in places)
 
 
 def test_the_seeds_single_job() -> None:
