@@ -58,6 +58,10 @@ class RequestGuard:
             await send(message)
 
         response = self._answer(scope["method"], path, headers, api=bool(of_api))
+        shorter = path.rstrip("/")
+        if of_api and shorter.startswith(f"{self._prefix}/"):
+            # some clients of OpenPAI write a closing slash, which its server ignores
+            scope = {**scope, "path": shorter}
         await (response or self._app)(scope, receive, sent)
 
     def _answer(self, method: str, path: str, headers: Headers, *, api: bool) -> Response | None:

@@ -28,6 +28,7 @@ PUBLIC = {
     "/log-manager/logs": {400, 401, 403, 404},
     # a site without an identity provider
     "/api/v2/authn/oidc/login": {404},
+    "/api/v1/authn/oidc/login": {404},
     "/api/v2/authn/oidc/return": {404},
     "/api/v2/authn/oidc/logout": {404},
 }

@@ -37,7 +37,8 @@ __all__ = ["console", "own"]
 OIDC = "/rest-server/api/v2/authn/oidc"
 RETURN = f"https://{HOST}{OIDC}/return"
 EVE = {"preferred_username": "eve@example.org", "groups": ["Vision Team"]}
-VSCODE = "http://localhost:40123/callback"
+# of the extension of VS Code
+VSCODE, VSCODE_OIDC = "http://localhost:40123/callback", "/rest-server/api/v1/authn/oidc"
 
 
 @dataclass(frozen=True)
@@ -48,9 +49,9 @@ class Provider:
     console: Console
     renewal: IdentityProvider
 
-    def begin(self, browser: TestClient, **query: str) -> dict[str, str]:
+    def begin(self, browser: TestClient, at: str = OIDC, **query: str) -> dict[str, str]:
         """Begins a sign-in. Returns what the provider is asked."""
-        answer = browser.get(f"{OIDC}/login", params=query)
+        answer = browser.get(f"{at}/login", params=query)
         assert answer.status_code == 303
         target = urlsplit(answer.headers["location"])
         assert f"https://{target.netloc}{target.path}" == f"{self.issuer.url}/authorize"
@@ -177,7 +178,7 @@ def test_no_token_goes_elsewhere(provider: Provider, target: str) -> None:
 
 def to_vscode(provider: Provider, browser: TestClient) -> Any:
     """A sign-in for VS Code, up to the page that asks."""
-    answer = provider.end(browser, provider.begin(browser, redirect_uri=VSCODE, **{"from": "vscode"}))
+    answer = provider.end(browser, provider.begin(browser, VSCODE_OIDC, redirect_uri=VSCODE, **{"from": "vscode"}))
     assert answer.headers["location"] == "/allow"
     return browser.get("/allow")
 

@@ -37,11 +37,16 @@ def test_the_own_port_of_the_api_has_no_prefix(services: ConsoleServices) -> Non
     assert web.get("/healthz").text == "ok"
 
 
-@pytest.mark.parametrize("path", ["/rest-server/", "/rest-server/api/v2/nothing", "/rest-server/api/v2/info/"])
+@pytest.mark.parametrize("path", ["/rest-server/", "/rest-server/api/v2/nothing", "/rest-server/api/v2/x/"])
 def test_an_unknown_address_of_the_api_is_json(web: TestClient, path: str) -> None:
     answer = web.get(path)
     assert (answer.status_code, answer.json()["code"]) == (HTTPStatus.NOT_FOUND, "NoApiError")
     assert web.post("/rest-server/api/v2/info").json()["code"] == "NoApiError"
+
+
+def test_a_closing_slash_changes_nothing(web: TestClient, services: ConsoleServices) -> None:
+    assert web.get("/rest-server/api/v2/info/").json()["launcherType"] == "k8s"
+    assert TestClient(create_api(services)).get("/api/v2/info/").status_code == HTTPStatus.OK
 
 
 def test_the_plain_port_redirects_browsers_by_a_constant_and_serves_no_api(settings: ConsoleSettings) -> None:

@@ -201,18 +201,33 @@ def task(job: JobState, role: RoleState, index: int, one: Instance | None) -> Ob
     }
 
 
+# what the history of an instance says of the instance as a whole
+_OF_TASK = (
+    *("taskIndex", "taskUid", "taskState", "retries", "accountableRetries"),
+    *("createdTime", "launchedTime", "completedTime"),
+)
+
+
 def task_history(job: JobState, role: RoleState, index: int) -> Object:
     """The attempts of an instance: the current one is the one that the cluster keeps."""
     one = next((it for it in role.instances if it.index == index), None)
     found = task(job, role, index, one)
     return {
+        **{name: found[name] for name in _OF_TASK},
         "jobName": job.name,
         "userName": job.user,
+        "username": job.user,
         "taskRoleName": role.name,
-        "taskIndex": index,
         "frameworkName": full_name(job),
         "jobAttemptId": job.retries,
-        "attempts": [{**found, "taskAttemptId": found["attemptId"], "historyTime": None}],
+        "attempts": [
+            {
+                **found,
+                "taskAttemptId": found["attemptId"],
+                "historyTime": None,
+                "currentAttemptCreatedTime": found["createdTime"],
+            }
+        ],
     }
 
 

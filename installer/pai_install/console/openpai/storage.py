@@ -33,7 +33,8 @@ def storage_details(storage: ProfileStorage) -> Object:
         data["containerName"] = storage.path
     return {
         **storage_item(storage),
-        "type": _TYPES.get(storage.type, "other"),
+        # the portal fails for the type "other", which OpenPAI's API has, too
+        "type": _TYPES.get(storage.type, "unknown"),
         "data": data,
         "readOnly": storage.read_only,
         "mountOptions": list(storage.mount_options),

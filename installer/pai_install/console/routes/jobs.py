@@ -22,6 +22,7 @@ _OLD = "/api/v1/user/{user}/jobs/{job}"
 _TASK = f"{_NAME}/attempts/{{attempt}}/taskRoles/{{role}}/taskIndex/{{index}}/attempts"
 # attempts of a job that a history lists
 _MOST_ATTEMPTS = 100
+_NO_PRIORITY = "default"
 
 
 def read_query(call: ApiCall) -> JobQuery:
@@ -37,7 +38,7 @@ def read_query(call: ApiCall) -> JobQuery:
         keyword=call.query.get("keyword", ""),
         tags=_words(call, "tagsContain"),
         without_tags=_words(call, "tagsNotContain"),
-        priorities=_words(call, "jobPriority"),
+        priorities=_priorities(call),
         order=field,
         descending=direction.upper() != "ASC",
         offset=_number(call, "offset", 0, 2**31),
@@ -47,6 +48,14 @@ def read_query(call: ApiCall) -> JobQuery:
 
 def _words(call: ApiCall, name: str) -> frozenset[str]:
     return frozenset(word for word in call.query.get(name, "").split(",") if word)
+
+
+def _priorities(call: ApiCall) -> frozenset[str]:
+    """Names of priorities. "default" is OpenPAI's word for jobs whose file names none."""
+    words, scheduling = _words(call, "jobPriority"), call.services.model.profile.scheduling
+    if _NO_PRIORITY not in words or scheduling is None:
+        return words
+    return (words - {_NO_PRIORITY}).union(one.usual for one in scheduling.clusters)
 
 
 def _number(call: ApiCall, name: str, default: int, most: int) -> int:

@@ -26,6 +26,8 @@ from pai_install.console.sign_in.tokens import jwt_content, sealed, unsealed
 from pai_install.users.credentials import fingerprint
 
 PATH = "/api/v2/authn/oidc"
+# of the extension of VS Code
+_OLD_PATH = "/api/v1/authn/oidc"
 _PREFIX = "/rest-server"
 _STATE_COOKIE, _ALLOW_COOKIE = f"{HTTP_HOST}pai-oidc", f"{HTTP_HOST}pai-allow"
 _LASTS = timedelta(minutes=10)
@@ -117,7 +119,7 @@ class ProviderRoutes:
     def api_routes(self) -> tuple[Route, ...]:
         """Routes below OpenPAI's API."""
         return (
-            Route(f"{PATH}/login", self._page(self.login), methods=["GET"]),
+            *(Route(f"{path}/login", self._page(self.login), methods=["GET"]) for path in (PATH, _OLD_PATH)),
             Route(f"{PATH}/return", self._page(self.returned), methods=["GET"]),
             Route(f"{PATH}/logout", self._page(self.logout), methods=["GET"]),
         )

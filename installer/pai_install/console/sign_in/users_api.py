@@ -144,13 +144,13 @@ class UserRoutes:
         raise forbidden("groups decide over virtual clusters: services-configuration.yaml grants them")
 
     def routes(self) -> tuple[Route, ...]:
-        """All routes. Clients of OpenPAI write some of them with a closing slash."""
+        """All routes."""
         admin, people = _ADMINISTRATOR, PEOPLE
         found = [
             Route("/api/v2/users/me", endpoint(self.update_own, people), methods=["PUT"]),
             Route("/api/v2/groups/{group}/userlist", endpoint(self.members, admin), methods=["GET"]),
         ]
-        for base in ("/api/v2/users", "/api/v2/users/"):
+        for base in ("/api/v2/users", "/api/v2/user", "/api/v1/user"):
             found += [
                 Route(base, endpoint(self.all, admin), methods=["GET"]),
                 Route(base, endpoint(self.create, admin), methods=["POST"]),
@@ -165,14 +165,13 @@ class UserRoutes:
                 Route(f"{base}/email", endpoint(self.set_email, people), methods=["PUT"]),
                 Route(f"{base}/admin", endpoint(self.set_admin, admin), methods=["PUT"]),
             ]
-        for base in ("/api/v2/users/{user}/group", "/api/v2/users/{user}/group/"):
-            found += [
-                Route(base, endpoint(self.add_group, admin), methods=["PUT"]),
-                Route(base, endpoint(self.leave_group, admin), methods=["DELETE"]),
-            ]
-        for base in ("/api/v2/users/{user}/grouplist", "/api/v2/users/{user}/grouplist/"):
-            found.append(Route(base, endpoint(self.set_groups, admin), methods=["PUT"]))
-        return tuple(found)
+        group = "/api/v2/users/{user}/group"
+        return (
+            *found,
+            Route(group, endpoint(self.add_group, admin), methods=["PUT"]),
+            Route(group, endpoint(self.leave_group, admin), methods=["DELETE"]),
+            Route(f"{group}list", endpoint(self.set_groups, admin), methods=["PUT"]),
+        )
 
     def _users(self, call: ApiCall) -> UserAdministration:
         return UserAdministration(self.sign_in, self.profile(), call.client, call.caller)

@@ -364,6 +364,8 @@ def several(web: TestClient, services: ConsoleServices, kubernetes: LiveCluster)
         ({"keyword": "bo"}, ["three"]),
         ({"jobPriority": "test"}, ["four", "three", "two", "one"]),
         ({"jobPriority": "prod"}, []),
+        ({"jobPriority": "default"}, ["four", "three", "two", "one"]),
+        ({"jobPriority": "oppo,default"}, ["four", "three", "two", "one"]),
         ({"order": "jobName,ASC"}, ["four", "one", "three", "two"]),
         ({"order": "submissionTime,ASC", "limit": "2"}, ["one", "two"]),
         ({"limit": "2", "offset": "1"}, ["three", "two"]),
