@@ -18,6 +18,7 @@ from pai_install.app.jobs import (
     show_job,
     stop_job,
 )
+from pai_install.app.web_page import web_page_address
 from pai_install.cli.command import reading
 from pai_install.cli.lazy import LazyGroup
 from pai_install.cli.options import group_site_option, text_only, yes_option
@@ -93,6 +94,14 @@ def file(*, app: App, request: JobName) -> int:
     """
     content = read_job_file(app, request)
     echo(content, nl=not content.endswith("\n"))
+    return ExitCode.OK
+
+
+@command.command(name="open")
+@reading(JobName, formats=text_only)
+def open_command(*, app: App, request: JobName) -> int:
+    """Print the address at which the owner opens the web page of a job, such as a notebook."""
+    echo(web_page_address(app, request))
     return ExitCode.OK
 
 
