@@ -13,13 +13,12 @@ from typing import Any
 
 import pytest
 
-from pai_install.jobs.compile.jobset import failure_rules
 from tests.hived_program import PROGRAM
 
 from .conftest import EXISTING, LOST, Cluster, equip, until
 from .hived_image import write_image
 from .test_examples import POLICY, with_cores
-from .test_jobs import IMAGE, devices, job, python_image, shown
+from .test_jobs import IMAGE, LOST_IS_NONE, devices, job, python_image, shown
 from .test_scheduler import create
 
 pytestmark = [pytest.mark.lab, pytest.mark.soak]
@@ -150,35 +149,64 @@ def test_job_that_fails_ends(lending: tuple[Cluster, str], tmp_path: Path) -> No
     assert until(lambda: is_(cluster, "fails", "FAILED"), BACK_S), shown(cluster, "fails")
 
 
-def bound(cluster: Cluster, name: str, *, job: bool) -> dict[str, Any]:
-    """A pod, or a Job with the rules of our jobs, that asks for most cores of a worker and needs no scheduler."""
+# no scheduler has this name
+NOBODY = "nobody"
+SPACE = f"--namespace={GROUP}"
+
+
+def large(cluster: Cluster, name: str, seconds: int) -> dict[str, Any]:
+    """A Job with the rules of our jobs, whose pod asks for most cores of a worker. No scheduler places it."""
     cores = cluster.kubectl("get", "node", LOST, "--output=jsonpath={.status.allocatable.cpu}")
-    request = {"requests": {"cpu": f"{int(cores) * 600}m"}}
-    command = ["/bin/sh", "-c", sleeps(1 if job else 3600)]
-    container = {"name": "main", "image": IMAGE, "command": command, "resources": request}
-    spec = {"nodeName": LOST, "restartPolicy": "Never", "terminationGracePeriodSeconds": 1, "containers": [container]}
-    if not job:
-        return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
-    rules = {"podFailurePolicy": {"rules": list(failure_rules())}}
+    asked = {"requests": {"cpu": f"{int(cores) * 600}m"}}
+    container = {"name": "main", "image": IMAGE, "command": ["/bin/sh", "-c", sleeps(seconds)], "resources": asked}
+    spec = {"schedulerName": NOBODY, "restartPolicy": "Never", "terminationGracePeriodSeconds": 1}
     indexed = {"completionMode": "Indexed", "completions": 1, "parallelism": 1}
-    limits = {"backoffLimitPerIndex": 0, "maxFailedIndexes": 0}
-    content = {**indexed, **limits, **rules, "template": {"spec": spec}}
-    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}, "spec": content}
+    limits = {"backoffLimitPerIndex": 0, "maxFailedIndexes": 0, "podFailurePolicy": LOST_IS_NONE}
+    content = {**indexed, **limits, "template": {"spec": {**spec, "containers": [container]}}}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, "namespace": GROUP}, "spec": content}
 
 
-def test_instance_that_its_machine_refuses_starts_again(lending: tuple[Cluster, str]) -> None:
-    """The rules are those of a job. A scheduler would not let it come to this, but for a race."""
+def bind_all(cluster: Cluster, folder: Path) -> None:
+    """Binds all pods that wait for no scheduler to one worker, as HiveD does by force."""
+    waiting = (
+        "--field-selector=spec.nodeName=,spec.schedulerName=" + NOBODY,
+        "--output=jsonpath={.items[*].metadata.name}",
+    )
+    for pod in cluster.kubectl("get", "pods", SPACE, *waiting).split():
+        target = {"apiVersion": "v1", "kind": "Node", "name": LOST}
+        path = folder / "binding.json"
+        path.write_text(
+            json.dumps({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": pod}, "target": target})
+        )
+        cluster.ask("create", f"--raw=/api/v1/namespaces/{GROUP}/pods/{pod}/binding", f"--filename={path}")
+
+
+def states_of(cluster: Cluster, name: str) -> list[str]:
+    """The phase and the reason of each pod of a Job."""
+    words = (
+        f"--selector=batch.kubernetes.io/job-name={name}",
+        "--output=jsonpath={.items[*].status['phase','reason']}",
+    )
+    return cluster.kubectl("get", "pods", SPACE, *words).split()
+
+
+def test_instance_that_its_machine_refuses_starts_again(lending: tuple[Cluster, str], tmp_path: Path) -> None:
+    """A scheduler lets it come to this only in a race."""
     cluster, scheduler = lending
-    if scheduler == "volcano":
-        pytest.skip("Volcano's jobs are no Jobs of Kubernetes")
-    selector = "--selector=batch.kubernetes.io/job-name=refused"
+    if scheduler != "kueue":
+        pytest.skip("it is the same with each scheduler")
+
+    def holds(name: str, word: str, times: int = 1) -> bool:
+        bind_all(cluster, tmp_path)
+        return states_of(cluster, name).count(word) >= times
+
     try:
-        create(cluster, bound(cluster, "hog", job=False))
-        cluster.kubectl("wait", "pod/hog", "--for=condition=Ready", "--timeout=60s")
-        create(cluster, bound(cluster, "refused", job=True))
-        reasons = ("get", "pods", selector, "--output=jsonpath={.items[*].status.reason}")
-        assert until(lambda: cluster.kubectl(*reasons).split().count("OutOfcpu") >= 2), cluster.kubectl(*reasons)
-        cluster.kubectl("delete", "pod", "hog")
-        cluster.kubectl("wait", "job/refused", "--for=condition=Complete", "--timeout=120s")
+        create(cluster, large(cluster, "hog", 3600))
+        assert until(lambda: holds("hog", "Running")), states_of(cluster, "hog")
+        create(cluster, large(cluster, "refused", 1))
+        assert until(lambda: holds("refused", "OutOfcpu", 2)), states_of(cluster, "refused")
+        cluster.kubectl("delete", "job", SPACE, "hog")
+        assert until(lambda: holds("refused", "Succeeded"), 120), states_of(cluster, "refused")
+        cluster.kubectl("wait", "job/refused", SPACE, "--for=condition=Complete", "--timeout=60s")
     finally:
-        cluster.ask("delete", "pod/hog", "job/refused", "--ignore-not-found")
+        cluster.ask("delete", "job", SPACE, "hog", "refused", "--ignore-not-found")

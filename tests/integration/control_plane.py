@@ -148,7 +148,7 @@ class Api:
 
 _PLURALS = {"PriorityClass": "priorityclasses", "NetworkPolicy": "networkpolicies"}
 _PLURALS |= {"Topology": "topologies", "WorkloadPriorityClass": "workloadpriorityclasses"}
-_PLURALS |= {"ValidatingAdmissionPolicy": "validatingadmissionpolicies"}
+_PLURALS |= {f"{kind}AdmissionPolicy": f"{kind.lower()}admissionpolicies" for kind in ("Validating", "Mutating")}
 
 
 def path_of(entry: Json) -> str:

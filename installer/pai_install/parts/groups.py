@@ -21,6 +21,7 @@ from pai_install.users.directory import bindings
 from pai_install.users.job_secrets import job_secrets
 from pai_install.users.policies import policies
 from pai_install.users.quotas import object_quotas
+from pai_install.users.refused_pods import refused_pods
 from pai_install.users.rights import roles, submitter_bindings
 from pai_install.users.template_rights import template_rights
 
@@ -54,7 +55,10 @@ def group_values(context: Context) -> dict[str, Any]:
             *bindings(directory_groups),
             *template_rights(group.group.external_name for group in directory_groups),
         ],
-        "policies": list(policies(scheduler, namespaces.values(), _clusters(context.site), _priorities(context.site))),
+        "policies": [
+            *policies(scheduler, namespaces.values(), _clusters(context.site), _priorities(context.site)),
+            *refused_pods(context.components.kubernetes_version, namespaces.values()),
+        ],
         "templates": list(example_templates()),
         "quotas": list(object_quotas(scheduler, namespaces.values(), records)),
     }

@@ -69,7 +69,8 @@ def test_a_group_has_its_namespace_and_its_logins(site: Site, components: Compon
     each = {"Namespace/vision", "Secret/pai-registries", "ServiceAccount/default", "ResourceQuota/pai-objects"}
     templates = {name for name in found if name.startswith("ConfigMap/template.")}
     shared = {"Namespace/pai-templates", "Role/pai-templates", "RoleBinding/pai-templates"}
-    assert set(found) - rights - templates == {*each, *shared, "RoleBinding/pai-submitters"}
+    own = {f"MutatingAdmissionPolicy{what}/pai-refused-pods" for what in ("", "Binding")}
+    assert set(found) - rights - templates == {*each, *shared, *own, "RoleBinding/pai-submitters"}
     assert "ConfigMap/template.openpai-single" in templates
     text = base64.b64decode(found["Secret/pai-registries"]["data"][".dockerconfigjson"])
     assert json.loads(text)["auths"]["harbor.example.com"] == {"auth": base64.b64encode(b"robot:planted-pull").decode()}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from pai_install.jobs.compile.names import JobNames, names_of
@@ -53,27 +52,16 @@ def _success(gang: Outline) -> Object:
 
 
 def _job(gang: Outline, role: Role, extras: PodExtras) -> Object:
-    """The role as a batch Job."""
+    """The role as a batch Job. A pod that lost its machine is made again and has not failed."""
     enough = role.min_succeeded if role.min_succeeded is not None else role.instances
+    lost = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
     return {
         "completionMode": "Indexed",
         "parallelism": role.instances,
         "completions": role.instances,
         "backoffLimitPerIndex": role.retries,
         "maxFailedIndexes": role.instances if role.min_failed is None else role.min_failed - 1,
-        "podFailurePolicy": {"rules": list(failure_rules())},
+        "podFailurePolicy": {"rules": [lost]},
         **({"successPolicy": {"rules": [{"succeededCount": enough}]}} if enough < role.instances else {}),
         "template": pod_template(gang, role, extras),
     }
-
-
-def failure_rules() -> Iterator[Object]:
-    """The rules for failed pods. The first that matches counts.
-
-    A container that failed counts as a failure. All other pods are made again: those that lost their machine, and those
-    that their kubelet refused (OutOfcpu, UnexpectedAdmissionError), whose containers never ran. A refused pod has no
-    condition of its own, so the last rule names one that each placed pod has.
-    """
-    yield {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
-    yield {"action": "Count", "onExitCodes": {"operator": "NotIn", "values": [0]}}
-    yield {"action": "Ignore", "onPodConditions": [{"type": "PodScheduled", "status": "True"}]}
