@@ -29,12 +29,13 @@ from tests.integration.control_plane import Json
 from tests.integration.users.conftest import NAMESPACES, Users
 from tests.integration.users.test_rights import until
 from tests.internet.authority import Authority
-from tests.ports import free_port
+from tests.ports import free_ports
 
 
 @dataclass(frozen=True)
 class Program:
     port: int
+    metrics_port: int
     authority: Path
     log: Path
     web_port: int = 0
@@ -55,7 +56,7 @@ class Program:
 
 @pytest.fixture(scope="module")
 def program(users: Users, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
-    folder, port, web_port = tmp_path_factory.mktemp("program"), free_port(), free_port()
+    folder, (port, metrics_port, web_port) = tmp_path_factory.mktemp("program"), free_ports(3)
     profile = profile_of(site_of("default"))
     spaces = (*NAMESPACES, *(group.namespace for group in profile.groups))
     rights = console_objects("kueue", spaces, "1.36.3")
@@ -73,6 +74,7 @@ def program(users: Users, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         "names": ["localhost"],
         "host": "127.0.0.1",
         "port": port,
+        "metrics_port": metrics_port,
         "http_port": None,
         "web_pages": {"port": web_port, "network": "10.200.0.0/16"},
         "certificate": str(folder / "localhost.pem"),
@@ -88,7 +90,7 @@ def program(users: Users, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     with (folder / "log").open("ab") as log:
         process = subprocess.Popen(words, stdout=log, stderr=log, env=environment)
     try:
-        made = Program(port, folder / "ca.pem", folder / "log", web_port)
+        made = Program(port, metrics_port, folder / "ca.pem", folder / "log", web_port)
         end = time.monotonic() + 90
         while True:
             try:
@@ -130,6 +132,18 @@ def test_web_pages_have_a_port_of_their_own(program: Program) -> None:
     status, _ = program.ask("GET", "/open/alice~note/", headers={"Upgrade": "websocket"}, port=program.web_port)
     assert status == 403
     assert program.ask("GET", "/open/alice~note/")[0] == 404
+
+
+def test_numbers_for_prometheus(program: Program) -> None:
+    program.ask("GET", "/rest-server/api/v2/no-such")
+    with urllib.request.urlopen(f"http://127.0.0.1:{program.metrics_port}/metrics", timeout=20) as answer:
+        rows = [line.rpartition(" ") for line in answer.read().decode().splitlines() if not line.startswith("#")]
+    found = {name: float(value) for name, _, value in rows}
+    assert found['pai_console_requests_total{part="page",method="GET",code="200"}'] > 0
+    assert found['pai_console_requests_total{part="api",method="GET",code="404"}'] == 1
+    assert found['pai_console_request_duration_seconds_count{part="api"}'] >= 1
+    assert (found["pai_console_streams"], found["pai_console_sessions"]) == (0, 0)
+    assert program.ask("GET", "/metrics")[0] == 404
 
 
 def test_its_rights_are_enough_and_its_log_has_no_secret(program: Program, users: Users) -> None:

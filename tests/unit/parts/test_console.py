@@ -13,7 +13,9 @@ from cryptography import x509
 
 from pai_install.components.model import ComponentSet
 from pai_install.console.settings import ConsoleSettings
+from pai_install.monitoring.scrape import Scraping, configuration, outside
 from pai_install.parts.addon import AddonVariables
+from pai_install.parts.console import console_ports
 from pai_install.parts.registry import images, make_context, part_named, ports
 from pai_install.registry.compile import served_names
 from pai_install.registry.identity import Identity, make_identity, renewed, serve_from, with_new_authority
@@ -68,6 +70,21 @@ def test_it_reads_the_monitoring_of_its_machine(values: Callable[..., dict[str, 
     found = read(values(f"{BOTH}monitoring: true\n")).monitoring
     assert found is not None
     assert (found.prometheus, found.alertmanager) == ("http://127.0.0.1:9091", "http://127.0.0.1:9093")
+
+
+def test_it_reads_the_store_of_logs_of_its_machine(values: Callable[..., dict[str, Any]]) -> None:
+    assert read(values(BOTH)).logs is None
+    assert read(values(f"{BOTH}logs: true\n")).logs == "http://127.0.0.1:9428"
+
+
+def test_prometheus_reads_its_numbers(make_site: MakeSite, values: Callable[..., dict[str, Any]]) -> None:
+    assert read(values(BOTH)).metrics_port is None
+    services = f"{BOTH}monitoring: true\n"
+    site, port = make_site(config=CONFIG, services=services), read(values(services)).metrics_port
+    jobs = {job["job_name"]: job for job in configuration(site, Scraping(30, 9100), "")["scrape_configs"]}
+    assert jobs["console"]["static_configs"] == [{"targets": [f"127.0.0.1:{port}"]}]
+    assert [it.clients for it in console_ports(site) if it.port == port] == ["itself"]
+    assert "console" not in outside(site, Scraping(30, 9100), "")["scrape_configs"]
 
 
 def test_the_clients_secret_is_a_file_of_the_secret(values: Callable[..., dict[str, Any]]) -> None:
