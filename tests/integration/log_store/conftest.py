@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import ssl
 import subprocess
 import tarfile
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -177,19 +177,23 @@ class Stack:
         with urllib.request.urlopen(url, urlencode(own).encode(), timeout=60) as answer:
             return [line.decode().replace(str(self.pods), PODS) for line in answer]
 
-    def sent(self, body: bytes, client: str | None, path: str = "/insert/native?version=v1") -> tuple[int, bytes]:
+    def sent(
+        self, body: bytes, client: str | None, path: str = "/insert/native?version=v1", source: str = "127.0.0.1"
+    ) -> tuple[int, bytes]:
         """Status and answer of the front, 0 where it refuses the connection. client: folder of a certificate."""
         context = ssl.create_default_context(cafile=str(self.folder / "client/ca.crt"))
         context.check_hostname = False
         if client is not None:
             context.load_cert_chain(self.folder / client / "tls.pem")
-        request = urllib.request.Request(f"https://127.0.0.1:{self.front_port}{path}", body)
+        connection = http.client.HTTPSConnection(
+            "127.0.0.1", self.front_port, timeout=10, context=context, source_address=(source, 0)
+        )
         try:
-            with urllib.request.urlopen(request, timeout=10, context=context) as answer:  # noqa: S310 - ours
+            with closing(connection):
+                connection.request("POST", path, body)
+                answer = connection.getresponse()
                 return answer.status, answer.read()
-        except urllib.error.HTTPError as error:
-            return error.code, error.read()
-        except OSError:
+        except (OSError, http.client.HTTPException):
             return 0, b""
 
     def _started(self, words: list[Any], log: str) -> subprocess.Popen[bytes]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import random
+import socket
 import subprocess
 import time
 import urllib.request
 from collections.abc import Sequence
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -139,6 +141,19 @@ def test_only_collectors_send_and_nobody_reads_through_the_front(stack: Stack) -
     ):
         assert stack.sent(b"query=*", "client", path)[0] == 403
     assert stack.sent(b"", "client")[0] in (200, 204)
+
+
+def test_who_only_connects_keeps_no_other_one_away(stack: Stack) -> None:
+    stack.start_store()
+    stack.start_front()
+    with ExitStack() as opened:
+        for _ in range(100):
+            opened.enter_context(
+                socket.create_connection(("127.0.0.1", stack.front_port), source_address=("127.0.0.2", 0))
+            )
+        assert stack.sent(b"", "client", source="127.0.0.2")[0] == 0
+        assert stack.sent(b"", "client", source="127.0.0.3")[0] in (200, 204)
+    until(lambda: stack.sent(b"", "client", source="127.0.0.2")[0] in (200, 204))
 
 
 def test_a_store_that_is_killed_loses_no_line(stack: Stack) -> None:
