@@ -11,7 +11,7 @@ from urllib.parse import quote
 from starlette.responses import Response
 from starlette.routing import Route
 
-from pai_install.app.code_upload import read_archive
+from pai_install.app.code_upload import kept_code, read_archive
 from pai_install.app.job_preview import JobPreview, preview_job
 from pai_install.app.job_submission import submit_reading
 from pai_install.app.requested_job import JobWish, with_code
@@ -27,8 +27,10 @@ from pai_install.console.routes.jobs import kept_file
 from pai_install.console.services import ConsoleServices
 from pai_install.console.sign_in.forms import sent_to
 from pai_install.errors import PaiError
+from pai_install.jobs.code import CodeArchive, StoredCode
 from pai_install.jobs.masking import has_mask
 from pai_install.jobs.read import JobReading, read_job_text
+from pai_install.jobs.state import JobState
 from pai_install.scheduling.model import PRIORITIES
 
 # a form has each character of a file as up to three
@@ -39,10 +41,15 @@ ADDRESS = "/jobs/new"
 
 @dataclass(frozen=True, slots=True)
 class JobDraft:
-    """A job that is not submitted. content: of the file, None in the form."""
+    """A job that is not submitted. content: of the file, None in the form. code_of: USER~NAME of a job with code.
+
+    keeps_code: whether it has the code of that job.
+    """
 
     form: JobForm
     content: str | None = None
+    code_of: str = ""
+    keeps_code: bool = True
 
 
 def new_job(call: ApiCall) -> Response:
@@ -50,8 +57,8 @@ def new_job(call: ApiCall) -> Response:
     source = call.query.get("from", "")
     if source:
         content = file_of_job(call, source)
-        had_code = bool(find_job(replace(call, path={"name": source})).job.code)
-        return _shown(call, JobDraft(JobForm(), content), coded=had_code)
+        had_code = bool(_job_of(call, source).code)
+        return _shown(call, JobDraft(JobForm(), content, code_of=source if had_code else ""))
     return _shown(
         call, JobDraft(JobForm(cluster=call.query.get("vc", "")), "" if call.query.get("as") == "file" else None)
     )
@@ -66,18 +73,18 @@ def change_job(call: ApiCall, form: Mapping[str, str]) -> Response:
     """The button of the form: check, submit, one role more or less, or the form as a file."""
     wanted, draft = form.get("do", ""), _draft(form)
     if wanted == "add-role":
-        return _shown(call, JobDraft(draft.form.with_role()))
+        return _shown(call, replace(draft, form=draft.form.with_role()))
     if wanted.startswith("remove-"):
-        return _shown(call, JobDraft(draft.form.without_role(wanted.removeprefix("remove-"))))
+        return _shown(call, replace(draft, form=draft.form.without_role(wanted.removeprefix("remove-"))))
     profile = call.services.model.profile
     content = draft.form.text(profile) if draft.content is None else draft.content
     if wanted == "to-file":
-        return _shown(call, JobDraft(draft.form, content))
+        return _shown(call, replace(draft, content=content))
     if len(content) > MAX_FILE:
         raise invalid(f"the job file exceeds {MAX_FILE} characters")
     call.services.rates.take("submit", call.caller.name)
     try:
-        reading = with_code(read_job_text(content, _FILE), read_archive(call.body) if call.body else None)
+        reading = with_code(read_job_text(content, _FILE), _code(call, draft))
         group = group_for(call, reading)
         if wanted == "submit":
             return _submitted(call, reading, group)
@@ -91,7 +98,24 @@ def change_job(call: ApiCall, form: Mapping[str, str]) -> Response:
 
 def _draft(form: Mapping[str, str]) -> JobDraft:
     content = form.get("content")
-    return JobDraft(JobForm.read(form), content.replace("\r\n", "\n") if content is not None else None)
+    return JobDraft(
+        JobForm.read(form),
+        content.replace("\r\n", "\n") if content is not None else None,
+        form.get("code-of", ""),
+        "keep-code" in form,
+    )
+
+
+def _code(call: ApiCall, draft: JobDraft) -> CodeArchive | StoredCode | None:
+    """The file of the form, else the code of the job that the draft comes from. Raises PaiError and RestError."""
+    if call.body:
+        return read_archive(call.body)
+    return kept_code(call.client, _job_of(call, draft.code_of)) if draft.code_of and draft.keeps_code else None
+
+
+def _job_of(call: ApiCall, name: str) -> JobState:
+    """A job of the caller's groups, USER~NAME. Raises RestError."""
+    return find_job(replace(call, path={"name": name})).job
 
 
 def _preview(call: ApiCall, reading: JobReading, group: str) -> JobPreview:
@@ -112,8 +136,6 @@ def _shown(
     content: str = "",
     preview: JobPreview | None = None,
     status: int = 200,
-    *,
-    coded: bool = False,
 ) -> Response:
     answers = []
     for one in preview.answers if preview is not None else ():
@@ -127,7 +149,7 @@ def _shown(
         draft=draft,
         file=file,
         masked=has_mask(file),
-        coded=coded or bool(call.body),
+        coded=bool(call.body),
         preview=preview,
         answers=answers,
         may_add=len(draft.form.roles) < MOST_ROLES,

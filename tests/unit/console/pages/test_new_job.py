@@ -226,7 +226,39 @@ def test_code_is_unpacked_in_the_job(idle: TestClient, services: ConsoleServices
     digest = kubernetes.objects[Ref("jobset", "bert", "vision-1")]["metadata"]["annotations"]["pai-install/code"]
     eventually(lambda: len(services.model.jobs) == 1)
     assert digest in shown(idle, "/jobs/alice~bert")
-    assert "Select the code again" in shown(idle, "/jobs/new?from=alice~bert")
+    page = shown(idle, "/jobs/new?from=alice~bert")
+    assert re.search(r'name="keep-code" value="yes" checked', page)
+    assert 'name="code-of" value="alice~bert"' in page
+
+
+def test_a_changed_job_keeps_its_code(idle: TestClient, services: ConsoleServices, kubernetes: LiveCluster) -> None:
+    assert send_file(idle, "alice", FORM, zipped({"a": b"x"}), do="submit").status_code == HTTPStatus.SEE_OTHER
+    eventually(lambda: len(services.model.jobs) == 1)
+    again = {**FORM, "name": "again", "code-of": "alice~bert", "keep-code": "yes"}
+    assert 'name="keep-code" value="yes" checked' in send(idle, "alice", again, do="check").text
+    assert send(idle, "alice", again, do="submit").status_code == HTTPStatus.SEE_OTHER
+    first, second = (
+        kubernetes.objects[Ref("jobset", name, "vision-1")]["metadata"]["annotations"]["pai-install/code"]
+        for name in ("bert", "again")
+    )
+    assert first == second
+    without = {name: value for name, value in {**again, "name": "without"}.items() if name != "keep-code"}
+    assert send(idle, "alice", without, do="submit").status_code == HTTPStatus.SEE_OTHER
+    notes = kubernetes.objects[Ref("jobset", "without", "vision-1")]["metadata"]["annotations"]
+    assert "pai-install/code" not in notes
+
+
+def test_the_code_of_a_job_that_is_not_shown_is_refused(
+    idle: TestClient, services: ConsoleServices, kubernetes: LiveCluster
+) -> None:
+    assert send_file(idle, "alice", FORM, zipped({"a": b"x"}), do="submit").status_code == HTTPStatus.SEE_OTHER
+    eventually(lambda: len(services.model.jobs) == 1)
+    for name in ("alice~other", "<script>", "bob~bert"):
+        again = {**FORM, "name": "again", "code-of": name, "keep-code": "yes"}
+        answer = send(idle, "alice", again, do="submit")
+        assert answer.status_code == HTTPStatus.NOT_FOUND
+        assert "<script>" not in answer.text
+    assert made(kubernetes) == ["bert"]
 
 
 def test_a_form_without_a_file_has_no_code(idle: TestClient, kubernetes: LiveCluster) -> None:
