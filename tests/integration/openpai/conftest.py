@@ -209,10 +209,11 @@ class served:  # noqa: N801 - a context manager
         body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 7200}}
         account = "/api/v1/namespaces/pai-console/serviceaccounts/pai-console/token"
         (folder / "token").write_text(api.ask("POST", account, body)["status"]["token"])
-        own = {
+        own: Json = {
             "names": ["localhost", "127.0.0.1"],
             "port": self._port,
             "http_port": None,
+            "metrics_port": None,
             "certificate": str(folder / "tls.crt"),
             "key": str(folder / "tls.key"),
             "signing_key": str(folder / "signing.key"),
@@ -220,6 +221,8 @@ class served:  # noqa: N801 - a context manager
             "api_authority": str(api.authority),
             "api_token": str(folder / "token"),
         }
+        if pages := settings.get("web_pages"):
+            own["web_pages"] = {**pages, "port": free_port()}
         (folder / "console.json").write_text(json.dumps({**settings, **own}))
         environment = [f"PYTHONPATH={ROOT / 'installer'}", f"PATH={os.environ['PATH']}"]
         words = ["env", *environment, sys.executable, "-m", "pai_install.console", "--settings"]
