@@ -6,12 +6,16 @@ The clients themselves are no part of this repository. docs/console.md names the
 from __future__ import annotations
 
 import json
+import ssl
+import time
+import urllib.request
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
 import yaml
 
+from tests.integration.browser.machine import JOB, kubelet, start_job
 from tests.integration.openpai.conftest import Console, api, console, programs
 
 __all__ = ["api", "console", "programs"]
@@ -48,7 +52,7 @@ OPAI_JOB = {
     "extras": {"sdk.plugins": [], "tags": ["py-sdk", "py-sdk-one-liner"]},
 }
 # what the extension writes into a new file, with its only plugin
-VSCODE_JOB = {
+VSCODE_JOB: dict[str, Any] = {
     "protocolVersion": 2,
     "name": "new_job",
     "type": "job",
@@ -77,6 +81,30 @@ def alice(console: Console) -> str:
     """A token as the Python SDK gets it."""
     body = {"username": "alice", "password": console.password("alice"), "expiration": 3600}
     return str(answered(console, "POST", "/api/v1/token", body=body)["token"])
+
+
+@pytest.fixture(scope="module")
+def bob(console: Console) -> str:
+    """A token as the extension of VS Code gets it before each submission."""
+    body = urlencode({"username": "bob", "password": console.password("bob"), "expiration": 4000})
+    return str(answered(console, "POST", "/api/v1/token", body=body, kind=FORM)["token"])
+
+
+@pytest.fixture(scope="module")
+def root(console: Console) -> str:
+    """A token of an administrator, as the form of the portal gets it."""
+    body = {"username": "root", "password": console.password("root"), "expiration": 7 * 24 * 3600}
+    found = answered(console, "POST", "/api/v2/authn/basic/login", body=body)
+    assert (found["user"], found["admin"], found["hasGitHubPAT"]) == ("root", True, False)
+    return str(found["token"])
+
+
+@pytest.fixture(scope="module")
+def form_job(console: Console, alice: str) -> None:
+    """A job of the portal's form."""
+    text = yaml.dump({**VSCODE_JOB, "name": "from-form", "extras": {"submitFrom": "submit-job-v2"}})
+    answered(console, "POST", "/api/v2/jobs", alice, text, "text/yaml", 202)
+    answered(console, "GET", "/api/v2/jobs/alice~from-form", alice)
 
 
 def answered(
@@ -126,12 +154,6 @@ class TestOpai:
 class TestVscode:
     """The extension 0.3.2 of VS Code, with the JavaScript SDK 0.1.5 inside."""
 
-    @pytest.fixture(scope="class")
-    def bob(self, console: Console) -> str:
-        """A token as it gets one before each submission."""
-        body = urlencode({"username": "bob", "password": console.password("bob"), "expiration": 4000})
-        return str(answered(console, "POST", "/api/v1/token", body=body, kind=FORM)["token"])
-
     def test_it_adds_a_host(self, console: Console) -> None:
         assert console.ask("GET", "/healthz")[0] == 200
         found = answered(console, "GET", "/api/v2/jobs/protocolversion/config", status=401)
@@ -161,22 +183,9 @@ class TestVscode:
         assert answered(console, "GET", f"/api/v2/storages/{storage['name']}", bob)["name"] == storage["name"]
 
 
+@pytest.mark.usefixtures("form_job")
 class TestPortal:
     """OpenPAI's web portal 1.8.1."""
-
-    @pytest.fixture(scope="class")
-    def root(self, console: Console) -> str:
-        """A token of an administrator, as its form gets one."""
-        body = {"username": "root", "password": console.password("root"), "expiration": 7 * 24 * 3600}
-        found = answered(console, "POST", "/api/v2/authn/basic/login", body=body)
-        assert (found["user"], found["admin"], found["hasGitHubPAT"]) == ("root", True, False)
-        return str(found["token"])
-
-    @pytest.fixture(scope="class", autouse=True)
-    def job(self, console: Console, alice: str) -> None:
-        text = yaml.dump({**VSCODE_JOB, "name": "from-form", "extras": {"submitFrom": "submit-job-v2"}})
-        answered(console, "POST", "/api/v2/jobs", alice, text, "text/yaml", 202)
-        answered(console, "GET", "/api/v2/jobs/alice~from-form", alice)
 
     def test_every_page_reads_the_user_and_alerts(self, console: Console, alice: str) -> None:
         user = answered(console, "GET", "/api/v2/user/alice", alice)
@@ -222,6 +231,25 @@ class TestPortal:
         assert (history["taskState"], history["taskIndex"], history["retries"]) == ("WAITING", 0, 0)
         assert {"attemptState", "containerLog", "currentAttemptCreatedTime"} <= set(history["attempts"][0])
         assert answered(console, "GET", f"{task}/attempts/0/logs?tail-mode=true", alice, status=404)["code"]
+
+    def test_a_log_needs_no_header(self, console: Console, alice: str) -> None:
+        """The portal reads the addresses of `locations` below its own address."""
+        train = VSCODE_JOB["taskRoles"]["train"]
+        text = yaml.dump({**VSCODE_JOB, "name": JOB, "taskRoles": {"worker": train}})
+        answered(console, "POST", "/api/v2/jobs", alice, text, "text/yaml", 202)
+        with kubelet(console) as port:
+            start_job(console.admin, port)
+            end, log = time.monotonic() + 60, ""
+            while not log:
+                assert time.monotonic() < end, "no address of a log"
+                job = answered(console, "GET", f"/api/v2/jobs/alice~{JOB}", alice)
+                log = job["taskRoles"]["worker"]["taskStatuses"][0]["containerLog"]
+            for query in ("", "?tail-mode=true"):
+                places = {one["name"]: one["uri"] for one in answered(console, "GET", log + query, alice)["locations"]}
+                assert set(places) == {"all", "stdout", "stderr"}
+                trust = ssl.create_default_context(cafile=str(console.authority))
+                with urllib.request.urlopen(console.url + places["all"], timeout=30, context=trust) as answer:  # noqa: S310 # ours
+                    assert answer.read() == b"step 0\nstep 1\n"
 
     def test_the_form_reads_units_and_storages(self, console: Console, alice: str) -> None:
         answered(console, "GET", "/api/v2/cluster/sku-types?vc=default", alice)
