@@ -102,6 +102,8 @@ def notebook_file(folder: Path, name: str) -> Path:
     found = yaml.safe_load(EXAMPLE.read_text())
     found["metadata"]["name"] = name
     spec = found["spec"]["template"]["spec"]
+    # the one machine that has the image
+    spec["nodeSelector"] = {"kubernetes.io/hostname": LOST}
     (container,) = spec["containers"]
     container["image"] = IMAGE
     container["command"] = ["python3", "-m", "jupyterlab", "--allow-root", *container["command"][2:]]
@@ -255,7 +257,7 @@ def test_an_unused_notebook_is_warned_of(site: Cluster, alice: NotebookBrowser) 
 
 
 def test_a_removed_user_is_out(site: Cluster, alice: NotebookBrowser) -> None:
-    base = f"{alice.pages}/open/alice~note/"
+    base = opened(alice, "note")
     account = ("delete", "serviceaccount", "alice", "--namespace=pai-users")
     with alice.kernel(base) as socket:
         assert NotebookBrowser.cell(socket, "print(2)").strip() == "2"
