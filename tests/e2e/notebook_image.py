@@ -14,7 +14,7 @@ import sys
 import tarfile
 from pathlib import Path
 
-from python_image import add, layer  # type: ignore[import-not-found] # beside it on the machine
+from python_image import add, layer, libraries  # type: ignore[import-not-found] # beside it on the machine
 
 PLACE = "opt/packages"
 ENVIRONMENT = {
@@ -33,6 +33,11 @@ def image(name: str, packages: Path, target: Path) -> None:
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as archive:
         archive.add(packages, PLACE)
+        # what the compiled ones need of the machine
+        needed = set().union(*map(libraries, packages.rglob("*.so*")))
+        for library in sorted(one for one in needed if one.startswith(("/lib/", "/usr/lib/"))):
+            place = library if library.startswith("/usr/") else f"/usr{library}"
+            add(archive, place, Path(library).read_bytes(), 0o755)
     layers = [layer(b""), buffer.getvalue()]
     config = {
         "architecture": "amd64",
