@@ -23,6 +23,7 @@ ENVIRONMENT = {
     "SHELL": "/bin/sh",
     "PYTHONPATH": f"/{PLACE}",
     "PYTHONDONTWRITEBYTECODE": "1",
+    "JUPYTER_CONFIG_PATH": f"/{PLACE}/etc/jupyter",
     "JUPYTER_PATH": f"/{PLACE}/share/jupyter",
     "JUPYTERLAB_DIR": f"/{PLACE}/share/jupyter/lab",
 }
