@@ -38,7 +38,7 @@ def before() -> dict[str, Mapping[str, int]]:
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory, before: dict[str, Mapping[str, int]]) -> Iterator[Cluster]:
+def house(tmp_path_factory: pytest.TempPathFactory, before: dict[str, Mapping[str, int]]) -> Iterator[Cluster]:
     folder: Path = tmp_path_factory.mktemp("logs")
     with ExitStack() as stack:
         made = stack.enter_context(kept_or_new(folder, SUBNET))
@@ -75,17 +75,17 @@ def log(cluster: Cluster, *words: str) -> list[str]:
 
 
 def test_a_second_run_changes_nothing_and_has_no_task_more(
-    cluster: Cluster, before: dict[str, Mapping[str, int]]
+    house: Cluster, before: dict[str, Mapping[str, int]]
 ) -> None:
-    _, tasks = idle(cluster)
+    _, tasks = idle(house)
     if "tasks" not in before:
         pytest.skip("a kept lab has the store already")
     assert tasks == before["tasks"]
 
 
-def test_each_machine_is_collected(cluster: Cluster) -> None:
+def test_each_machine_is_collected(house: Cluster) -> None:
     def nodes() -> set[str]:
-        rows = [json.loads(row) for row in cluster.on(MASTER, LIST).splitlines() if row]
+        rows = [json.loads(row) for row in house.on(MASTER, LIST).splitlines() if row]
         return {
             row["node"] for row in rows if re.match(r"/var/log/pods/[^_]+_[^_]+_[^_]+/[^/]+/\d+\.log$", row["file"])
         }
@@ -93,63 +93,63 @@ def test_each_machine_is_collected(cluster: Cluster) -> None:
     assert until(lambda: nodes() == set(MACHINES), 120)
 
 
-def test_a_pod_that_is_gone(cluster: Cluster) -> None:
+def test_a_pod_that_is_gone(house: Cluster) -> None:
     escape = "\\033]0;evil\\007"
-    pod(cluster, "gone", f"echo one; printf '{escape}\\n'; echo '{json.dumps(FORGED)}'; echo last")
-    ended(cluster, "gone")
+    pod(house, "gone", f"echo one; printf '{escape}\\n'; echo '{json.dumps(FORGED)}'; echo last")
+    ended(house, "gone")
     wanted = ["one", "\\u001b]0;evil\\u0007", json.dumps(FORGED), "last"]
-    assert until(lambda: log(cluster, "gone") == wanted, 60)
-    assert log(cluster, "pod/default/gone", "--lines", "1") == ["last"]
-    assert log(cluster, "gone", "--grep", "^o") == ["one"]
-    assert log(cluster, "gone", "--since", "2099-01-01") == []
+    assert until(lambda: log(house, "gone") == wanted, 60)
+    assert log(house, "pod/default/gone", "--lines", "1") == ["last"]
+    assert log(house, "gone", "--grep", "^o") == ["one"]
+    assert log(house, "gone", "--since", "2099-01-01") == []
 
 
-def test_rotated_files_are_complete(cluster: Cluster) -> None:
+def test_rotated_files_are_complete(house: Cluster) -> None:
     """The kubelet begins a new file at 10 MiB."""
     line = "x" * 200
-    pod(cluster, "long", f"i=0; while [ $i -lt 150000 ]; do echo $i {line}; i=$((i+1)); done")
-    ended(cluster, "long")
-    assert until(lambda: (log(cluster, "long", "--lines", "1") or [""])[0].startswith("149999 "), 180)
-    numbers = [int(text.partition(" ")[0]) for text in log(cluster, "long", "--lines", "0")]
+    pod(house, "long", f"i=0; while [ $i -lt 150000 ]; do echo $i {line}; i=$((i+1)); done")
+    ended(house, "long")
+    assert until(lambda: (log(house, "long", "--lines", "1") or [""])[0].startswith("149999 "), 180)
+    numbers = [int(text.partition(" ")[0]) for text in log(house, "long", "--lines", "0")]
     assert numbers == list(range(150_000))
 
 
-def test_a_pod_that_floods_hides_no_line_of_its_neighbour(cluster: Cluster) -> None:
+def test_a_pod_that_floods_hides_no_line_of_its_neighbour(house: Cluster) -> None:
     """Half a million lines at once, on the machine of a pod that writes one now and then."""
-    pod(cluster, "flood", f"yes {'y' * 100} | head -n 500000")
-    pod(cluster, "quiet", "i=0; while [ $i -lt 50 ]; do echo line $i; sleep 0.2; i=$((i+1)); done")
-    ended(cluster, "quiet")
-    assert until(lambda: log(cluster, "quiet") == [f"line {number}" for number in range(50)], 120)
-    ended(cluster, "flood")
+    pod(house, "flood", f"yes {'y' * 100} | head -n 500000")
+    pod(house, "quiet", "i=0; while [ $i -lt 50 ]; do echo line $i; sleep 0.2; i=$((i+1)); done")
+    ended(house, "quiet")
+    assert until(lambda: log(house, "quiet") == [f"line {number}" for number in range(50)], 120)
+    ended(house, "flood")
 
 
-def test_lines_arrive_after_the_store_was_away(cluster: Cluster) -> None:
+def test_lines_arrive_after_the_store_was_away(house: Cluster) -> None:
     store = ("--namespace=pai-logs", "deployment/logs")
-    cluster.kubectl("scale", *store, "--replicas=0")
-    pod(cluster, "meanwhile", "echo meanwhile", DEAD)
-    ended(cluster, "meanwhile")
-    cluster.kubectl("scale", *store, "--replicas=1")
-    assert until(lambda: log(cluster, "meanwhile") == ["meanwhile"], 240)
+    house.kubectl("scale", *store, "--replicas=0")
+    pod(house, "meanwhile", "echo meanwhile", DEAD)
+    ended(house, "meanwhile")
+    house.kubectl("scale", *store, "--replicas=1")
+    assert until(lambda: log(house, "meanwhile") == ["meanwhile"], 240)
 
 
-def test_no_one_sends_without_a_certificate_or_asks_from_outside(cluster: Cluster) -> None:
-    address = cluster.kubectl("get", "node", MASTER, "--output=jsonpath={.status.addresses[0].address}")
+def test_no_one_sends_without_a_certificate_or_asks_from_outside(house: Cluster) -> None:
+    address = house.kubectl("get", "node", MASTER, "--output=jsonpath={.status.addresses[0].address}")
     for port, path in (
         (LOG_STORE_PORT, "http://{}:{}/select/logsql/query?query=*"),
         (9430, "https://{}:{}/insert/native"),
     ):
         asked = f"curl -sk -m 5 -o /dev/null -w %{{http_code}} '{path.format(address, port)}' || true"
-        assert cluster.on(WELL, asked).strip() in ("000", "")
+        assert house.on(WELL, asked).strip() in ("000", "")
 
 
-def test_switched_off_leaves_the_data_alone(cluster: Cluster) -> None:
-    (cluster.site / "services-configuration.yaml").write_text(SERVICES + "logs: false\n")
-    effects = json.dumps(cluster.plan())
+def test_switched_off_leaves_the_data_alone(house: Cluster) -> None:
+    (house.site / "services-configuration.yaml").write_text(SERVICES + "logs: false\n")
+    effects = json.dumps(house.plan())
     assert FOLDER in effects
     assert BUFFER in effects
-    done = cluster.apply()
+    done = house.apply()
     assert done["ok"], done["stderr"]
-    assert cluster.to_change() == []
-    assert cluster.ask("get", "namespace", "pai-logs").returncode != 0
-    remains = {host: cluster.on(host, f"ls -d {FOLDER} {BUFFER} 2>/dev/null || true").split() for host in MACHINES}
+    assert house.to_change() == []
+    assert house.ask("get", "namespace", "pai-logs").returncode != 0
+    remains = {host: house.on(host, f"ls -d {FOLDER} {BUFFER} 2>/dev/null || true").split() for host in MACHINES}
     assert remains == {MASTER: [BUFFER, FOLDER], WELL: [BUFFER], DEAD: [BUFFER]}
