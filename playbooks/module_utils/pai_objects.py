@@ -22,7 +22,7 @@ ADOPTED = "pai-install/adopted"
 # What others stand on comes first, and is taken away last.
 FIRST = ("Namespace", "CustomResourceDefinition")
 # how long pods whose Deployment is gone may take to end before their namespace counts as used by others
-ENDING_S = 20
+ENDING_S = 60
 # how long a rollout that is complete may take to say so
 SETTLED_S = 2
 # how often a definition is asked for that has no state yet

@@ -13,7 +13,7 @@ import pytest
 
 from pai_install.monitoring.log_store import query_program
 from pai_install.parts.logs import BUFFER, FOLDER
-from pai_install.ports import LOG_STORE_PORT
+from pai_install.ports import LOG_COLLECTOR_PORT, LOG_STORE_PORT
 
 from .conftest import KEPT, Cluster, equip, until
 from .monitored import DEAD, MACHINES, MASTER, WELL, idle, kept_or_new
@@ -132,14 +132,24 @@ def test_lines_arrive_after_the_store_was_away(house: Cluster) -> None:
     assert until(lambda: log(house, "meanwhile") == ["meanwhile"], 240)
 
 
+REACH = (
+    "import http.client as h, ssl, sys; made = ssl.create_default_context(); made.check_hostname = False; "
+    "made.verify_mode = ssl.CERT_NONE; host, port, secure = sys.argv[1:]; "
+    "one = h.HTTPSConnection(host, int(port), timeout=5, context=made) if secure == 'tls' "
+    "else h.HTTPConnection(host, int(port), timeout=5); one.request('GET', '/health'); print(one.getresponse().status)"
+)
+
+
+def reached(house: Cluster, machine: str, host: str, port: int, how: str) -> str:
+    """The status of an answer, or the error."""
+    return house.on(machine, f'python3 -c "{REACH}" {host} {port} {how} 2>&1 | tail -n 1').strip()
+
+
 def test_no_one_sends_without_a_certificate_or_asks_from_outside(house: Cluster) -> None:
     address = house.kubectl("get", "node", MASTER, "--output=jsonpath={.status.addresses[0].address}")
-    for port, path in (
-        (LOG_STORE_PORT, "http://{}:{}/select/logsql/query?query=*"),
-        (9430, "https://{}:{}/insert/native"),
-    ):
-        asked = f"curl -sk -m 5 -o /dev/null -w %{{http_code}} '{path.format(address, port)}' || true"
-        assert house.on(WELL, asked).strip() in ("000", "")
+    assert reached(house, MASTER, "127.0.0.1", LOG_STORE_PORT, "plain") == "200"
+    assert "refused" in reached(house, WELL, address, LOG_STORE_PORT, "plain")
+    assert "ssl" in reached(house, WELL, address, LOG_COLLECTOR_PORT, "tls").lower()
 
 
 def test_switched_off_leaves_the_data_alone(house: Cluster) -> None:
