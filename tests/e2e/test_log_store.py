@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -18,6 +19,8 @@ from pai_install.ports import LOG_COLLECTOR_PORT, LOG_STORE_PORT
 from .conftest import KEPT, Cluster, equip, until
 from .monitored import DEAD, MACHINES, MASTER, WELL, idle, kept_or_new
 
+# a kept lab has the lines of pods of earlier runs
+RUN = f"{int(time.time()):x}"
 pytestmark = [pytest.mark.lab, pytest.mark.soak]
 
 SUBNET = "172.30.94"
@@ -95,41 +98,41 @@ def test_each_machine_is_collected(house: Cluster) -> None:
 
 def test_a_pod_that_is_gone(house: Cluster) -> None:
     escape = "\\033]0;evil\\007"
-    pod(house, "gone", f"echo one; printf '{escape}\\n'; echo '{json.dumps(FORGED)}'; echo last")
-    ended(house, "gone")
+    pod(house, f"gone-{RUN}", f"echo one; printf '{escape}\\n'; echo '{json.dumps(FORGED)}'; echo last")
+    ended(house, f"gone-{RUN}")
     wanted = ["one", "\\u001b]0;evil\\u0007", json.dumps(FORGED), "last"]
-    assert until(lambda: log(house, "gone") == wanted, 60)
-    assert log(house, "pod/default/gone", "--lines", "1") == ["last"]
-    assert log(house, "gone", "--grep", "^o") == ["one"]
-    assert log(house, "gone", "--since", "2099-01-01") == []
+    assert until(lambda: log(house, f"gone-{RUN}") == wanted, 60)
+    assert log(house, f"pod/default/gone-{RUN}", "--lines", "1") == ["last"]
+    assert log(house, f"gone-{RUN}", "--grep", "^o") == ["one"]
+    assert log(house, f"gone-{RUN}", "--since", "2099-01-01") == []
 
 
 def test_rotated_files_are_complete(house: Cluster) -> None:
     """The kubelet begins a new file at 10 MiB."""
     line = "x" * 200
-    pod(house, "long", f"i=0; while [ $i -lt 150000 ]; do echo $i {line}; i=$((i+1)); done")
-    ended(house, "long")
-    assert until(lambda: (log(house, "long", "--lines", "1") or [""])[0].startswith("149999 "), 180)
-    numbers = [int(text.partition(" ")[0]) for text in log(house, "long", "--lines", "0")]
+    pod(house, f"long-{RUN}", f"i=0; while [ $i -lt 150000 ]; do echo $i {line}; i=$((i+1)); done")
+    ended(house, f"long-{RUN}")
+    assert until(lambda: (log(house, f"long-{RUN}", "--lines", "1") or [""])[0].startswith("149999 "), 180)
+    numbers = [int(text.partition(" ")[0]) for text in log(house, f"long-{RUN}", "--lines", "0")]
     assert numbers == list(range(150_000))
 
 
 def test_a_pod_that_floods_hides_no_line_of_its_neighbour(house: Cluster) -> None:
     """Half a million lines at once, on the machine of a pod that writes one now and then."""
-    pod(house, "flood", f"yes {'y' * 100} | head -n 500000")
-    pod(house, "quiet", "i=0; while [ $i -lt 50 ]; do echo line $i; sleep 0.2; i=$((i+1)); done")
-    ended(house, "quiet")
-    assert until(lambda: log(house, "quiet") == [f"line {number}" for number in range(50)], 120)
-    ended(house, "flood")
+    pod(house, f"flood-{RUN}", f"yes {'y' * 100} | head -n 500000")
+    pod(house, f"quiet-{RUN}", "i=0; while [ $i -lt 50 ]; do echo line $i; sleep 0.2; i=$((i+1)); done")
+    ended(house, f"quiet-{RUN}")
+    assert until(lambda: log(house, f"quiet-{RUN}") == [f"line {number}" for number in range(50)], 120)
+    ended(house, f"flood-{RUN}")
 
 
 def test_lines_arrive_after_the_store_was_away(house: Cluster) -> None:
     store = ("--namespace=pai-logs", "deployment/logs")
     house.kubectl("scale", *store, "--replicas=0")
-    pod(house, "meanwhile", "echo meanwhile", DEAD)
-    ended(house, "meanwhile")
+    pod(house, f"meanwhile-{RUN}", "echo meanwhile", DEAD)
+    ended(house, f"meanwhile-{RUN}")
     house.kubectl("scale", *store, "--replicas=1")
-    assert until(lambda: log(house, "meanwhile") == ["meanwhile"], 240)
+    assert until(lambda: log(house, f"meanwhile-{RUN}") == ["meanwhile"], 240)
 
 
 REACH = (
