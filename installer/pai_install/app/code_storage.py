@@ -17,7 +17,7 @@ from pai_install.jobs.code import StoredCode, stored_code
 from pai_install.jobs.code_pod import ABSENT, NOT_EQUAL, NOT_WRITTEN, OWNER, PRESENT, owned, receive_words, upload_pod
 from pai_install.jobs.place import JobPlace
 from pai_install.kube.model import Ref
-from pai_install.kube.objects import JsonObject
+from pai_install.kube.objects import JsonObject, child, rows, text
 from pai_install.profile.model import ClusterProfile
 from pai_install.storage.copying import copy_pod_status
 from pai_install.system.plain import plain_text
@@ -90,7 +90,7 @@ def _is_present(app: AppContext, pod: Ref, code: StoredCode) -> bool:
     while time.monotonic() < deadline:
         (found,) = app.cluster.get([pod])
         status = copy_pod_status(found or {})
-        why = status.why or "a volume is not mounted"
+        why = status.why or _without_node(found or {}) or "a volume is not mounted"
         if status.started:
             said = _log(app, pod).split()
             if PRESENT in said or ABSENT in said:
@@ -104,6 +104,12 @@ def _is_present(app: AppContext, pod: Ref, code: StoredCode) -> bool:
         remedy=f"run pai-install storage test {code.storage}",
         exit_code=ExitCode.STEP_FAILED,
     )
+
+
+def _without_node(pod: JsonObject) -> str:
+    """Why the pod has no node."""
+    states = rows(child(pod, "status").get("conditions"))
+    return next((text(it.get("message")) for it in states if it.get("type") == "PodScheduled"), "")
 
 
 def _log(app: AppContext, pod: Ref) -> str:

@@ -51,14 +51,14 @@ def submit(tmp_path: Path, world: World, monkeypatch: pytest.MonkeyPatch) -> Any
     (tmp_path / "job.yaml").write_text(FILE)
     monkeypatch.setattr("pai_install.app.code_storage._POLL_S", 0)
 
-    def submitted(said: str = ABSENT) -> int:
+    def submitted(said: str = ABSENT, stands: dict[str, Any] | None = None) -> int:
         def made(item: Any) -> list[Any]:
             if item["kind"] != "Pod":
                 return [item]
             world.api.logged[item["metadata"]["name"]] = f"{said}\n"
             state = {"running": {}} if said else {"waiting": {"reason": "ImagePullBackOff"}}
             phase = "Running" if said else "Failed"
-            return [{**item, "status": {"phase": phase, "containerStatuses": [{"state": state}]}}]
+            return [{**item, "status": stands or {"phase": phase, "containerStatuses": [{"state": state}]}}]
 
         world.api.makes = made
         words = ["--code", str(root), "--group", "nlp", "--user", "alice", "--site", str(folder)]
@@ -114,6 +114,14 @@ def test_a_lost_upload_leaves_no_pod_and_no_job(submit: Any, world: World, feeds
 def test_a_pod_that_does_not_start_says_why(submit: Any, world: World, capsys: Any) -> None:
     assert submit("") == ExitCode.STEP_FAILED
     assert "ImagePullBackOff" in capsys.readouterr().err
+    assert not pods(world)
+
+
+def test_a_pod_without_a_node_says_why(submit: Any, world: World, capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pai_install.app.code_storage._START_S", 0.2)
+    why = {"type": "PodScheduled", "status": "False", "message": "0/3 nodes are available: 3 Insufficient memory."}
+    assert submit("", {"phase": "Pending", "conditions": [why]}) == ExitCode.STEP_FAILED
+    assert "Insufficient memory" in capsys.readouterr().err
     assert not pods(world)
 
 
