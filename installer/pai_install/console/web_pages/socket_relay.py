@@ -16,7 +16,8 @@ from pai_install.console.web_pages.headers import to_pod
 _LOG = logging.getLogger("pai_install.console")
 # of a message, in both directions: a few wait in memory
 MOST_MESSAGE = 4 * 1024 * 1024
-_CONNECT_S, _CLOSE_S = 10.0, 1.0
+# a notebook answers once its kernel runs
+_CONNECT_S, _CLOSE_S = 30.0, 1.0
 # of the client's own handshake
 _HANDSHAKE = ("host", "origin", "user-agent", "x-forwarded-proto")
 # what the browser is told: the visit is over, the pod does not answer
