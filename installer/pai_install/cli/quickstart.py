@@ -18,13 +18,12 @@ from pai_install.cli.output import confirm, echo
 from pai_install.cli.terminal import Terminal
 from pai_install.errors import ExitCode, PaiError
 from pai_install.operations.install import Install
-from pai_install.report.site_status import ConsoleAccess
+from pai_install.report.quickstart import quickstart_text
 from pai_install.run.environment import Environment, component_requirements, site_components
 from pai_install.site import Site, load_site
-from pai_install.system.content import content_dir
+from pai_install.system.content import content_dir, in_checkout, program
 from pai_install.system.output import output_may_be_lost
 from pai_install.system.packages import install
-from pai_install.system.words import plural
 
 _LAYOUT = Path("layouts") / "quickstart"
 _STEPS = 5
@@ -64,7 +63,7 @@ def command(context: click.Context, *, site_dir: Path | None, yes: bool) -> int:
         _step(5, "a job: a parameter server and a worker with GPUs")
         code = _run_job(folder, environment, again=again)
     if code == ExitCode.OK:
-        echo(_summary(site, folder, time.monotonic() - began, access))
+        echo(quickstart_text(site, folder, time.monotonic() - began, access, program=program()))
     return code
 
 
@@ -79,7 +78,7 @@ def _has_job(app: App) -> bool:
 def _lab_site() -> Path:
     """layouts/quickstart of the checkout. An installed package is read-only: its copy goes to ./pai-quickstart."""
     shipped = content_dir() / _LAYOUT
-    if (content_dir() / "pyproject.toml").is_file():
+    if in_checkout():
         return _LAYOUT if _LAYOUT.resolve() == shipped else shipped
     own = Path("pai-quickstart")
     if not own.exists():
@@ -123,19 +122,3 @@ def _step(number: int, title: str) -> None:
 
 def _say(line: str) -> None:
     echo(line, err=True)
-
-
-def _summary(site: Site, folder: Path, seconds: float, access: ConsoleAccess | None) -> str:
-    here = f"--site {folder}"
-    nodes = plural(len(site.present_machines), "machine is", "machines are")
-    return "\n".join(
-        [
-            "",
-            f"{nodes} a verified Kubernetes cluster after {seconds / 60:.1f} min.",
-            f"  ./pai-install status {here}                   machines, cluster, and drift",
-            f"  ./pai-install job list {here} --all           your jobs",
-            f"  ./pai-install kubectl {here} -- get nodes     the nodes",
-            f"  ./pai-install lab down {here} --yes           remove everything",
-            *(access.lines if access else ()),
-        ]
-    )

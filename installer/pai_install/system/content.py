@@ -23,3 +23,13 @@ def content_dir() -> Path:
         remedy="reinstall pai-install",
         exit_code=ExitCode.INTERNAL,
     )
+
+
+def program() -> str:
+    """The command as a user types it: the script of the checkout, or the installed program."""
+    return "./pai-install" if in_checkout() else "pai-install"
+
+
+def in_checkout() -> bool:
+    """Whether the program runs from the repository. An installed package is read-only."""
+    return (content_dir() / "pyproject.toml").is_file()
