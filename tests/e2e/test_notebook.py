@@ -24,7 +24,7 @@ from .conftest import KEPT, LOST, ROOT, Cluster, equip, lab_of, pai_install, unt
 from .notebook_client import NotebookBrowser
 from .test_jobs import job, shown
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.soak]
 
 GROUP = "vision"
 SERVICES = f"""\
