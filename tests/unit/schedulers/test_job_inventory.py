@@ -8,7 +8,7 @@ from typing import Any
 from syrupy.assertion import SnapshotAssertion
 
 from pai_install.kube.objects import JsonObject
-from pai_install.schedulers.job_inventory import KeptJob, in_order
+from pai_install.schedulers.job_inventory import KeptJob, busy_jobs, in_order
 from pai_install.schedulers.registry import backend_of
 from pai_install.scheduling.model import Backend
 from tests.unit.scheduling.usage.objects import pod
@@ -118,3 +118,10 @@ def test_a_jobset_stands_for_its_pods(snapshot: SnapshotAssertion) -> None:
     own["metadata"]["labels"] = {"jobset.sigs.k8s.io/jobset-name": "train"}
     found = jobs_of("default", ((own, other), (train, done)), (GPU,))
     assert [str(job) for job in found] == snapshot
+
+
+def test_jobs_of_the_self_test_keep_no_scheduler() -> None:
+    """They end with their namespaces, seconds after the proof of `vc apply`."""
+    runs = KeptJob("Job", "batch", "vision", "a", "runs")
+    proof = KeptJob("JobSet", "jobset.x-k8s.io", "scheduler-self-test-quota", "more", "runs")
+    assert busy_jobs([runs, proof]) == (runs,)
