@@ -17,7 +17,7 @@ from pai_install.jobs.variable_names import own_variables, variable_names
 from pai_install.json_schema import Count, Report, ReportObject
 from pai_install.report.table import table
 from pai_install.scheduling.model import Priority
-from pai_install.system.words import plural
+from pai_install.system.words import clipped, plural
 
 PROTOCOLS = {
     "openpai-v1": "OpenPAI's protocol 1",
@@ -166,8 +166,7 @@ def first_line(command: str) -> str:
     """The first line of a command that says anything, short enough for a line."""
     lines = [line.strip() for line in command.splitlines() if line.strip() not in ("", "(", "set -e")]
     first = next((line for line in lines if not line.startswith("#")), lines[0] if lines else "")
-    shown = printable(first)
-    return shown if len(shown) <= 100 else f"{shown[:97]}..."
+    return clipped(printable(first), 100)
 
 
 def readings_text(readings: Sequence[JobReading]) -> str:

@@ -11,6 +11,7 @@ from pai_install.jobs.template import JobTemplate, parameters_of
 from pai_install.json_schema import Report, ReportObject
 from pai_install.report.table import table
 from pai_install.system.plain import plain_text
+from pai_install.system.words import clipped
 
 _HEAD = ("NAME", "NAMESPACE", "OWNER", "TAGS", "DESCRIPTION")
 _LONGEST = 80
@@ -75,7 +76,7 @@ def templates_text(found: Sequence[JobTemplate]) -> str:
 
 def _line(one: JobTemplate) -> tuple[str, ...]:
     description = plain_text(one.description.partition("\n")[0])
-    short = description if len(description) <= _LONGEST else f"{description[: _LONGEST - 3]}..."
+    short = clipped(description, _LONGEST)
     return one.name, one.namespace, one.owner or "pai-install", plain_text(", ".join(one.tags)), short
 
 

@@ -12,21 +12,13 @@ from pai_install.checks.verdict import Verdict
 from pai_install.kube.model import Ref
 from pai_install.kube.objects import JsonObject, child, text
 from pai_install.report.model import OBSERVE, Failure, HostStatus, Outcome
+from pai_install.report.words import host_word
+from pai_install.system.words import clipped
 
 RUNS = Ref("configmap", "pai-install-runs", "kube-system")
 _KEY = "runs.json"
 _MOST_RUNS, _MOST_ROWS, _MOST_TEXT = 20, 30, 200
 _MOST_BYTES = 256 * 1024
-# a phase that ended so counts before one that ended better
-_WORST = (
-    HostStatus.FAILED,
-    HostStatus.UNREACHABLE,
-    HostStatus.REFUSED,
-    HostStatus.INTERRUPTED,
-    HostStatus.LEFT,
-    HostStatus.CHANGED,
-    HostStatus.OK,
-)
 
 
 class _Model(BaseModel):
@@ -74,10 +66,8 @@ def is_worth_keeping(outcome: Outcome) -> bool:
 
 def summary_of(outcome: Outcome, run: str, verb: str) -> RunSummary:
     """The result of a run, without messages and output of machines, which may hold anything."""
-    worst: dict[str, HostStatus] = {}
-    for phase in outcome.phases:
-        for name, host in phase.hosts.items():
-            worst[name] = min(worst.get(name, host.status), host.status, key=_WORST.index)
+    hosts = dict.fromkeys(name for phase in outcome.phases for name in phase.hosts)
+    worst = {name: host_word(outcome, name) for name in hosts}
     others = {name: status.value for name, status in worst.items() if not status.good}
     failures = list(_failures(outcome))
     checks = [f"{it.subject}: {it.id}" for it in outcome.findings if it.verdict is Verdict.FAIL]
@@ -112,7 +102,7 @@ def _failed(failure: Failure) -> FailedTask:
 
 
 def _short(word: str) -> str:
-    return word if len(word) <= _MOST_TEXT else f"{word[: _MOST_TEXT - 3]}..."
+    return clipped(word, _MOST_TEXT)
 
 
 def with_run(found: Mapping[str, Any] | None, summary: RunSummary) -> JsonObject:

@@ -12,6 +12,11 @@ def shortened(items: Collection[object], most: int = 5, *, separator: str = ", "
     return f"{shown} and {len(items) - most} more" if len(items) > most else shown
 
 
+def clipped(text: str, most: int) -> str:
+    """Returns a text of at most `most` characters. A longer one ends with "..."."""
+    return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
 def plural(count: int, word: str, words: str = "") -> str:
     """Returns a number with its noun: "1 machine", "2 machines". words: an irregular plural."""
     return f"{count} {word if count == 1 else words or f'{word}s'}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pai_install.system.words import plural, shortened
+from pai_install.system.words import clipped, plural, shortened
 
 
 @pytest.mark.parametrize(
@@ -27,3 +27,8 @@ def test_numbers_have_their_noun(count: int, text: str) -> None:
 
 def test_irregular_words() -> None:
     assert plural(2, "entry", "entries") == "2 entries"
+
+
+@pytest.mark.parametrize(("text", "shown"), [("", ""), ("abcdef", "abcdef"), ("abcdefg", "abc...")])
+def test_a_long_text_is_clipped(text: str, shown: str) -> None:
+    assert clipped(text, 6) == shown
