@@ -17,7 +17,7 @@ from pai_install.jobs.code import StoredCode, stored_code
 from pai_install.jobs.code_pod import ABSENT, NOT_EQUAL, NOT_WRITTEN, OWNER, PRESENT, owned, receive_words, upload_pod
 from pai_install.jobs.place import JobPlace
 from pai_install.kube.model import Ref
-from pai_install.kube.objects import JsonObject, child, rows, text
+from pai_install.kube.objects import JsonObject, child, conditions
 from pai_install.profile.model import ClusterProfile
 from pai_install.storage.copying import copy_pod_status
 from pai_install.system.plain import plain_text
@@ -108,8 +108,8 @@ def _is_present(app: AppContext, pod: Ref, code: StoredCode) -> bool:
 
 def _without_node(pod: JsonObject) -> str:
     """Why the pod has no node."""
-    states = rows(child(pod, "status").get("conditions"))
-    return next((text(it.get("message")) for it in states if it.get("type") == "PodScheduled"), "")
+    states = conditions(child(pod, "status").get("conditions"))
+    return next((it.message for it in states if it.type == "PodScheduled"), "")
 
 
 def _log(app: AppContext, pod: Ref) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pai_install.kube.objects import JsonObject, child, rows, text, words
-from pai_install.schedulers.self_test.model import PLACES
+from pai_install.schedulers.self_test.model import is_place
 from pai_install.scheduling.job_kinds import JOBSET
 from pai_install.scheduling.job_queue import queue_of
 from pai_install.scheduling.usage.pods import alive
@@ -99,7 +99,7 @@ def _group(item: JsonObject) -> str:
 
 def busy_jobs(jobs: Iterable[KeptJob]) -> tuple[KeptJob, ...]:
     """Returns the jobs that run or wait. Jobs of the self-test are deleted with their namespaces."""
-    return tuple(job for job in jobs if not job.ended and not job.namespace.startswith(f"{PLACES}-"))
+    return tuple(job for job in jobs if not job.ended and not is_place(job.namespace))
 
 
 def listed(jobs: Sequence[KeptJob]) -> str:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections import OrderedDict
 from collections.abc import Callable
-from threading import Lock
 
 from pai_install.cluster.client import ApiError
 from pai_install.console.caller import Caller, CallerKind, Clients
 from pai_install.console.errors import unauthorized
+from pai_install.console.model.recent import RecentByKey
 from pai_install.console.sign_in.known_users import KnownUsers
 from pai_install.kube.objects import child, text
 from pai_install.users.credentials import fingerprint
@@ -25,35 +24,22 @@ class TokenReviews:
     """Callers by the tokens of kubeconfigs and identity providers. Refused tokens are remembered, too."""
 
     def __init__(self, clients: Clients, users: KnownUsers, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clients, self._users, self._clock = clients, users, clock
-        self._kept: OrderedDict[str, tuple[float, tuple[str, str, tuple[str, ...]] | None]] = OrderedDict()
-        self._lock = Lock()
+        self._clients, self._users = clients, users
+        self._recent: RecentByKey[str, tuple[str, str, tuple[str, ...]] | None] = RecentByKey(
+            _KEPT_S, _MOST_KEPT, clock
+        )
 
     def caller(self, token: str) -> Caller:
         """The user of `user add`, or the person of an identity provider. Raises RestError for any other token."""
         if not token or len(token) > _LONGEST or not token.isascii() or any(one.isspace() for one in token):
             raise unauthorized("Your token is invalid.")
-        found = self._reviewed(token)
+        found = self._recent.get(fingerprint(token), lambda: self._ask(token))
         if found is not None:
             name, uid, groups = found
             caller = self._users.of_review(name, groups, uid, CallerKind.OIDC, token)
             if caller is not None:
                 return caller
         raise unauthorized("Your token is invalid.")
-
-    def _reviewed(self, token: str) -> tuple[str, str, tuple[str, ...]] | None:
-        key, now = fingerprint(token), self._clock()
-        with self._lock:
-            kept = self._kept.get(key)
-        if kept is not None and now - kept[0] < _KEPT_S:
-            return kept[1]
-        found = self._ask(token)
-        with self._lock:
-            self._kept[key] = (now, found)
-            self._kept.move_to_end(key)
-            while len(self._kept) > _MOST_KEPT:
-                self._kept.popitem(last=False)
-        return found
 
     def _ask(self, token: str) -> tuple[str, str, tuple[str, ...]] | None:
         client = self._clients.of(Caller("", "", CallerKind.OIDC, bearer=token))

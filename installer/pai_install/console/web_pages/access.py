@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import re
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from ipaddress import IPv4Address, IPv4Network
-from threading import Lock
 from urllib.parse import quote
 
 from pai_install.cluster.client import ApiError
 from pai_install.console.caller import Caller
 from pai_install.console.errors import RestError, forbidden, rest_error
 from pai_install.console.job_access import no_job
+from pai_install.console.model.recent import RecentByKey
 from pai_install.console.services import ConsoleServices
 from pai_install.console.sign_in.tokens import sealed, unsealed
 from pai_install.errors import PaiError
@@ -101,8 +100,10 @@ class PageAccess:
     services: ConsoleServices
     network: IPv4Network
     clock: Callable[[], float] = time.monotonic
-    _kept: OrderedDict[tuple[str, str], tuple[float, JobState]] = field(default_factory=OrderedDict)
-    _lock: Lock = field(default_factory=Lock)
+    _recent: RecentByKey[tuple[str, str], JobState] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._recent = RecentByKey(_KEPT_S, _MOST_KEPT, self.clock)
 
     def admit(self, user: str, name: str, cookies: Iterable[str]) -> Visit:
         """The visit of a request. Raises RestError for everyone but the owner."""
@@ -144,18 +145,14 @@ class PageAccess:
         found = [one.job for one in model.jobs.find(user, name, None) if one.job.uid == key[1]]
         if not found or found[0].gone:
             raise no_job(f"{user}~{name}")
-        job, now = found[0], self.clock()
-        with self._lock:
-            kept = self._kept.get(key)
-        if kept is not None and now - kept[0] < _KEPT_S and kept[1].state == job.state:
-            return kept[1]
+        job = found[0]
+        return self._recent.get(key, lambda: self._seen(caller, job), lambda kept: kept.state == job.state)
+
+    def _seen(self, caller: Caller, job: JobState) -> JobState:
+        """The job as the API server shows it to the caller. Raises RestError and ApiError."""
+        model = self.services.model
         client = self.services.clients.of(caller)
         seen = JobDirectory(model.profile, model.kinds, "", client).look(job, model.jobs.status_of(job))
         if seen is None:
-            raise no_job(f"{user}~{name}")
-        with self._lock:
-            self._kept[key] = (now, seen)
-            self._kept.move_to_end(key)
-            while len(self._kept) > _MOST_KEPT:
-                self._kept.popitem(last=False)
+            raise no_job(f"{job.user}~{job.name}")
         return seen

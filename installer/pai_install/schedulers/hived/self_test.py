@@ -17,7 +17,7 @@ from pai_install.schedulers.hived.compile import class_value
 from pai_install.schedulers.hived.placement import rooms
 from pai_install.schedulers.hived.usage import hived_pods
 from pai_install.schedulers.self_test.driver import SelfTestDriver
-from pai_install.schedulers.self_test.model import PLACES, Gang, Scenario
+from pai_install.schedulers.self_test.model import Gang, Scenario, is_place
 from pai_install.schedulers.self_test.objects import (
     CELL_PRIORITIES,
     CellSite,
@@ -163,7 +163,7 @@ def busy(scheduling: Scheduling, sku: str, pods: Iterable[Found]) -> bool:
 
 
 def _of_the_test(pod: Found) -> bool:
-    return text(child(pod, "metadata").get("namespace")).startswith(f"{PLACES}-")
+    return is_place(text(child(pod, "metadata").get("namespace")))
 
 
 def gang_objects(context: SelfTestContext, scenario: Scenario, gang: Gang) -> tuple[JsonObject, ...]:

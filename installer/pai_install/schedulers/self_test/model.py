@@ -23,6 +23,11 @@ RESOURCE = "pai-install/self-test"
 CORES = "cpu"
 
 
+def is_place(namespace: str) -> bool:
+    """Whether a namespace is one of the self-test."""
+    return namespace.startswith(f"{PLACES}-")
+
+
 @dataclass(frozen=True, slots=True)
 class Queue:
     """A queue of a scenario. units: guaranteed. most: units that it may hold with what it borrows."""

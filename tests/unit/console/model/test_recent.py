@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from pai_install.console.model.recent import Recent
+from pai_install.console.model.recent import Recent, RecentByKey
 
 
 @dataclass
@@ -89,3 +89,20 @@ def test_readers_at_once_make_one_value() -> None:
     for one in threads:
         one.join()
     assert source.made == 1
+
+
+def test_values_by_key_count_for_their_time_and_while_they_are_usable() -> None:
+    source = Source()
+    recent = RecentByKey[str, int](5, 2, source.clock)
+    assert [recent.get("a", source.make), recent.get("a", source.make), recent.get("b", source.make)] == [1, 1, 2]
+    assert recent.get("a", source.make, lambda value: value != 1) == 3
+    source.now += 5
+    assert recent.get("b", source.make) == 4
+
+
+def test_the_oldest_keys_are_forgotten() -> None:
+    source = Source()
+    recent = RecentByKey[str, int](5, 2, source.clock)
+    for key in ("a", "b", "a", "c"):
+        recent.get(key, source.make)
+    assert [recent.get("c", source.make), recent.get("b", source.make), recent.get("a", source.make)] == [3, 2, 4]
