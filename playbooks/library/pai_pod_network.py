@@ -56,8 +56,7 @@ def main() -> None:
         supports_check_mode=True,
     )
     if not is_node():
-        write_record(module, [])
-        module.exit_json(changed=False, managed=[])
+        module.exit_json(changed=bool(write_record(module, [])["given_back"]), managed=[])
     before = current()
     known = "" if module.params["ask"] else present_cidr(before)
     try:

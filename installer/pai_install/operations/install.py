@@ -16,7 +16,7 @@ from pai_install.operations.kubeconfig import kubeconfig_step, missing_kubeconfi
 from pai_install.operations.operation import Operation
 from pai_install.operations.scheduler_step import require_ended, switch_step
 from pai_install.operations.verify import (
-    certificates_standing,
+    findings_on_certificates,
     fixed_settings,
     proof,
     scheduler_proof,
@@ -192,6 +192,6 @@ def site_findings(site: Site, observation: Observation) -> tuple[Finding, ...]:
         *(change.as_finding() for change in fixed_settings(site, observation)),
         *cluster_findings(site, version, observation.machines),
         *upgrade_findings(site, observation.machines),
-        *certificates_standing(site, observation),
+        *findings_on_certificates(site, observation),
         *identity_findings(site, observation.machines),
     )

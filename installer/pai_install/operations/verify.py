@@ -51,7 +51,7 @@ class Verify(Operation):
     def known(self, site: Site, observation: Observation, plan: Plan) -> tuple[Finding, ...]:
         """Nodes that are not the layout's machines, and until when certificates are valid."""
         del plan
-        return (*identity_findings(site, observation.machines), *certificates_standing(site, observation))
+        return (*identity_findings(site, observation.machines), *findings_on_certificates(site, observation))
 
     def plan(self, site: Site, observation: Observation) -> Plan:
         """Returns the verification of the selected responding machines, or of all responding ones without a limit."""
@@ -96,7 +96,7 @@ def _reason(observation: Observation, name: str, otherwise: str) -> str:
     return f"not proven: {why}" if why else otherwise
 
 
-def certificates_standing(site: Site, observation: Observation) -> tuple[Finding, ...]:
+def findings_on_certificates(site: Site, observation: Observation) -> tuple[Finding, ...]:
     """Returns the findings on certificate expiry, or () if no control-plane node was observed in a cluster."""
     return certificate_findings(certificates_of(site, observation))
 

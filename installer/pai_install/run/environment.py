@@ -186,7 +186,7 @@ class ProductEnvironment(Environment):
         from pai_install.run.layout_file import forgetting_worker, writing_worker  # noqa: PLC0415
         from pai_install.run.scheduler_switch import scheduler_switch  # noqa: PLC0415
         from pai_install.run.self_test.worker import self_test  # noqa: PLC0415
-        from pai_install.run.virtual_clusters import standing_worker  # noqa: PLC0415
+        from pai_install.run.virtual_clusters import object_status_worker  # noqa: PLC0415
 
         check = health_gate(site, state.health, engine)
         test = self_test(cluster, state.path / "scheduler-test.json")
@@ -196,7 +196,7 @@ class ProductEnvironment(Environment):
             "health-gate": lambda hosts, _arguments: passed(check(hosts)),
             "scheduler-test": test,
             "scheduler-switch": scheduler_switch(cluster, site.directory),
-            "virtual-clusters": standing_worker(cluster),
+            "virtual-clusters": object_status_worker(cluster),
             "forget": forgetting_worker(site.directory, state),
             "layout": writing_worker(site.directory),
         }

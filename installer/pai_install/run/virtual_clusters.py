@@ -21,7 +21,7 @@ from pai_install.system.state_file import MISSING, reading
 _POLL_S = 1.0
 
 
-def standing_worker(cluster: ClusterClient, sleep: Callable[[float], None] = time.sleep) -> LocalWorker:
+def object_status_worker(cluster: ClusterClient, sleep: Callable[[float], None] = time.sleep) -> LocalWorker:
     """Returns the worker. It waits until the scheduler has reported every queue. sleep: for tests."""
 
     def work(hosts: Sequence[str], arguments: Mapping[str, Any]) -> tuple[Finding, ...]:
@@ -38,7 +38,7 @@ def standing_worker(cluster: ClusterClient, sleep: Callable[[float], None] = tim
 
 
 def read_object_statuses(cluster: ClusterClient, scheduling: Scheduling) -> tuple[ObjectStatus, ...]:
-    """How each object stands now. Raises NoClusterError and ApiError."""
+    """Returns the state of each object now. Raises NoClusterError and ApiError."""
     wanted = objects_of(scheduling)
     return object_statuses(wanted, cluster.get([Ref(*name_of(entry)) for entry in wanted]))
 

@@ -149,8 +149,8 @@ _JUDGES: Mapping[str, Callable[[JsonObject], _Judged]] = {
 
 def unsure(found: Sequence[ObjectStatus]) -> bool:
     """Whether waiting can change the verdict: something is not yet as it should be, the rest is not wrong."""
-    stands = {it.state for it in found}
-    return ObjectState.UNSURE in stands and ObjectState.WRONG not in stands
+    states = {it.state for it in found}
+    return ObjectState.UNSURE in states and ObjectState.WRONG not in states
 
 
 def holds(found: Sequence[ObjectStatus]) -> bool:

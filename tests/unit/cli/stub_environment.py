@@ -23,7 +23,7 @@ from pai_install.run.actions import LocalWorker
 from pai_install.run.environment import Environment, ProductEnvironment
 from pai_install.run.layout_file import forgetting_worker, writing_worker
 from pai_install.run.state import RunFolder, StateFolder
-from pai_install.run.virtual_clusters import standing_worker
+from pai_install.run.virtual_clusters import object_status_worker
 from pai_install.site.model import Site
 from pai_install.system.proc import Completed
 from tests.unit.cluster.fake import FakeCluster
@@ -171,7 +171,7 @@ class World(Environment):
             "health-gate": lambda _hosts, _arguments: passed(self.sick),
             "scheduler-test": lambda _hosts, arguments: self.played(arguments),
             "scheduler-switch": lambda _hosts, arguments: self.switched(arguments),
-            "virtual-clusters": standing_worker(cluster, sleep=lambda _seconds: None),
+            "virtual-clusters": object_status_worker(cluster, sleep=lambda _seconds: None),
         }
 
     def played(self, arguments: Mapping[str, Any]) -> tuple[Finding, ...]:
