@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import re
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -177,7 +178,8 @@ def test_proxies_that_all_fail_are_all_named(web: WebServer, tmp_path: Path, mon
     monkeypatch.setenv("GOPROXY", f"{web.url}/one,{web.url}/two")
     with raises("go-toolchain-download-failed") as failed:
         fetch_toolchain(pinned(), "amd64", tmp_path / "go")
-    assert failed.value.details.count("404") == 2
+    # the port of the server may have these digits, too
+    assert len(re.findall(r"\b404\b", failed.value.details)) == 2
 
 
 def test_an_architecture_without_a_sum_needs_go_installed(tmp_path: Path) -> None:
