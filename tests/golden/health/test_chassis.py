@@ -223,3 +223,12 @@ def test_real_cards_of_virtual_machines(document: dict[str, Any]) -> None:
     stray = [f"WARN gpu-stray-process {BUS} none"] if document["hostname"].endswith("busy") else []
     assert loud(box) == [*QUIET, *stray]
     assert loud(box, Verdict.UNKNOWN) == UNSEEN
+
+
+def test_failures_of_one_real_program_are_its_own() -> None:
+    """h100-xids: one program failed four times (Xid 31, 13, 43, 13), twice on the SM where small kernels run."""
+    document = next(one for one in REAL if one["hostname"] == "h100-xids")
+    box = replace(healthy(1), evidence=parse_evidence("gpu-01", document)).expecting(model="", ram_bytes=None)
+    found = box.finding("gpu-xid")
+    assert found.verdict is Verdict.PASS
+    assert found.value.startswith("2026-11-27 05:13:37 UTC: 31 ")

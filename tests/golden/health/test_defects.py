@@ -200,6 +200,10 @@ CASES: dict[str, tuple[Box, list[str]]] = {
         ["FAIL gpu-xid 0000:18:00.0 reboot", "FAIL gpu-xid-recurrence 0000:18:00.0 rma"],
     ),
     "5 one fault in many processes": (healthy().log(*FORTY_PROCESSES), ["WARN gpu-xid 0000:18:00.0 none"]),
+    "5 two programs": (
+        healthy().log(xid(31, "pid=7000, name=a, x", ago=90), xid(31, "pid=7001, name=b, x")),
+        ["WARN gpu-xid 0000:18:00.0 none"],
+    ),
     "5 one process": (
         healthy().log(xid(13, "pid='<unknown>', name=<unknown>, x"), xid(43, "pid=7000, name=python, Ch 8")), [],
     ),

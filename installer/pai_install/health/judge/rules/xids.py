@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from pai_install.checks.result import Result, failed, passed, warned
 from pai_install.checks.verdict import Action, Verdict
 from pai_install.health.evidence import fields
-from pai_install.health.evidence.parse.kernel_log import LogKind
+from pai_install.health.evidence.parse.kernel_log import LogKind, Xid
 from pai_install.health.judge.check import machine_check
 from pai_install.health.judge.gpu_view import GpuView
 from pai_install.health.judge.view import MachineView
@@ -25,6 +25,7 @@ _ACTIVATED = {
     "LTS": (fields.CHANNEL_REPAIR,),
     "TPC": (fields.TPC_REPAIR,),
 }
+_ONE_USE_S = 3600
 _PLACE = re.compile(r"GPC \d+, TPC \d+, SM \d+")
 
 
@@ -35,7 +36,7 @@ _PLACE = re.compile(r"GPC \d+, TPC \d+, SM \d+")
     rule=(
         "by number (see the Xid table). A burst is one incident, judged by its worst Xid. FAIL within "
         "xid-window-hours. WARN later in the same boot. A later Xid 154 with None ends an incident. Application "
-        "faults pass unless several processes hit them within xid-window-hours. WARN for a repair that waits for a "
+        "faults pass unless several programs hit them within xid-window-hours. WARN for a repair that waits for a "
         "reset or reboot, and where the driver's watchdog alone calls a GPU locked"
     ),
     limits=("xid-window-hours", "xid-merge-seconds"),
@@ -109,15 +110,30 @@ def _denied(text: str, gpu: GpuView) -> bool:
 
 
 def _several_processes(incidents: Sequence[Incident]) -> str:
-    """Returns a warning if application faults hit several processes, or ''. Xid 45 is only a cleanup."""
+    """Returns a warning if application faults hit several processes, or ''. Xid 45 is only a cleanup.
+
+    One program that fails again and again within an hour is at fault itself, unless each failure is on the same SM.
+    """
     own = [item for item in incidents if item.meaning.kind == APPLICATION]
     members = [xid for item in own for xid in item.members if xid.number != _CLEANUP]
-    processes = {xid.pid for xid in members if xid.pid.isdecimal()}
-    if len(processes) < 2:
+    processes = {xid.pid: xid for xid in reversed(members) if xid.pid.isdecimal()}
+    exceptions = [match.group() for xid in members if xid.number == _EXCEPTION and (match := _PLACE.search(xid.text))]
+    # a kernel of one block runs on the same SM each time, so two failures of one program there say little
+    one_place = len(set(exceptions)) == 1 and len(exceptions) >= len(processes) > 2
+    if not one_place and _uses(processes.values()) < 2:
         return ""
-    places = {match.group() for xid in members if xid.number == _EXCEPTION and (match := _PLACE.search(xid.text))}
-    same = f", each time on {places.pop()}: is it the hardware?" if len(places) == 1 else ""
+    same = f", each time on {exceptions[0]}: is it the hardware?" if one_place else ""
     return f"Xid {own[0].cause.number}: {own[0].meaning.name} in {len(processes)} different processes{same}"
+
+
+def _uses(processes: Iterable[Xid]) -> int:
+    """Counts failed processes. Those of one program within an hour of another count once."""
+    count, last = 0, dict[str, float]()
+    for xid in sorted(processes, key=lambda xid: xid.time or 0.0):
+        at = xid.time or 0.0
+        count += xid.process not in last or at - last[xid.process] > _ONE_USE_S
+        last[xid.process] = at
+    return count
 
 
 def _said_well(device: str, machine: MachineView) -> bool:
