@@ -21,7 +21,8 @@ devices() {
 }
 
 describe() {
-    if ! modinfo -F version nvidia >/dev/null 2>&1; then
+    # a driver of a container or an appliance has no module that modinfo finds
+    if ! modinfo -F version nvidia >/dev/null 2>&1 && [ ! -r /proc/driver/nvidia/version ]; then
         rm -f "$description"
         echo "there is no NVIDIA driver yet"
         return 0

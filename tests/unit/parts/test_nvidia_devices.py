@@ -110,6 +110,15 @@ def test_device_files_are_made_before_they_are_described(machine: Machine) -> No
     assert machine.spec.exists()
 
 
+def test_a_loaded_driver_without_a_module_that_modinfo_finds_is_described(machine: Machine) -> None:
+    """As on a virtual machine with an H100, which had no modinfo."""
+    version = machine.folder / "driver/nvidia/version"
+    version.parent.mkdir(parents=True)
+    version.write_text("NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build\n")
+    assert machine.once().returncode == 0
+    assert machine.spec.exists()
+
+
 def test_the_drivers_own_program_makes_them_where_there_is_one(machine: Machine) -> None:
     machine.program("nvidia-modprobe", MODPROBE)
     machine.driver("580.95.05")
