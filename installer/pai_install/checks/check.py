@@ -12,6 +12,9 @@ from pai_install.checks.result import Result
 from pai_install.checks.verdict import Action, Verdict
 
 Judge = TypeVar("Judge")
+# Python 3.11 runs code for each use of Verdict.FAIL, and a thousand machines have a third of a million findings
+_SICK = frozenset((Verdict.FAIL, Verdict.WARN))
+_NO_ACTION = Action.NONE
 _Judge = TypeVar("_Judge", covariant=True)  # noqa: PLC0105 - the same, for those that only read it
 
 
@@ -57,18 +60,22 @@ class Check(Generic[_Judge]):
 
         source: origin of the thresholds. evidence: the values read. Both only if the caller knows better.
         """
-        sick = result.verdict in (Verdict.FAIL, Verdict.WARN)
-        action = self.action if result.action is None else result.action
+        verdict, message, value, expected, own_device, action, remedy = result
+        if verdict in _SICK:
+            remedy = remedy or self.remedy
+            action = self.action if action is None else action
+        else:
+            action = _NO_ACTION
         return Finding(
             self.id,
-            result.verdict,
+            verdict,
             subject,
-            result.message or self.title,
-            result.value,
-            result.expected,
-            result.remedy or (self.remedy if sick else ""),
-            result.device or device,
-            action if sick else Action.NONE,
+            message or self.title,
+            value,
+            expected,
+            remedy,
+            own_device or device,
+            action,
             source or self.source,
             evidence or self.reads,
         )

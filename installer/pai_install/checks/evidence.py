@@ -69,7 +69,7 @@ class Record:
 
     def settle(self, result: Result) -> Result:
         """Returns the result, or for a PASS with missing evidence the worst gap."""
-        if result.verdict is not Verdict.PASS or not self._gaps:
+        if not self._gaps or result.verdict is not Verdict.PASS:
             return result
         gaps = list(self._gaps.values())
         return next((gap for gap in gaps if gap.verdict is Verdict.UNKNOWN), gaps[0]).result

@@ -5,8 +5,9 @@ Every text from a machine passes here once, where it enters, so later code needs
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 DEEPEST = 60
@@ -22,6 +23,10 @@ _HIDDEN = re.compile(
 )
 
 
+# what stands for such a character in JSON, of which an ASCII text holds no other than delete
+_ESCAPE = re.compile(r"\\[ubfr]")
+
+
 def plain_text(text: str) -> str:
     """The text with each character that steers a terminal, or hides or turns others, as its number: \\u001b."""
     text = text.replace("\r\n", "\n")
@@ -33,20 +38,34 @@ def one_line(text: str) -> str:
     return " ".join(plain_text(text).split())
 
 
-def plain(value: Any, *, depth: int = 0) -> Any:  # noqa: ANN401 - whatever JSON can hold
+def plain_json(text: str) -> Any:  # noqa: ANN401 - whatever JSON can hold
+    """Returns plain(json.loads(text)). It looks for hidden characters once, not in each text. Raises ValueError."""
+    value = json.loads(text)
+    visible = text.isascii() and "\x7f" not in text and not _ESCAPE.search(text)
+    return plain(value, clean=_as_it_is if visible else plain_text)
+
+
+def _as_it_is(text: str) -> str:
+    return text
+
+
+def plain(value: Any, *, depth: int = 0, clean: Callable[[str], str] = plain_text) -> Any:  # noqa: ANN401 - as above
     """Returns plain data with safe texts and keys. Numbers beyond the range of other programs and deep nests become
-    texts.
+    texts. clean: makes a text safe.
     """
     match value:
         case str():
-            return plain_text(value)
+            return clean(value)
         case int() | float():
             return value if -_LARGEST <= value < _LARGEST else TOO_LARGE
         case Mapping() | list() | tuple() if depth >= DEEPEST:
             return TOO_DEEP
         case Mapping():
-            return {plain_text(str(key)): plain(entry, depth=depth + 1) for key, entry in value.items()}
+            return {
+                clean(str(key)): clean(entry) if type(entry) is str else plain(entry, depth=depth + 1, clean=clean)
+                for key, entry in value.items()
+            }
         case list() | tuple():
-            return [plain(entry, depth=depth + 1) for entry in value]
+            return [plain(entry, depth=depth + 1, clean=clean) for entry in value]
         case _:
             return value

@@ -17,7 +17,7 @@ from pai_install.report.console import show_outcome
 from pai_install.report.data import run_report
 from pai_install.report.html import html
 from pai_install.report.markdown import markdown
-from pai_install.system.plain import DEEPEST, TOO_DEEP, TOO_LARGE, one_line, plain, plain_text
+from pai_install.system.plain import DEEPEST, TOO_DEEP, TOO_LARGE, one_line, plain, plain_json, plain_text
 from tests.unit.runs import ScriptedEngine, done, phase, plan_of, run_of
 
 # writes the clipboard, sets the title, clears the screen, the same as one byte, rings, goes back, turns the text
@@ -59,6 +59,24 @@ def test_data_keeps_its_form() -> None:
 @pytest.mark.parametrize("number", [10**400, -(10**30), 1 << 63, math.nan, math.inf, -math.inf, 1e300])
 def test_numbers_that_others_cannot_hold_are_none(number: float) -> None:
     assert plain([number]) == [TOO_LARGE]
+
+
+@pytest.mark.parametrize("ascii_only", [True, False])
+@pytest.mark.parametrize(
+    "text", [*CODES, "a\\nb", "c:\\\\u001b", "\\\\", "µs", "\x7f", "\r\n", "\b\f", "\ud800", "plain"]
+)
+def test_json_is_as_plain_as_its_value(text: str, ascii_only: bool) -> None:
+    value = {text: [text, {"a": text, "b": [1, 1e300, 2**70, None, True]}], "c": text}
+    assert plain_json(json.dumps(value, ensure_ascii=ascii_only)) == plain(value)
+
+
+def test_control_that_json_allows_is_shown() -> None:
+    assert plain_json('{"a": "\x7f"}') == {"a": "\\u007f"}
+
+
+def test_json_of_numbers_and_depth_is_plain_too() -> None:
+    assert plain_json("[1e999, NaN, 7]") == [TOO_LARGE, TOO_LARGE, 7]
+    assert TOO_DEEP in json.dumps(plain_json("[" * (DEEPEST + 2) + "]" * (DEEPEST + 2)))
 
 
 def test_depth_has_an_end() -> None:

@@ -14,7 +14,7 @@ from typing import Any
 from pai_install.errors import ExitCode, PaiError
 from pai_install.health.evidence.document import parse_evidence
 from pai_install.system.files import write_atomic
-from pai_install.system.plain import plain
+from pai_install.system.plain import plain_json
 
 LONGEST = 64 << 20  # bytes of one machine's document; real ones have up to 2 MB
 
@@ -28,7 +28,7 @@ def unpack(text: str) -> dict[str, Any]:
     try:
         if not body.startswith("{"):
             body = _inflated(base64.b64decode(body, validate=True)).decode()
-        document = json.loads(body)
+        document = plain_json(body)
     except (binascii.Error, zlib.error, ValueError, RecursionError) as error:
         raise PaiError(
             "cannot read the output of the collector", code="collector-output-unreadable", details=text[:400]
@@ -39,7 +39,7 @@ def unpack(text: str) -> dict[str, Any]:
             code="collector-output-not-a-document",
             details=text[:400],
         )
-    return dict(plain(document))
+    return document
 
 
 def _inflated(data: bytes) -> bytes:
@@ -78,7 +78,7 @@ def load(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def _record(where: str, line: str) -> tuple[str, dict[str, Any]]:
     try:
-        raw = plain(json.loads(line))
+        raw = plain_json(line)
         machine, document = (raw["machine"], raw["evidence"]) if "evidence" in raw else (raw["hostname"], raw)
         parse_evidence(str(machine), document)
         return str(machine), document

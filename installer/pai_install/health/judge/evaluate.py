@@ -101,7 +101,12 @@ def _judge_gpu(gpu: GpuView, machine: MachineView) -> Iterator[Finding]:
     for check in GPU_CHECKS:
         own.begin()
         shared.begin()
-        (answer,) = results(check.judge, gpu, machine)
+        try:
+            answer = check.judge(gpu, machine)
+        except NotObservedError as gap:
+            answer = gap.result
+        except ODD as error:
+            answer = broken(error)
         result = shared.settle(own.settle(answer))
         read = ""
         if result.verdict not in CALM:

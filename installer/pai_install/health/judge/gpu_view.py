@@ -6,6 +6,9 @@ anything but a value.
 
 from __future__ import annotations
 
+from functools import cache
+from pathlib import PurePosixPath
+
 from pai_install.checks.evidence import Record
 from pai_install.checks.verdict import Verdict
 from pai_install.health.evidence.devices import Traits, traits_of
@@ -16,7 +19,15 @@ from pai_install.health.memory.snapshot import GpuBaseline
 
 # Processes and CSV repeat what stands elsewhere; power_smoothing needs more than root.
 _AT_WORK = 50  # percent of utilization
+# Python 3.11 runs code for each use of State.VALUE
+_VALUE, _ERROR = State.VALUE, State.ERROR
 _NOT_OWN = ("processes", "accounted_processes", "csv/", "power_smoothing", "table/")
+
+
+@cache  # of constants
+def _parents(paths: tuple[str, ...]) -> tuple[str, ...]:
+    """Returns the paths above, the nearest first: "<remapped_rows>GPU is lost</remapped_rows>"."""
+    return tuple(str(parent) for path in paths for parent in list(PurePosixPath(path).parents)[:-1])
 
 
 class GpuView:
@@ -45,7 +56,7 @@ class GpuView:
             self._errors = {
                 path: text
                 for path, text in self.gpu.texts.items()
-                if parse_reading(text).state is State.ERROR
+                if parse_reading(text).state is _ERROR
                 and not path.startswith(_NOT_OWN)
                 and not (path.startswith("fabric/") and is_nvml_error(text))  # gpu-fabric judges that
             }
@@ -61,7 +72,7 @@ class GpuView:
         if self.peek(DRAIN_AND_RESET).text.lower() == "yes":
             return "drain and reset"
         found = self.peek(RECOVERY)
-        return found.text.lower() if found.state is State.VALUE and found.text.lower() != "none" else ""
+        return found.text.lower() if found.state is _VALUE and found.text.lower() != "none" else ""
 
     @property
     def asks_for_reset(self) -> bool:
@@ -86,16 +97,15 @@ class GpuView:
         for path in field.paths:
             if path in texts:
                 return parse_reading(texts[path])
-        for path in field.paths:
-            parts = path.split("/")
-            for length in range(len(parts) - 1, 0, -1):  # "<remapped_rows>GPU is lost</remapped_rows>"
-                reading = parse_reading(texts.get("/".join(parts[:length])))
-                if reading.state in (State.ERROR, State.NOT_AVAILABLE):
+        for path in _parents(field.paths):
+            if path in texts:
+                reading = parse_reading(texts[path])
+                if reading.state in (_ERROR, State.NOT_AVAILABLE):
                     return reading
         return ABSENT
 
     def _record(self, field: Field, reading: Reading) -> None:
-        if reading.state is State.VALUE:
+        if reading.state is _VALUE:
             self.record.read(field.name)
         else:
             self._record_gap(field, reading)
@@ -103,7 +113,7 @@ class GpuView:
     def _record_gap(self, field: Field, reading: Reading) -> None:
         """Notes a reading that is no value: UNKNOWN where it is an error or must be there, else SKIP."""
         name = field.name
-        if reading.state is State.ERROR:
+        if reading.state is _ERROR:
             self.record.gap(name, f"{name} reads {reading.text!r}", value=reading.text)
         elif reading.state is State.NOT_AVAILABLE:
             self.record.gap(name, f"{name} is {reading.text} on this GPU", verdict=Verdict.SKIP)
@@ -121,21 +131,21 @@ class GpuView:
     def text(self, field: Field) -> str:
         """The text of a value, '' for anything else."""
         found = self.reading(field)
-        return found.text if found.state is State.VALUE else ""
+        return found.text if found.state is _VALUE else ""
 
     def number(self, field: Field) -> float | None:
         """Returns the number of a value. Records an error if it is no number, or beyond the limits of the field."""
         found = self.peek(field)
-        if found.state is State.VALUE and (found.number is None or not field.least <= found.number <= field.most):
-            found = Reading(State.ERROR, found.text)
+        if found.state is _VALUE and (found.number is None or not field.least <= found.number <= field.most):
+            found = Reading(_ERROR, found.text)
         self._record(field, found)
         return found.number
 
     def word(self, field: Field, *allowed: str) -> str:
         """Returns the value in lower case if it is one of `allowed`, else '' and records an error."""
         found = self.peek(field)
-        word = found.text.lower() if found.state is State.VALUE else ""
+        word = found.text.lower() if found.state is _VALUE else ""
         if word and word not in allowed:
-            found, word = Reading(State.ERROR, found.text), ""
+            found, word = Reading(_ERROR, found.text), ""
         self._record(field, found)
         return word

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
+from functools import lru_cache
 
 from pai_install.health.evidence.parse.numbers import whole
 from pai_install.health.evidence.parse.nvidia import normalise_bus_id
@@ -36,17 +37,24 @@ def parse_nvlink_status(text: str) -> tuple[NvLinks, ...]:
     for line in text.splitlines():
         if line.startswith("GPU") and (match := _GPU.match(line)):
             found.append((match, {}, []))
-        elif found and line.strip():
-            link, _, state = line.strip().partition(": ")
-            number = whole(link.removeprefix("Link "))
-            if number is not None and state:
-                found[-1][1][number] = parse_reading(state).number
+        elif found and (text := line.strip()):
+            number, speed = _link(text)
+            if number is None:
+                found[-1][2].append(text)
             else:
-                found[-1][2].append(line.strip())
+                found[-1][1][number] = speed
     return tuple(
         NvLinks(int(head.group(1)), head.group(3) or "", head.group(2), speeds, " ".join(notes))
         for head, speeds, notes in found
     )
+
+
+@lru_cache(maxsize=4096)  # a thousand machines of one kind print the same lines
+def _link(line: str) -> tuple[int | None, float | None]:
+    """Returns the number and the speed of a link. The number is None for other text."""
+    link, _, state = line.partition(": ")
+    number = whole(link.removeprefix("Link "))
+    return (number, parse_reading(state).number) if state else (None, None)
 
 
 def parse_nvlink_errors(text: str) -> dict[int, dict[str, int]]:
@@ -124,7 +132,12 @@ class FabricPort:
     @property
     def is_up(self) -> bool:
         """Whether it has a link that carries data."""
-        return "ACTIVE" in self.state.upper() and "LINKUP" in self.phys_state.upper().replace(" ", "")
+        return _carries(self.state, self.phys_state)
+
+
+@lru_cache(maxsize=64)
+def _carries(state: str, phys_state: str) -> bool:
+    return "ACTIVE" in state.upper() and "LINKUP" in phys_state.upper().replace(" ", "")
 
 
 _PORT = re.compile(r"(?:^|/)([^/]+)/ports/(\d+)/(.+)$")

@@ -92,18 +92,17 @@ def exit_status(machine: MachineView) -> Result:
     result = machine.result("nvidia_smi_xml")
     if result is None or result.missing or result.rc is None:
         return unknown("nvidia-smi has no exit status")
-    text = result.text
-    if "Driver/library version mismatch" in text:
+    if any("Driver/library version mismatch" in stream for stream in (result.stderr, result.stdout)):
         return _mismatch(machine, f"status {result.rc}")
     if result.rc != 0:
         meaning, action = STATUS.get(result.rc, ("nvidia-smi failed", Action.REBOOT))
         detail = next((line for line in (result.stderr + "\n" + result.stdout).splitlines() if line.strip()), "")
         return failed(f"{meaning}: {detail[:160]}", f"status {result.rc}", "0", action=action)
-    if "</nvidia_smi_log>" not in result.stdout and machine.expected.nvidia and not machine.gpus:
+    if result.stdout.rfind("</nvidia_smi_log>") >= 0:  # it is at the end of a long text
+        return passed(0, 0)
+    if machine.expected.nvidia and not machine.gpus:
         return failed("nvidia-smi succeeded but showed no readable GPU", one_line(result.stdout)[:80], "an answer")
-    if "</nvidia_smi_log>" not in result.stdout:
-        return unknown("nvidia-smi succeeded but its output is incomplete")
-    return passed(0, 0)
+    return unknown("nvidia-smi succeeded but its output is incomplete")
 
 
 def _mismatch(machine: MachineView, value: str) -> Result:

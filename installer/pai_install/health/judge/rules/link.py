@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from pai_install.checks.evidence import NotObservedError
 from pai_install.checks.result import Result, failed, passed, skipped, unknown, warned
@@ -301,6 +302,7 @@ def _aer_count(machine: MachineView, path: str, total: int | None) -> Result | N
     return None
 
 
+@lru_cache(maxsize=4096)  # most counts of a thousand machines are the same
 def _aer_total(text: str) -> int | None:
     match = re.search(r"TOTAL_ERR_\w+ (\d+)", text)
     numbers = [match.group(1)] if match else re.findall(r" (\d+)$", text, re.MULTILINE)
