@@ -15,7 +15,6 @@ from pai_install.app.virtual_clusters import change_of
 from pai_install.checks.verdict import Verdict
 from pai_install.errors import ExitCode, PaiError
 from pai_install.operations.vc_apply import VcApply, VcRestore, VcVerify
-from pai_install.operations.verify import Verify
 from pai_install.plan.addons import PHASE as ADDONS
 from pai_install.report.model import HostStatus, Outcome
 from pai_install.report.virtual_clusters import NONE
@@ -87,7 +86,6 @@ class _Application(WorkflowStore[None]):
         self.desired = desired
         self.good = good
         self._changed: tuple[str, ...] = ()
-        self._unproven = frozenset(read_proof(app.state.proof).unproven)
 
     def read(self) -> None:
         """Reads nothing: the run finds the remaining work."""
@@ -111,11 +109,13 @@ class _Application(WorkflowStore[None]):
         return outcome.exit_code
 
     def _verify(self) -> int:
-        """Verifies the quota of a queue, and everything else of machines that an earlier run left unverified."""
+        """Verifies the quota of a queue. Names the machines that other runs left unverified."""
         if not self._changed:
             return ExitCode.OK
-        whole = self._unproven & {*self._changed}
-        return self.app.run_agreed(Verify(limit=self._changed) if whole else VcVerify(machines=self._changed)).exit_code
+        code = self.app.run_agreed(VcVerify(machines=self._changed)).exit_code
+        if left := [host for host in read_proof(self.app.state.proof).unproven if host in self._changed]:
+            self.app.say(f"not verified since an earlier run: {', '.join(left)}. Run pai-install verify")
+        return code
 
     def _keep_good(self) -> None:
         if self.good is not None:

@@ -73,7 +73,7 @@ class VcApply(Operation):
         if not (changes or self.unproven):
             return replace(plan, steps=(), nothing="the cluster has these virtual clusters already")
         reason = "after a change" if changes else "the last run did not come to its end"
-        return replace(plan, steps=(*changes, look(scheduling, plan.leader, reason)))
+        return replace(plan, steps=(*changes, look(scheduling, plan.leader, reason)), proves_own=True)
 
     def question(self, plan: Plan, hosts: tuple[str, ...]) -> str:
         """Which of the plan's steps change something is said above it."""
@@ -96,7 +96,8 @@ class VcVerify(Operation):
         """
         leader = leader_of(site, observation.machines)
         steps = quick_test(site, observation, "after a change", (), scenarios=PROOF, proven=self.machines, waits=False)
-        return Plan(steps, with_leader(observation.inventory, leader), observation.unreachable, leader)
+        inventory = with_leader(observation.inventory, leader)
+        return Plan(steps, inventory, observation.unreachable, leader, proves_own=True)
 
 
 class VcRestore(Operation):

@@ -148,7 +148,8 @@ class Plan:
     unreachable: host -> cause. Nothing is planned for these. leader: the control-plane node that the others join
     through. nothing: why the plan has no steps. silent: no machine responded. operation: its name, with its arguments
     as plain data. findings: of the operation about the observation, before any change. jobs: consequences for running
-    jobs, as a sentence, empty if the steps describe them.
+    jobs, as a sentence, empty if the steps describe them. proves_own: its verification covers only changes of this
+    operation, so machines that another operation left unverified stay unverified.
     """
 
     steps: tuple[Step, ...]
@@ -161,6 +162,7 @@ class Plan:
     arguments: Vars = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
     jobs: str = ""
+    proves_own: bool = False
 
     @property
     def hosts(self) -> tuple[str, ...]:

@@ -17,11 +17,15 @@ from pai_install.system.state_file import MISSING, reading
 
 
 class Unproven(BaseModel):
-    """Why a machine is not proven: a sentence without a full stop. failed: its last proof was made, and failed."""
+    """Why a machine is not proven: a sentence without a full stop. failed: its last proof was made, and failed.
+
+    operation: the operation that changed the machine. Empty: unknown.
+    """
 
     model_config = ConfigDict(frozen=True)
     why: str
     failed: bool = False
+    operation: str = ""
 
 
 class Proof(BaseModel):
@@ -55,8 +59,9 @@ def begun(proof: Proof, plan: Plan, hosts: Sequence[str], run: str) -> Proof:
     """The proof as a run begins: the machines to change count as not proven until verified."""
     changing = (host for step in plan.steps if _changes(step) for host in step.names if host in hosts)
     entries = {
-        host: Unproven(why=f"run {run} was interrupted while it changed the machine")
+        host: Unproven(why=f"run {run} was interrupted while it changed the machine", operation=plan.operation)
         for host in dict.fromkeys(changing)
+        if not _of_another(proof, plan, host)
     }
     return Proof(unproven={**proof.unproven, **entries})
 
@@ -65,14 +70,24 @@ def ended(before: Proof, plan: Plan, outcome: Outcome, run: str) -> Proof:
     """The proof as a run ends. before: the proof when the run began."""
     entries = dict(before.unproven)
     for host in _changed(plan, outcome):
-        entries[host] = Unproven(why=f"run {run} changed it and did not verify it")
+        if not _of_another(before, plan, host):
+            why = f"run {run} changed it and did not verify it"
+            entries[host] = Unproven(why=why, operation=plan.operation)
     for host, results in _results(plan, outcome, proving=True).items():
+        another = _of_another(before, plan, host)
         entry = _verdict(host, results, plan, outcome, run)
         if entry is not None:
-            entries[host] = entry
-        elif all(result.status.good for result in results):
+            operation = before.unproven[host].operation if another else plan.operation
+            entries[host] = entry.model_copy(update={"operation": operation})
+        elif not another and all(result.status.good for result in results):
             entries.pop(host, None)
     return Proof(unproven=entries)
+
+
+def _of_another(proof: Proof, plan: Plan, host: str) -> bool:
+    """Whether another operation left the machine unproven, and the plan verifies only its own changes."""
+    entry = proof.unproven.get(host)
+    return plan.proves_own and entry is not None and entry.operation != plan.operation
 
 
 def _changes(step: Step) -> bool:

@@ -12,7 +12,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from pai_install.components.model import ComponentSet
 from pai_install.errors import ExitCode
-from pai_install.operations.vc_apply import VcApply, VcRestore
+from pai_install.operations.vc_apply import VcApply, VcRestore, VcVerify
 from pai_install.parts.compiled import COMPILED
 from pai_install.parts.registry import PARTS, make_context
 from pai_install.plan.inventory import build_inventory
@@ -20,12 +20,17 @@ from pai_install.plan.model import ClusterCalls, Inventory, LocalWork, Plan, Pla
 from pai_install.plan.observation import Observation
 from pai_install.plan.observed import Observed
 from pai_install.schedulers.compile import labels_of
+from pai_install.schedulers.hived.self_test import programme
 from pai_install.schedulers.last_applied import kept_of
 from pai_install.schedulers.registry import backend_of
-from pai_install.scheduling.model import BACKENDS
+from pai_install.schedulers.self_test.manifests import scenarios
+from pai_install.schedulers.self_test.model import Scenario
+from pai_install.schedulers.self_test.scenarios import Bounds
+from pai_install.scheduling.model import BACKENDS, Backend
 from pai_install.site import Site
 from tests.errors import raises
 from tests.unit.plan.conftest import LAYOUT, ROLES, converged
+from tests.unit.schedulers.hived.test_self_test import nodes
 from tests.virtual_clusters import cluster, gpus, share
 from tests.virtual_clusters import site as divided
 
@@ -140,6 +145,51 @@ def test_a_new_virtual_cluster_needs_no_apply_where_a_site_has_groups(inventory_
     assert isinstance(addons.action, Playbook)
     assert "groups" in addons.action.variables["cluster_addons_only"]
     assert [step.name for step in plan.steps][-1] == "virtual-clusters"
+
+
+CHANGES = {
+    "smaller quota": SERVICES,
+    "larger quota": SERVICES.replace("devices: 4", "devices: 12"),
+    "new virtual cluster": SERVICES.replace(
+        "[{name: default", "[{name: extra, quota: [{sku: gpu, devices: 2}]}, {name: default"
+    ),
+    "pinned machine": SERVICES.replace("devices: 4}]", "devices: 8}], pinned: [w2]"),
+}
+
+
+def played(backend: Backend, plan: Plan) -> list[Scenario]:
+    """The scenarios of a proof, on machines that are ready and idle."""
+    (step,) = plan.steps
+    assert isinstance(step.action, LocalWork)
+    bounds = Bounds(**step.action.arguments["bounds"])
+    if backend == "hived":
+        kept = kept_of(step.action.arguments["kept"])
+        assert kept is not None
+        known = [act.scenario for act in programme(kept, nodes(kept), (), bounds).acts]
+    else:
+        known = list(scenarios(backend, bounds))
+    return [one for one in known if one.name in step.action.arguments["scenarios"]]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize(("backend", "pods"), [("default", 3), ("kueue", 3), ("volcano", 3), ("hived", 5)])
+def test_proof_of_a_change_is_one_queue_and_its_quota(
+    inventory_of: Any, backend: Backend, pods: int, change: str
+) -> None:
+    """No node, no runtime, and no other guarantee: a change of quota touches none of them."""
+    before = SERVICES.replace("devices: 4", "devices: 8").replace("kueue", backend)
+    after = CHANGES[change].replace("kueue", backend)
+    changed = tuple(
+        host for step in planned(inventory_of, before, after).steps if not step.looks for host in step.names
+    )
+    assert changed
+    site, inventory = inventory_of(after)
+    proof = VcVerify(machines=changed).plan(site, Observation(inventory, {}, unproven={"master": "an earlier run"}))
+    assert [(step.name, step.names) for step in proof.steps] == [("scheduler-test", changed)]
+    (quota,) = played(backend, proof)
+    assert quota.checks == ("scheduler-quota",)
+    assert (len(quota.queues), sum(gang.size for gang in quota.gangs.values())) == (1, pods)
+    assert proof.proves_own, "a short proof ends no debt of an installation"
 
 
 def test_another_scheduler_comes_by_a_switch(inventory_of: Any) -> None:

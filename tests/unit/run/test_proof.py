@@ -66,6 +66,23 @@ def test_step_that_changed_nothing_leaves_what_was_known(plan: Plan) -> None:
     assert ended(OLD, plan, outcome(HostStatus.LEFT, verify=HostStatus.UNREACHABLE), "r1") == OLD
 
 
+def test_proof_of_an_operations_own_changes_leaves_what_others_left(plan: Plan) -> None:
+    own = replace(plan, operation="vc apply", proves_own=True)
+    others = Proof(unproven={name: Unproven(why="not verified", operation="apply") for name in ("one", "two")})
+    assert begun(others, own, ("one",), "r1") == others
+    assert ended(others, own, outcome(HostStatus.CHANGED), "r1") == others
+    broken = ended(others, own, outcome(HostStatus.CHANGED, fail("one")), "r1").unproven["one"]
+    assert broken == Unproven(why="run r1 found dns failed", failed=True, operation="apply"), "only apply proves it"
+
+
+def test_proof_of_an_operations_own_changes_ends_its_own(plan: Plan) -> None:
+    own = replace(plan, operation="vc apply", proves_own=True)
+    unsure = begun(Proof(), own, ("one",), "r1")
+    assert unsure.unproven["one"].operation == "vc apply"
+    assert ended(unsure, own, outcome(HostStatus.CHANGED), "r1") == Proof()
+    assert ended(unsure, replace(plan, operation="apply"), outcome(HostStatus.OK), "r2") == Proof(), "all is proven"
+
+
 def test_step_that_only_looks_neither_breaks_nor_makes_a_proof(kit: Any) -> None:
     plan: Plan = kit.plan(replace(kit.phase("registry-test", "one", "two"), looks=True))
     phases = (PhaseResult("registry-test", "Ask", 1.0, {name: HostResult(HostStatus.OK) for name in ("one", "two")}),)
