@@ -22,6 +22,11 @@ SEED = 20261125
 MACHINES = ("lab-master", "lab-worker1", "lab-worker2")
 PROBE = Path(__file__).with_name("probe.py")
 LABELS = {"app": "answers"}
+GROUP = "team"
+SERVICES = f"authentication: {{group-manager: {{grouplist: [{{groupname: {GROUP}}}]}}}}\n"
+# of the newer version alone: pods that their machine refuses are disrupted, and have not failed
+POLICY = "pai-refused-pods"
+POLICIES = ("mutatingadmissionpolicies", "mutatingadmissionpolicybindings")
 
 
 def set_version(site: Path, version: str) -> None:
@@ -38,6 +43,7 @@ def old_cluster(tmp_path: Path) -> Iterator[Cluster]:
     if os.geteuid() != 0:
         pytest.skip("the lab needs root")
     site = lab_site(tmp_path, SUBNET)
+    (site / "services-configuration.yaml").write_text(SERVICES)
     equip(site)
     set_version(site, OLD)
     equip(site)
@@ -127,6 +133,12 @@ def versions(cluster: Cluster) -> dict[str, tuple[str, bool]]:
     }
 
 
+def kinds(cluster: Cluster) -> set[str]:
+    """The kinds of admission policies that the API server knows."""
+    served = json.loads(cluster.kubectl("get", "--raw", "/apis/admissionregistration.k8s.io/v1"))
+    return {kind["name"] for kind in served["resources"]}
+
+
 def kills(cluster: Cluster) -> int:
     """How many of ten upgrades were killed: wherever they were, and in the middle of the steps that change the most."""
     moments = random.Random(SEED)  # noqa: S311 - a repeatable test
@@ -154,6 +166,7 @@ def test_kubernetes_is_upgraded_under_a_running_service(old_cluster: Cluster) ->
     cluster = old_cluster
     before = versions(cluster)
     assert {version.rpartition(".")[0] for version, _ in before.values()} == {OLD}
+    assert kinds(cluster).isdisjoint(POLICIES), "the older version has no such policies, and needs none"
     start_probe(cluster, service(cluster))
 
     # what is installed stays, whatever the catalogue prefers now
@@ -175,6 +188,11 @@ def test_kubernetes_is_upgraded_under_a_running_service(old_cluster: Cluster) ->
     assert {version.rpartition(".")[0] for version, _ in after.values()} == {NEW}
     assert [name for name, (_, cordoned) in after.items() if cordoned] == []
     assert list((cluster.site / ".pai" / "backups").glob("*.tar.gz"))
+
+    policy, binding = (json.loads(cluster.kubectl("get", kind, POLICY, "--output=json")) for kind in POLICIES)
+    assert policy["spec"]["mutations"]
+    (within,) = binding["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"]
+    assert within["values"] == [GROUP]
 
     # kubeadm's own upgrade would let whoever holds a token become any node again
     rules = ("kubeadm:kubelet-bootstrap", "kubeadm:node-autoapprove-bootstrap")

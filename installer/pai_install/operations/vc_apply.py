@@ -12,14 +12,16 @@ from pai_install.cluster.client import Select
 from pai_install.errors import ExitCode, PaiError
 from pai_install.operations.operation import Operation
 from pai_install.operations.scheduler_test import quick_test
-from pai_install.plan.addons import PHASE as ADDONS
 from pai_install.plan.addons import (
+    NETWORK,
     addons_before,
     addons_following,
     addons_of_scheduler,
+    measures_only,
     steps_of_addons,
     work_of_addons,
 )
+from pai_install.plan.addons import PHASE as ADDONS
 from pai_install.plan.leader import leader_of, with_leader
 from pai_install.plan.model import ClusterCall, ClusterCalls, HostStep, LocalWork, Plan, Step
 from pai_install.plan.observation import Observation, require_leader
@@ -68,7 +70,8 @@ class VcApply(Operation):
         require_leader(leader, plan.unreachable)
         _require_scheduler(site, observation, scheduling.backend)
         work, follow = _work(observation, leader), _following(observation, leader)
-        _require_first(plan, {name: why for name, why in work.items() if name in addons_before(ours) - follow})
+        needed = {name: why for name, why in work.items() if name in addons_before(ours) - follow}
+        _require_first(_without_measuring(plan, observation, leader), needed)
         changes = (*_labels(plan), *steps_of_addons(plan.steps, (*sorted(follow), *ours), work))
         if not (changes or self.unproven):
             return replace(plan, steps=(), nothing="the cluster has these virtual clusters already")
@@ -156,6 +159,14 @@ def _following(observation: Observation, leader: str) -> frozenset[str]:
     """Other add-ons that differ only in values that follow from the virtual clusters."""
     seen = observation.machines.get(leader)
     return frozenset() if seen is None else addons_following(observation.inventory.settings_of(leader), seen)
+
+
+def _without_measuring(plan: Plan, observation: Observation, leader: str) -> Plan:
+    """The plan without work that only measures, such as a metrics-server that was changed by hand."""
+    seen = observation.machines.get(leader)
+    if seen is None or not measures_only(observation.inventory.settings_of(leader), seen):
+        return plan
+    return replace(plan, steps=tuple(step for step in plan.steps if step.name != NETWORK))
 
 
 def _require_scheduler(site: Site, observation: Observation, wanted: Backend) -> None:

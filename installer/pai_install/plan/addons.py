@@ -15,6 +15,10 @@ from pai_install.schedulers.registry import backend_of
 from pai_install.scheduling.model import Backend
 
 PHASE = "addons"
+# the phase of add-ons before workers join
+NETWORK = "network"
+# add-ons that no other part needs: they measure
+_MEASURING = frozenset({"metrics_server"})
 # values of other add-ons that follow from the virtual clusters: admission policies name those of each group
 _FOLLOWS: Mapping[str, frozenset[str]] = {"groups": frozenset({"policies"})}
 # the part of the phase that renders and applies them
@@ -58,8 +62,13 @@ def steps_of_addons(steps: Sequence[Step], names: Collection[str], work: Mapping
             yield replace(step, hosts=hosts, action=Playbook(f"{PHASE}.yml", {f"{_ROLE}_only": changed}))
 
 
-def work_of_addons(wanted: Mapping[str, Mapping[str, str]], seen: Observed) -> dict[str, list[str]]:
-    """Add-on -> why it has work. wanted: role -> its settings."""
-    phase = next(phase for phase in PHASES if phase.name == PHASE)
+def measures_only(wanted: Mapping[str, Mapping[str, str]], seen: Observed) -> bool:
+    """Whether the work of the phase `network` concerns only add-ons that no other part needs."""
+    return work_of_addons(wanted, seen, NETWORK).keys() <= _MEASURING
+
+
+def work_of_addons(wanted: Mapping[str, Mapping[str, str]], seen: Observed, name: str = PHASE) -> dict[str, list[str]]:
+    """Add-on -> why it has work. wanted: role -> its settings. name: of the phase."""
+    phase = next(phase for phase in PHASES if phase.name == name)
     found = work_of(phase, wanted, seen)
     return {name.removeprefix(RECORD_PREFIX): why for name, why in found.items() if name.startswith(RECORD_PREFIX)}

@@ -368,6 +368,7 @@ def test_more_instances_in_an_ending_than_there_are(subtests: pytest.Subtests) -
 @pytest.mark.parametrize(
     ("api", "kind"),
     [
+        ("batch/v1", "CronJob"),
         ("batch.volcano.sh/v1alpha1", "CronJob"),
         ("flow.volcano.sh/v1alpha1", "JobFlow"),
         ("flow.volcano.sh/v1alpha1", "JobTemplate"),

@@ -122,10 +122,18 @@ def test_other_add_ons_and_later_phases_are_left_to_apply(inventory_of: Any, sna
     assert changed.steps[0].hosts[0].reasons == snapshot
 
 
+def test_what_only_measures_is_left_to_apply(inventory_of: Any) -> None:
+    """metrics-server is in an earlier phase, and no virtual cluster stands on it."""
+    changed = drift("master", "addon.metrics_server")
+    plan = planned(inventory_of, SERVICES, SERVICES.replace("devices: 4", "devices: 8"), changed)
+    assert list(names(plan)) == ["addons", "virtual-clusters"]
+
+
 @pytest.mark.parametrize(
     ("after", "change", "said"),
     [
         (SERVICES, drift("w2", "base"), "base: w2: base was changed by hand"),
+        (SERVICES, drift("master", "addon.flannel"), "network: master: addon.flannel was changed by hand"),
         (SERVICES + GROUPS, lambda _: None, "addons: addon.groups is not installed"),
     ],
 )
