@@ -71,8 +71,7 @@ def with_hdfs(job: Job, storage: str, root: str) -> Job:
         before += _BEFORE[key].format(key=key, folder=shlex.quote(place))
         variables[_VARIABLES[key]] = place
     roles = tuple(
-        replace(role, command=f"{before}{role.command}", environment={**role.environment, **variables})
-        for role in job.roles
+        replace(role, preparation=before, environment={**role.environment, **variables}) for role in job.roles
     )
     mount = JobMount(storage, MOUNT)
     return replace(job, roles=roles, mounts=tuple(dict.fromkeys([*job.mounts, mount])), hdfs={})

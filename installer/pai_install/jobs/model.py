@@ -53,6 +53,7 @@ class Role:
 
     name: as the user wrote it, which the names of PAI_* variables keep. command: a shell script, its parameters
     filled in. confidential: the command holds a secret, so it may stand in no object but a Secret.
+    preparation: a script of ours that runs before the command.
     min_failed: instances that fail before the job has failed; None: none ends it.
     min_succeeded: instances that succeed before the job has succeeded; None: all of the role's.
     retries: of one instance, before it counts as failed.
@@ -72,6 +73,7 @@ class Role:
     environment: Mapping[str, str] = field(default_factory=dict)
     login: PullLogin | None = None
     confidential: bool = False
+    preparation: str = field(default="", repr=False)
     pinned_cell: str = ""
     affinity_group: str = ""
 

@@ -13,6 +13,7 @@ from pai_install.jobs.hdfs import MOUNT, folder_on, read_hdfs_folder
 from pai_install.jobs.model import Job, JobMount
 from pai_install.jobs.read import JobReading
 from pai_install.profile.model import ClusterProfile
+from pai_install.report.job import first_line
 from pai_install.schedulers.job_check import check_hdfs, check_job
 from tests.unit.jobs.sites import GROUPS, STORAGES, research
 from tests.unit.jobs.test_read import V1, read
@@ -83,7 +84,8 @@ def test_the_job_of_the_seed_runs_as_it_is_written() -> None:
     assert isinstance(reading.job, Job)
     assert reading.job.mounts == (JobMount("team", MOUNT),)
     (role,) = reading.job.roles
-    assert role.command.endswith("python $PAI_WORK_DIR/mnist/mnist.py")
+    assert first_line(role.command) == "python $PAI_WORK_DIR/mnist/mnist.py", "the line that the user knows"
+    assert "/old hdfs/folder/mnist" in role.preparation
     # checked again, as by job submit after job validate
     assert check_job(reading, site(), "Vision_1").job == reading.job
 
@@ -128,7 +130,7 @@ def shell(tmp_path: Path, command: str) -> subprocess.CompletedProcess[str]:
     (role, *_) = reading.job.roles
     words = {key: value.replace(MOUNT, str(tmp_path)) for key, value in role.environment.items()}
     words |= {"PATH": os.environ["PATH"], "PAI_WORK_DIR": str(tmp_path / "work")}
-    script = role.command.replace(MOUNT, str(tmp_path))
+    script = f"{role.preparation}{role.command}".replace(MOUNT, str(tmp_path))
     return subprocess.run(["sh", "-c", script], env=words, capture_output=True, text=True, check=False)
 
 

@@ -127,7 +127,8 @@ def _container(gang: Outline, role: Role, extras: PodExtras, mounts: list[Object
 
 def _script(gang: Outline, role: Role) -> str:
     """The command, after the code is in the work folder."""
-    return role.command if gang.job.code is None else f"{gang.job.code.unpack}{role.command}"
+    code = gang.job.code
+    return f"{code.unpack if code is not None else ''}{role.preparation}{role.command}"
 
 
 def _resources(gang: Outline, role: Role, extras: PodExtras) -> Object:
