@@ -6,6 +6,7 @@ import base64
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 MASK = "********"
@@ -34,6 +35,7 @@ class Redactor:
     def __init__(self, values: Iterable[str]) -> None:
         self._values = frozenset(values)
         self._pattern = _pattern(self._values)
+        self._key = lru_cache(maxsize=4096)(self.text)
 
     def also(self, values: Iterable[str]) -> Redactor:
         """Returns a redactor that also masks these values, or this one if it masks them already."""
@@ -46,7 +48,7 @@ class Redactor:
 
     def mapping(self, data: Mapping[str, Any]) -> dict[str, Any]:
         """The same for every string inside nested mappings and lists, their keys included."""
-        return {self.text(str(key)): self._value(value) for key, value in data.items()}
+        return {self._key(str(key)): self._value(value) for key, value in data.items()}
 
     def _value(self, value: object) -> object:
         if isinstance(value, str):
@@ -76,6 +78,7 @@ def _secrets(data: object, *, inside: bool) -> Iterator[str]:
         yield data
 
 
+@lru_cache(maxsize=4096)  # a thousand machines have the same variables
 def _names_secret(key: str, *, inside: bool) -> bool:
     if _PLAIN_NAME.search(key.replace("-", "_")):
         return False

@@ -67,6 +67,7 @@ def big_site() -> list[Measure]:
         *smaller,
         Measure("plan_1000_wall", planned.wall_s, note),
         Measure("plan_1000_cpu", planned.cpu_s),
+        Measure("plan_1000_first_cpu", sizes["first_plan_cpu_s"], "until the plan of new machines is saved"),
         Measure("plan_1000_memory", planned.memory_mib),
         Measure("plan_one_more_steps_elsewhere", sizes["steps_elsewhere_for_one_more"], "machine 1001"),
         Measure("node_add_1000_asks_elsewhere", sizes["machines_asked_for_one_more"], "the control planes"),

@@ -39,6 +39,7 @@ BUDGETS: Mapping[str, Budget] = {
     "plan_100_cpu": Budget("s"),
     "plan_1000_wall": Budget("s", 5),
     "plan_1000_cpu": Budget("s"),
+    "plan_1000_first_cpu": Budget("s"),
     "plan_1000_memory": Budget("MiB", 300),
     "plan_one_more_steps_elsewhere": Budget("steps", 0),
     "node_add_1000_asks_elsewhere": Budget("machines", 3),

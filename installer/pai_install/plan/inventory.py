@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from pai_install.parts.context import Context
@@ -14,6 +15,7 @@ from pai_install.parts.registry import PARTS, system_namespaces, watched_units
 from pai_install.plan.model import Inventory
 from pai_install.site import Machine, Site
 
+_ENCODER = json.JSONEncoder(sort_keys=True)
 # Where a program is fetched from says nothing about the machine: the sum beside it does.
 _PLACE, _SUM = "url", "sha256"
 # What observe.yml asks every machine about.
@@ -138,14 +140,19 @@ def settings(part: Part, variables: RoleVariables, role_digest: str) -> dict[str
 
 def _without_places(value: Any) -> Any:  # noqa: ANN401 - any plain value
     if isinstance(value, dict):
-        kept = value.keys() - {_PLACE} if _SUM in value else value.keys()
-        return {key: _without_places(value[key]) for key in kept}
+        beside_a_sum = _SUM in value
+        return {key: _without_places(kept) for key, kept in value.items() if not (beside_a_sum and key == _PLACE)}
     return [_without_places(entry) for entry in value] if isinstance(value, list) else value
 
 
 def digest(value: object) -> str:
     """A short digest of a plain value."""
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:12]
+    return _digest_of(_ENCODER.encode(value))
+
+
+@lru_cache(maxsize=4096)  # most settings of a thousand machines are the same
+def _digest_of(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def _take_common(host_vars: dict[str, dict[str, Any]]) -> dict[str, Any]:
