@@ -108,8 +108,19 @@ class JobDirectory:
             states = states_of([], [found], said, events)
         else:
             pods, events = self.client.list(Select((PODS,), job.namespace, f"{marks.job}={job.label}"), warnings)
-            states = states_of([found], pods, said, events)
+            states = states_of([found], pods, said, [*events, *self._warnings_of_starting(pods)])
         return next((one for one in states if one.uid == job.uid), None)
+
+    def _warnings_of_starting(self, pods: Iterable[JsonObject]) -> Sequence[JsonObject]:
+        """The warnings of the first pod that its machine does not start."""
+        silent = (
+            one for one in pods if child(one, "spec").get("nodeName") and child(one, "status").get("phase") == "Pending"
+        )
+        first = next(silent, None)
+        if first is None:
+            return ()
+        uid, namespace = (text(child(first, "metadata").get(name)) for name in ("uid", "namespace"))
+        return self.client.list(Select((EVENTS,), namespace, fields=f"{FIELDS},involvedObject.uid={uid}"))[0]
 
     def _objects(self, selects: Sequence[Select]) -> Sequence[Sequence[JsonObject]]:
         """The objects of each selection; none of a kind that the cluster lacks."""

@@ -11,7 +11,7 @@ from pai_install.agents.common.values import InvalidJsonError, parse_object
 from pai_install.jobs.compile import names
 from pai_install.jobs.pod_status import ENDED, Instance, State, instance_of
 from pai_install.jobs.scheduler_status import finished_at, scheduler_status
-from pai_install.jobs.warning_events import newest_warnings, warning_of
+from pai_install.jobs.warning_events import WarningEvent, newest_warnings, warning_of, warning_of_pod
 from pai_install.kube.objects import JsonObject, child, number, rows, text, words
 from pai_install.scheduling.job_kinds import JobKind, kind_of
 from pai_install.scheduling.job_queue import HIVED_MARKER, queue_of
@@ -116,7 +116,7 @@ def states_of(
     """
     pods, said, warnings = list(pods), list(said), newest_warnings(events)
     found = (
-        _with_warning(_state(job, kind, pods, said), warning_of(job, warnings))
+        _with_warning(_state(job, kind, pods, said, warnings), warning_of(job, warnings))
         for job in [*jobs, *pods]
         if not _made(job) and (kind := kind_of(job))
     )
@@ -132,12 +132,18 @@ def _made(item: JsonObject) -> bool:
     return any(row.get("controller") for row in rows(child(item, "metadata").get("ownerReferences")))
 
 
-def _state(job: JsonObject, kind: JobKind, pods: Sequence[JsonObject], said: Sequence[JsonObject]) -> JobState:
+def _state(
+    job: JsonObject,
+    kind: JobKind,
+    pods: Sequence[JsonObject],
+    said: Sequence[JsonObject],
+    warnings: Mapping[str, WarningEvent],
+) -> JobState:
     metadata = child(job, "metadata")
     marks, notes, label = words(metadata.get("labels")), words(metadata.get("annotations")), _name(job)
     here = [pod for pod in pods if _space(pod) == _space(job)]
     own = [pod for pod in here if _is_of(pod, kind, label, marks.get(names.USER))] if kind.marks else [job]
-    roles = tuple(_roles(job, kind, own))
+    roles = tuple(_roles(job, kind, own, warnings))
     found = scheduler_status(job, kind, [one for one in said if _space(one) == _space(job) and _owned(one, job)])
     state = _of_pods(roles) if found.ended is None else found.ended
     if "deletionTimestamp" in metadata:
@@ -194,7 +200,9 @@ def _of_pods(roles: Sequence[RoleState]) -> State:
     return "RUNNING" if all(role.is_running for role in roles) else "STARTING"
 
 
-def _roles(job: JsonObject, kind: JobKind, pods: Sequence[JsonObject]) -> Iterator[RoleState]:
+def _roles(
+    job: JsonObject, kind: JobKind, pods: Sequence[JsonObject], warnings: Mapping[str, WarningEvent]
+) -> Iterator[RoleState]:
     """By what the object asks for; names are those of the user's file, where that had others."""
     asked = _asked(words(child(job, "metadata").get("annotations")).get(names.ROLES, ""))
     for part in kind.parts(job):
@@ -205,7 +213,9 @@ def _roles(job: JsonObject, kind: JobKind, pods: Sequence[JsonObject]) -> Iterat
         newest: dict[int, Instance] = {}
         for order, pod in enumerate(mine):
             index = _index(pod, kind, part.each, order)
-            newest[index] = instance_of(name, index, pod)
+            instance = instance_of(name, index, pod)
+            silent = instance.state == "STARTING" and not instance.why
+            newest[index] = replace(instance, why=warning_of_pod(pod, warnings)) if silent else instance
         gpus = number(about.get("gpus"))
         found = tuple(newest[index] for index in sorted(newest))
         devices = max(0, _devices(part.template) if gpus is None else gpus)

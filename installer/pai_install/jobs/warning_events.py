@@ -11,6 +11,8 @@ from pai_install.kube.objects import JsonObject, child, rows, text
 EVENTS = "events"
 FIELDS = "type=Warning"
 _MOST_TEXT = 400
+# a warning of the time before a pod had a machine
+_UNPLACED = "FailedScheduling"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -36,6 +38,12 @@ def warning_of(job: JsonObject, warnings: Mapping[str, WarningEvent]) -> str:
     metadata = child(job, "metadata")
     uids = [text(it.get("uid")) for it in (metadata, *rows(metadata.get("ownerReferences")))]
     return max((warnings[uid] for uid in uids if uid in warnings), default=WarningEvent("", "")).text
+
+
+def warning_of_pod(pod: JsonObject, warnings: Mapping[str, WarningEvent]) -> str:
+    """The newest warning of a pod that has a machine, such as a volume that is missing there. Empty without one."""
+    found = warnings.get(text(child(pod, "metadata").get("uid")))
+    return "" if found is None or found.text.startswith(_UNPLACED) else found.text
 
 
 def _warning(event: JsonObject) -> WarningEvent:

@@ -295,3 +295,15 @@ def test_job_without_another_reason_has_the_newest_warning_of_its_object_and_own
         [own], [pod("ps-server", 0, "Pending", "", conditions=[holds("PodScheduled", "full", "False")])], [], events
     )
     assert waiting.why == "full"
+
+
+def test_pod_that_its_machine_does_not_start_has_the_warning_of_its_kubelet() -> None:
+    """A folder of a storage is missing on the machine: the pod itself says only ContainerCreating."""
+    starting = pod("ps-server", 0, "Pending", "w1")
+    starting["metadata"]["uid"] = "pod-1"
+    starting["status"]["containerStatuses"] = [{"name": "main", "state": {"waiting": {"reason": "ContainerCreating"}}}]
+    missing = warning("pod-1", "2026-01-01T00:00:09Z", 'path "/data" does not exist')
+    (found,) = states_of([job("volcano")], [starting], [], [missing])
+    assert found.why == found.roles[0].instances[0].why == 'PluginError: path "/data" does not exist'
+    unplaced = {**missing, "reason": "FailedScheduling"}
+    assert states_of([job("volcano")], [starting], [], [unplaced])[0].why == "", "it has a machine now"

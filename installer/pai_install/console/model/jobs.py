@@ -226,7 +226,8 @@ class JobsModel:
         if job is None:
             return None
         pods = [pod for one in self._pods.get(key, ()) if (pod := self.pods.get(one)) is not None]
-        about = {uid, *(text(row.get("uid")) for row in rows(child(job, "metadata").get("ownerReferences")))}
+        owners = (text(row.get("uid")) for row in rows(child(job, "metadata").get("ownerReferences")))
+        about = {uid, *self._pods.get(key, ()), *owners}
         told = [event for one in about for it in self._warnings.get(one, ()) if (event := self.events.get(it))]
         jobs = [] if shelf is self.pods else [job]
         found = states_of(jobs, pods, self._status_at(key), told)

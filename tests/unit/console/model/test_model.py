@@ -66,19 +66,30 @@ def test_the_reason_of_the_scheduler_is_seen(model: ReadModel, kubernetes: LiveC
     eventually(lambda: [one.job.why for one in model.jobs.page(ALL, None)] == [""])
 
 
-def test_a_warning_is_the_reason_where_no_one_has_another(model: ReadModel, kubernetes: LiveCluster) -> None:
-    kubernetes.put(with_uid(job(), "17"))
-    event = {
+def warning(uid: str) -> dict[str, Any]:
+    """An event about an object."""
+    return {
         "apiVersion": "v1",
         "kind": "Event",
         "metadata": {"name": "e", "namespace": "vision"},
-        "involvedObject": {"uid": "17"},
+        "involvedObject": {"uid": uid},
         "type": "Warning",
         "reason": "FailedCreate",
         "message": "quota exceeded",
         "lastTimestamp": "2026-01-01T00:00:00Z",
     }
-    kubernetes.put(event)
+
+
+def test_a_warning_of_a_pod_that_does_not_start_is_the_reason(model: ReadModel, kubernetes: LiveCluster) -> None:
+    kubernetes.put(job(), with_uid(pod("ps-server", 0, "Pending"), "18"))
+    eventually(lambda: states(model) == {"ps-job": "STARTING"})
+    kubernetes.put(warning("18"))
+    eventually(lambda: [it.job.why for it in model.jobs.page(ALL, None)] == ["FailedCreate: quota exceeded"])
+
+
+def test_a_warning_is_the_reason_where_no_one_has_another(model: ReadModel, kubernetes: LiveCluster) -> None:
+    kubernetes.put(with_uid(job(), "17"))
+    kubernetes.put(warning("17"))
     eventually(lambda: [it.job.why for it in model.jobs.page(ALL, None)] == ["FailedCreate: quota exceeded"])
     kubernetes.delete([Ref("event", "e", "vision")])
     eventually(lambda: [it.job.why for it in model.jobs.page(ALL, None)] == [""])
