@@ -41,6 +41,7 @@ _CODES: Mapping[str, tuple[HTTPStatus, str]] = {
     "unknown-virtual-cluster": (HTTPStatus.NOT_FOUND, "NoVirtualClusterError"),
     "unknown-group": (HTTPStatus.NOT_FOUND, "NoGroupError"),
     "unknown-user": (HTTPStatus.NOT_FOUND, "NoUserError"),
+    "unknown-template": (HTTPStatus.NOT_FOUND, "NoTemplateError"),
     "no-control-plane-answers": _BUSY,
 }
 # reason of the API server -> status and code of OpenPAI

@@ -1,27 +1,28 @@
-"""The console in Chromium: a job by the keyboard alone, and pages that axe-core finds nothing wrong with."""
+"""The console in Chromium: jobs by the keyboard alone in two languages, one without scripts, axe-core on all pages."""
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
-import subprocess
-from pathlib import Path
+from datetime import timedelta
 from threading import Thread
 from typing import Any
 
 import pytest
 
-from tests.integration.browser.machine import JOB, SPACE, kubelet, start_job
+from pai_install.app.users import password_link
+from pai_install.console.pages.all_pages import page_routes
+from pai_install.console.pages.texts import texts_of
+from pai_install.console.services import ConsoleServices
+from pai_install.console.settings import read_settings
+from tests.integration.browser.driver import MOST, driven, person
+from tests.integration.browser.machine import JOBS, SPACE, kubelet, start_job
+from tests.integration.clients import http_client
 from tests.integration.openpai.conftest import Console, api, console, programs
-from tests.npm import installed
 from tests.unit.app.test_code_upload import tarred
+from tests.unit.console.live import LiveClients, LiveCluster
 
 __all__ = ["api", "console", "programs"]
-HERE = Path(__file__).parent / "node"
-NAMES = ("chromium", "chromium-browser", "google-chrome")
 FIELDS = {
-    "name": JOB,
     "cluster": "default",
     "r0.image": "example.com/train:1",
     "r0.instances": "2",
@@ -30,68 +31,46 @@ FIELDS = {
     "r0.memory": "1",
     "r0.command": "python train.py",
 }
+JOB, PLAIN = JOBS["en"], "without-scripts"
 PAGES = (
     *("/", "/jobs", "/jobs/new", "/jobs/new?as=file", f"/jobs/alice~{JOB}", "/templates", "/templates/new"),
-    *("/templates/openpai-single", "/virtual-clusters", "/virtual-clusters/default", "/nodes", "/nodes/gpu-1"),
+    *("/templates/openpai-single", "/virtual-clusters", "/virtual-clusters/default", "/nodes", "/nodes/worker-1"),
     *("/health", "/services", "/runs", "/users", "/users/alice", "/storages", "/account", "/jobs/alice~missing"),
 )
-# bytes of a page
-MOST = 300 * 1024
-
-
-def chromium() -> str:
-    """The browser. Skips without it, or with a Node.js that cannot drive it."""
-    found = next((path for name in NAMES if (path := shutil.which(name))), None)
-    if found is None:
-        pytest.skip("Chromium is not installed: apt-get install chromium")
-    node = subprocess.run(["node", "--version"], capture_output=True, text=True, check=False).stdout
-    if int(node.lstrip("v").partition(".")[0] or 0) < 20:
-        pytest.skip("Node.js 20 or newer is not installed")
-    return found
 
 
 @pytest.fixture(scope="module")
 def seen(console: Console, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """What the browser found, while a machine ran its job."""
-    with kubelet(console) as port:
-        starting = Thread(target=start_job, args=(console.admin, port), daemon=True)
-        starting.start()
-        return found_by(console, tmp_path_factory.mktemp("home"))
-
-
-def found_by(console: Console, home: Path) -> Any:
-    """What the browser found."""
-    folder, code = installed("axe-core@4.14.1", "playwright-core@1.65.1"), home / "code.tar.gz"
+    """What the browser found, while a machine ran its jobs."""
+    home = tmp_path_factory.mktemp("home")
+    code = home / "code.tar.gz"
     # more than one ConfigMap holds
     code.write_bytes(tarred({"train.py": b"print(1)", "noise": os.urandom(200_000)}))
+    link = password_link(http_client(console.admin), "bob", console.url, timedelta(hours=1))
     given = {
         "url": console.url,
-        "chromium": chromium(),
-        "member": {"name": "alice", "password": console.password("alice")},
-        "administrator": {"name": "root", "password": console.password("root")},
-        "job": {"fields": FIELDS, "code": str(code)},
-        "pages": PAGES,
+        "member": person("alice", console.password("alice")),
+        "administrator": person("root", console.password("root")),
+        "jobs": {key: {"fields": {"name": name, **FIELDS}, "code": str(code)} for key, name in JOBS.items()},
+        "plain": {"name": PLAIN, **FIELDS},
+        "pages": [*PAGES, link.url.removeprefix(console.url)],
     }
-    environment = {
-        "GIVEN": json.dumps(given),
-        "HOME": str(home),
-        "NODE_PATH": str(folder),
-        "PATH": os.environ["PATH"],
-    }
-    words = ["node", str(HERE / "browser.js")]
-    done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=600, check=False)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    with kubelet(console) as port:
+        for name in JOBS.values():
+            Thread(target=start_job, args=(console.admin, port, name), daemon=True).start()
+        return driven("browser.js", given, home)
 
 
-def test_a_job_needs_no_mouse(seen: Any) -> None:
-    job = f"/jobs/alice~{JOB}"
-    log = f"{job}/log/worker/0"
-    assert seen["walked"] == ["/", "/jobs", "/jobs/new", "/jobs/new", job, log, job, job, "/"]
-    assert seen["texts"]["log"].split("\n")[:4] == ["step 0", "step 1", "step 2", "step 3"]
-    assert "policies of the cluster permit the job" in seen["texts"]["checked"]
-    assert any(state in seen["texts"]["submitted"] for state in ("WAITING", "STARTING", "RUNNING"))
-    assert "STOP" in seen["texts"]["stopped"]
+@pytest.mark.parametrize("language", JOBS)
+def test_a_job_needs_no_mouse(seen: Any, language: str) -> None:
+    job = f"/jobs/alice~{JOBS[language]}"
+    log, texts = f"{job}/log/worker/0", seen["texts"][language]
+    assert seen["walked"][language] == ["/", "/jobs", "/jobs/new", "/jobs/new", job, log, job, job]
+    assert texts["log"].split("\n")[:4] == ["step 0", "step 1", "step 2", "step 3"]
+    words = texts_of(language)
+    assert words("new_job.valid") in texts["checked"]
+    assert any(words(f"state.{state}") in texts["submitted"] for state in ("WAITING", "STARTING", "RUNNING"))
+    assert any(words(f"state.{state}") in texts["stopped"] for state in ("STOPPING", "STOPPED"))
 
 
 def test_code_goes_along(seen: Any, console: Console) -> None:
@@ -104,7 +83,27 @@ def test_code_goes_along(seen: Any, console: Console) -> None:
 
 def test_pages_are_accessible(seen: Any) -> None:
     assert seen["violations"] == []
-    assert seen["addresses"] == ["/login", *PAGES]
+    assert seen["addresses"][:-1] == list(PAGES)
+
+
+def test_every_page_is_looked_at(console: Console) -> None:
+    """All pages of a console, but files and streams, and a log, which the walks judge."""
+    kept = {
+        "/console.css",
+        "/console.js",
+        "/jobs/{name}/changes",
+        "/jobs/{name}/log/{role}/{index}",
+        "/jobs/{name}/open",
+    }
+    services = ConsoleServices(read_settings(console.folder / "console.json"), LiveClients(LiveCluster(), {}))
+    routes = [one for one in page_routes(services) if "GET" in (one.methods or ())]
+    paths = [address.partition("?")[0] for address in PAGES]
+    missing = [one.path for one in routes if not any(one.path_regex.fullmatch(path) for path in paths)]
+    assert set(missing) == kept
+
+
+def test_no_text_of_a_chinese_page_is_english(seen: Any) -> None:
+    assert seen["untranslated"] == [], seen["untranslated"]
 
 
 def test_pages_fit_into_a_small_window(seen: Any) -> None:
@@ -113,4 +112,14 @@ def test_pages_fit_into_a_small_window(seen: Any) -> None:
 
 def test_pages_are_small_and_ask_no_other_host(seen: Any) -> None:
     assert seen["foreign"] == []
+    assert seen["errors"] == []
     assert {address: size for address, size in seen["sizes"].items() if size > MOST} == {}
+
+
+def test_no_page_needs_a_script(seen: Any) -> None:
+    plain = seen["plain"]
+    assert plain["job"] == f"/jobs/alice~{PLAIN}"
+    assert "STOP" in plain["stopped"]
+    assert {page for page, (status, _) in plain["pages"].items() if status != 200} == {"/jobs/alice~missing"}
+    assert set(PAGES) < set(plain["pages"])
+    assert all(title for _, title in plain["pages"].values())

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.integration.browser.driver import driven, person
 from tests.integration.browser.portal import portal
-from tests.integration.browser.test_browser import HERE, chromium
 from tests.integration.openpai.conftest import Console, api, console, programs
-from tests.npm import installed
 
 __all__ = ["api", "console", "programs"]
 DIST = os.environ.get("PAI_PORTAL", "")
@@ -29,16 +27,11 @@ EXPECTED = {
 @pytest.fixture(scope="module")
 def seen(console: Console, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """What the browser found, with the requests that the console refused."""
-    folder, refused = installed("axe-core@4.14.1", "playwright-core@1.65.1"), list[str]()
-    people = {who: {"name": name, "password": console.password(name)} for who, name in PEOPLE.items()}
+    refused, home = list[str](), tmp_path_factory.mktemp("home")
+    people = {who: person(name, console.password(name)) for who, name in PEOPLE.items()}
     with portal(Path(DIST), console, refused) as url:
-        given = {"url": url, "chromium": chromium(), **people}
-        home = str(tmp_path_factory.mktemp("home"))
-        environment = {"GIVEN": json.dumps(given), "HOME": home, "NODE_PATH": str(folder), "PATH": os.environ["PATH"]}
-        words = ["node", str(HERE / "portal.js")]
-        done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=400, check=False)
-    assert done.returncode == 0, (done.stderr, refused)
-    return {**json.loads(done.stdout), "refused": refused}
+        found = driven("portal.js", {"url": url, **people}, home, 400)
+    return {**found, "refused": refused}
 
 
 PEOPLE = {"member": "alice", "administrator": "root"}

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -19,17 +18,15 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.integration.browser.test_browser import chromium
+from tests.integration.browser.driver import driven
 from tests.integration.control_plane import running
 from tests.integration.openpai.conftest import Console, api, console, programs
 from tests.integration.openpai.test_requests_of_clients import VSCODE_JOB
-from tests.npm import installed
 from tests.ports import free_port
 
 __all__ = ["api", "console", "programs"]
 EXTENSION, EDITOR = os.environ.get("PAI_VSCODE", ""), os.environ.get("PAI_CODE_SERVER", "")
 pytestmark = pytest.mark.skipif(not EXTENSION or not EDITOR, reason="PAI_VSCODE or PAI_CODE_SERVER names nothing")
-HERE = Path(__file__).parent / "node"
 JOB = "from_vscode"
 YAML = {"name": "vscode-yaml", "publisher": "redhat", "version": "1.0.0", "engines": {"vscode": "^1.40.0"}}
 SETTINGS = {
@@ -82,7 +79,6 @@ def seen(console: Console, tmp_path_factory: pytest.TempPathFactory) -> Any:
     host = console.url.removeprefix("https://")
     account = {"name": "here", "username": "alice", "password": console.password("alice"), "https": True}
     places = {"rest_server_uri": f"{host}/rest-server", "web_portal_uri": host, "protocol_version": "2"}
-    folder = installed("axe-core@4.14.1", "playwright-core@1.65.1")
     with editor(home, console) as url:
         given = {
             "editor": url,
@@ -90,20 +86,9 @@ def seen(console: Console, tmp_path_factory: pytest.TempPathFactory) -> Any:
             "cluster": {**account, **places},
             "file": str(home / "work/job.pai.yaml"),
             "job": JOB,
-            "chromium": chromium(),
             "picture": str(home / "editor.png"),
         }
-        environment = {"HOME": str(home), "NODE_PATH": str(folder), "PATH": os.environ["PATH"]}
-        done = subprocess.run(
-            ["node", str(HERE / "vscode.js")],
-            env={**environment, "GIVEN": json.dumps(given)},
-            capture_output=True,
-            text=True,
-            timeout=600,
-            check=False,
-        )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+        return driven("vscode.js", given, home)
 
 
 def test_it_finds_the_api_of_the_host(seen: Any) -> None:

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import os
 import socket
-import subprocess
 import threading
 from pathlib import Path
 from typing import Any
@@ -23,9 +20,8 @@ from pai_install.console.sign_in.pages import SignInPages
 from pai_install.console.sign_in.service import open_sign_in
 from pai_install.console.slow_requests import PromptProtocol
 from pai_install.console.web_pages.app import create_web_pages
-from tests.integration.browser.test_browser import HERE, chromium
+from tests.integration.browser.driver import driven
 from tests.internet.authority import Authority
-from tests.npm import installed
 from tests.ports import free_port
 from tests.unit.console.conftest import ROLES, eventually, kubernetes
 from tests.unit.console.live import LiveClients, LiveCluster
@@ -85,24 +81,13 @@ def seen(kubernetes: LiveCluster, tmp_path: Path) -> Any:
     certificate = str(tmp_path / "localhost.pem")
     listening(create_app(settings, services), port, certificate)
     listening(create_web_pages(settings, services, pages), pages.port, certificate)
-    given = {
-        "console": f"https://localhost:{port}",
-        "chromium": chromium(),
-        "password": PASSWORD,
-        "other": "alice~other",
-    }
-    environment = {
-        "GIVEN": json.dumps(given),
-        "HOME": str(tmp_path),
-        "NODE_PATH": str(installed("playwright-core@1.65.1")),
-        "PATH": os.environ["PATH"],
-    }
-    words = ["node", str(HERE / "web_pages.js")]
-    done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=300, check=False)
-    services.model.stop()
-    sign_in.users.stop()
-    assert done.returncode == 0, done.stderr
-    return {**json.loads(done.stdout), "pages": f"https://localhost:{pages.port}", "kubernetes": kubernetes}
+    given = {"console": f"https://localhost:{port}", "password": PASSWORD, "other": "alice~other"}
+    try:
+        found = driven("web_pages.js", given, tmp_path, 300)
+    finally:
+        services.model.stop()
+        sign_in.users.stop()
+    return {**found, "pages": f"https://localhost:{pages.port}", "kubernetes": kubernetes}
 
 
 def test_a_hostile_page_learns_and_changes_nothing(seen: Any) -> None:

@@ -15,6 +15,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,6 +27,7 @@ from pai_install.components.catalogue import load_catalogue
 from pai_install.components.model import ComponentSet, ImageArtifact
 from pai_install.parts.addon import AddonVariables
 from pai_install.parts.registry import make_context, part_named
+from pai_install.profile.project import profile_of
 from pai_install.registry.compile import served_names
 from pai_install.registry.identity import Identity, make_identity
 from pai_install.scheduling.job_kinds import KINDS
@@ -40,10 +42,6 @@ from tests.ports import free_port
 __all__ = ["Console", "api", "console", "programs"]
 
 ADDONS = ("groups", "virtual_clusters", "console")
-GROUPS = {
-    "admins": UserGroup("admins", "admins", administrators=True),
-    "team": UserGroup("team", "team"),
-}
 # plural of Kueue's kinds -> kind, scope
 QUEUES = {
     "clusterqueues": ("ClusterQueue", "Cluster"),
@@ -115,7 +113,21 @@ def site_objects(site: Site, identity: Identity) -> Iterator[tuple[Json, Mapping
 @pytest.fixture(scope="module")
 def console(api: Api, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Console]:
     folder = tmp_path_factory.mktemp("console")
-    site = large_site(folder / "site")
+    with console_of(api, folder, large_site(folder / "site"), PEOPLE) as made:
+        yield made
+
+
+@contextmanager
+def console_of(api: Api, folder: Path, site: Site, people: Mapping[str, tuple[str, ...]]) -> Iterator[Console]:
+    """The console of a site. people: user -> groups."""
+    with served(api, folder, *installed_site(api, site, people)) as url:
+        made = Console(url, folder / "ca.crt", api, folder)
+        until_ready(made)
+        yield made
+
+
+def installed_site(api: Api, site: Site, people: Mapping[str, tuple[str, ...]]) -> tuple[Json, Identity]:
+    """The settings of a console and its certificate, after its objects and users are there."""
     names = replace(served_names(site), console=("localhost", "127.0.0.1"))
     identity = make_identity(names, datetime.now(UTC))
     for one in definitions():
@@ -124,12 +136,10 @@ def console(api: Api, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cons
     for entry, values in site_objects(site, identity):
         until_applied(api, entry)
         settings = dict(values.get("settings", settings))
-    for name, groups in PEOPLE.items():
-        join(api, name, groups)
-    with served(api, folder, settings, identity) as url:
-        made = Console(url, folder / "ca.crt", api, folder)
-        until_ready(made)
-        yield made
+    known = {one.name: UserGroup(one.name, one.namespace, one.administrators) for one in profile_of(site).groups}
+    for name, groups in people.items():
+        join(api, name, [known[group] for group in groups])
+    return settings, identity
 
 
 def definitions() -> Iterator[Json]:
@@ -178,17 +188,17 @@ def until_applied(api: Api, entry: Json) -> None:
 
 def until_ready(console: Console) -> None:
     """Waits for the first reading of the cluster."""
-    token, end = console.token("alice"), time.monotonic() + 60
+    token, end = console.token("root"), time.monotonic() + 60
     while (found := console.ask("GET", "/api/v2/jobs", token))[0] != 200:
         assert time.monotonic() < end, (found, (console.folder / "console.log").read_text()[-3000:])
         time.sleep(0.5)
 
 
-def join(api: Api, name: str, groups: tuple[str, ...]) -> None:
+def join(api: Api, name: str, groups: Sequence[UserGroup]) -> None:
     """A user as `user add` makes it, with a password."""
     from pai_install.console.sign_in.hashing import hashed  # noqa: PLC0415 - loads argon2
 
-    for one in joining(name, [GROUPS[group] for group in groups], Found()):
+    for one in joining(name, groups, Found()):
         api.apply(one.object)
     uid = api.ask("GET", f"/api/v1/namespaces/pai-users/serviceaccounts/{name}")["metadata"]["uid"]
     since = datetime.now(UTC).isoformat(timespec="seconds")

@@ -15,12 +15,13 @@ from urllib.parse import urlencode
 import pytest
 import yaml
 
-from tests.integration.browser.machine import JOB, kubelet, start_job
+from tests.integration.browser.machine import kubelet, start_job
 from tests.integration.openpai.conftest import Console, api, console, programs
 
 __all__ = ["api", "console", "programs"]
 # the body of each request of the Python SDK without another one
 NOTHING: dict[str, Any] = {}
+RUNS = "runs-here"
 OPAI_JOB = {
     "protocolVersion": 2,
     "name": "commands",
@@ -235,14 +236,14 @@ class TestPortal:
     def test_a_log_needs_no_header(self, console: Console, alice: str) -> None:
         """The portal reads the addresses of `locations` below its own address."""
         train = VSCODE_JOB["taskRoles"]["train"]
-        text = yaml.dump({**VSCODE_JOB, "name": JOB, "taskRoles": {"worker": train}})
+        text = yaml.dump({**VSCODE_JOB, "name": RUNS, "taskRoles": {"worker": train}})
         answered(console, "POST", "/api/v2/jobs", alice, text, "text/yaml", 202)
         with kubelet(console) as port:
-            start_job(console.admin, port)
+            start_job(console.admin, port, RUNS)
             end, log = time.monotonic() + 60, ""
             while not log:
                 assert time.monotonic() < end, "no address of a log"
-                job = answered(console, "GET", f"/api/v2/jobs/alice~{JOB}", alice)
+                job = answered(console, "GET", f"/api/v2/jobs/alice~{RUNS}", alice)
                 log = job["taskRoles"]["worker"]["taskStatuses"][0]["containerLog"]
             for query in ("", "?tail-mode=true"):
                 places = {one["name"]: one["uri"] for one in answered(console, "GET", log + query, alice)["locations"]}

@@ -1,0 +1,89 @@
+// What all walks through the console share. A walk prints one JSON document.
+'use strict';
+const fs = require('fs');
+const { chromium } = require('playwright-core');
+
+const given = JSON.parse(process.env.GIVEN);
+const found = { violations: [], wide: [], foreign: [], errors: [], sizes: {} };
+// no host but the console's has an address, whatever a page asks for
+const ALONE = '--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE localhost , EXCLUDE 127.0.0.1';
+const SIZES = [[320, 'light'], [1300, 'light'], [1300, 'dark']];
+
+// Opens an address. Networks of other tests on this host come and go meanwhile, for which Chromium gives up once.
+async function open(page, address) {
+  for (let tries = 0; ; tries += 1) {
+    try {
+      return await page.goto(given.url + address);
+    } catch (error) {
+      if (tries === 5 || !error.message.includes('ERR_NETWORK_CHANGED')) throw error;
+      await page.waitForTimeout(500);
+    }
+  }
+}
+
+// Clicks what leads to another page.
+async function click(page, selector) {
+  await Promise.all([page.waitForEvent('load'), page.click(selector)]);
+}
+
+async function signIn(page, user, from = '/') {
+  await open(page, from);
+  await page.fill('input[name="username"]', user.name);
+  await page.fill('input[name="password"]', user.password);
+  await click(page, 'form[action="/login"] button');
+}
+
+async function judge(page, where) {
+  await page.evaluate(fs.readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8'));
+  const result = await page.evaluate(() => axe.run({ resultTypes: ['violations'] }));
+  for (const one of result.violations) {
+    found.violations.push([...where, one.id, one.impact, one.nodes[0].html.slice(0, 200)]);
+  }
+}
+
+// Opens a page in each size and scheme. Returns its status.
+async function check(page, address) {
+  let answer;
+  for (const [width, scheme] of SIZES) {
+    await page.setViewportSize({ width, height: 800 });
+    await page.emulateMedia({ colorScheme: scheme });
+    answer = await open(page, address);
+    found.sizes[address] = (await answer.body()).length;
+    const wide = await page.evaluate(() => document.scrollingElement.scrollWidth - window.innerWidth);
+    if (wide > 0) found.wide.push([address, width, wide]);
+    await judge(page, [address, width, scheme]);
+  }
+  return answer.status();
+}
+
+// Runs a walk, which gets a function that opens a window without cookies.
+function walk(steps) {
+  (async () => {
+    const words = { executablePath: given.chromium, args: ['--no-sandbox', ALONE] };
+    const browser = await chromium.launch(words);
+    await steps(async (options = {}) => {
+      const context = await browser.newContext({ ignoreHTTPSErrors: true, ...options });
+      const page = await context.newPage();
+      page.on('request', (it) => {
+        if (!it.url().startsWith(given.url)) found.foreign.push(it.url());
+      });
+      page.on('pageerror', (it) => found.errors.push([page.url(), it.message]));
+      page.on('dialog', (it) => {
+        found.errors.push([page.url(), `dialog: ${it.message()}`]);
+        it.dismiss();
+      });
+      // a refused script or style
+      page.on('console', (it) => {
+        if (it.text().includes('Content Security Policy')) found.errors.push([page.url(), it.text()]);
+      });
+      return page;
+    });
+    await browser.close();
+    console.log(JSON.stringify(found));
+  })().catch((error) => {
+    console.error(error.stack, JSON.stringify(found, null, 1));
+    process.exit(1);
+  });
+}
+
+module.exports = { given, found, open, click, signIn, judge, check, walk };
