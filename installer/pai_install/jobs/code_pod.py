@@ -12,6 +12,7 @@ from pai_install.jobs.code import FOLDER, StoredCode, stored_folder
 from pai_install.jobs.compile.names import USER
 from pai_install.jobs.place import JobPlace
 from pai_install.scheduling.model import LOWEST
+from pai_install.scheduling.unqueued import CLASS, is_limited
 
 Object = Mapping[str, Any]
 
@@ -84,7 +85,9 @@ def upload_pod(
             {"name": "code", "mountPath": FOLDER, "subPath": stored_folder(claim.folder, owner.namespace)}
         ],
     }
-    named = {} if place.scheduling.backend == "kueue" else {"priorityClassName": LOWEST}
+    limited = is_limited(place.scheduling, owner.namespace)
+    plain = {} if place.scheduling.backend == "kueue" else {"priorityClassName": LOWEST}
+    named = {"priorityClassName": CLASS} if limited else plain
     return {
         "apiVersion": "v1",
         "kind": "Pod",

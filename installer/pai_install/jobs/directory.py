@@ -17,7 +17,7 @@ from pai_install.jobs.warning_events import EVENTS, FIELDS
 from pai_install.kube.model import Ref
 from pai_install.kube.objects import JsonObject, child, text
 from pai_install.profile.model import ClusterProfile
-from pai_install.scheduling.job_kinds import JobKind
+from pai_install.scheduling.job_kinds import JOBSET, JobKind
 
 # valid values of a label selector
 _LABEL = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
@@ -101,7 +101,9 @@ class JobDirectory:
         (found,) = self.client.get([Ref(job.kind.asked, job.label, job.namespace)])
         if found is None or text(child(found, "metadata").get("uid")) != job.uid:
             return None
-        warnings = Select((EVENTS,), job.namespace, fields=f"{FIELDS},involvedObject.uid={job.uid}")
+        # events about the Jobs of a JobSet have their UIDs
+        own = "" if job.kind is JOBSET else f",involvedObject.uid={job.uid}"
+        warnings = Select((EVENTS,), job.namespace, fields=f"{FIELDS}{own}")
         marks = job.kind.marks
         if marks is None:
             (events,) = self.client.list(warnings)

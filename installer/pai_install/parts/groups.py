@@ -9,7 +9,9 @@ from pai_install.parts.context import Context
 from pai_install.parts.example_templates import example_templates
 from pai_install.registry.pull_secrets import accounts, pull_secrets
 from pai_install.scheduling.admission import clusters_at, priorities_at
+from pai_install.scheduling.model import Scheduling
 from pai_install.scheduling.read import scheduling_of
+from pai_install.scheduling.unqueued import unqueued_objects, unqueued_rules
 from pai_install.site import Site
 from pai_install.site.directory import directory_of
 from pai_install.site.groups import DEFAULT, groups_of
@@ -35,7 +37,7 @@ def group_values(context: Context) -> dict[str, Any]:
     """Returns namespaces (of all groups without the default one) and credentials (of their registries).
 
     rights: permissions of users in these namespaces, and users of an identity provider. policies: of admission, which
-    name the virtual clusters of each group. templates: the examples. quotas: of objects, one per namespace.
+    name the virtual clusters of each group. templates: the examples. quotas: of objects and of pods outside queues.
     """
     scheduler, groups = scheduler_of(context.site), groups_of(context.site.services)
     records = context.site.services.job_records.keep_per_group
@@ -43,6 +45,8 @@ def group_values(context: Context) -> dict[str, Any]:
     directory_groups = [group for group in groups if directory_of(context.site.services)]
     submitters = submitter_bindings(dict.fromkeys(namespaces.values()))
     logins = context.registries.logins
+    scheduling = scheduling_of(context.site)
+    limited = scheduling, tuple(namespaces.values())
     return {
         "namespaces": [{"group": name, "name": it} for name, it in namespaces.items() if it != DEFAULT],
         "credentials": list(pull_secrets(logins, namespaces)),
@@ -56,25 +60,25 @@ def group_values(context: Context) -> dict[str, Any]:
             *template_rights(group.group.external_name for group in directory_groups),
         ],
         "policies": [
-            *policies(scheduler, namespaces.values(), _clusters(context.site), _priorities(context.site)),
+            *policies(
+                scheduler, namespaces.values(), _clusters(scheduling), _priorities(scheduling), unqueued_rules(*limited)
+            ),
             *refused_pods(context.components.kubernetes_version, namespaces.values()),
         ],
         "templates": list(example_templates()),
-        "quotas": list(object_quotas(scheduler, namespaces.values(), records)),
+        "quotas": [*object_quotas(scheduler, namespaces.values(), records), *unqueued_objects(*limited)],
     }
 
 
-def _clusters(site: Site) -> Mapping[str, Sequence[str]] | None:
+def _clusters(scheduling: Scheduling | None) -> Mapping[str, Sequence[str]] | None:
     """Namespace -> names of the virtual clusters of its group."""
-    scheduling = scheduling_of(site)
     if scheduling is None:
         return None
     return {place: [it.name for it in found] for place, found in clusters_at(scheduling).items()}
 
 
-def _priorities(site: Site) -> Mapping[str, Sequence[str]]:
+def _priorities(scheduling: Scheduling | None) -> Mapping[str, Sequence[str]]:
     """Namespace -> names of the priority classes that pods of its group may have."""
-    scheduling = scheduling_of(site)
     return priorities_at(scheduling) if scheduling is not None else {}
 
 

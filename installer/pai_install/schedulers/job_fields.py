@@ -9,6 +9,7 @@ from pai_install.documents.problem import Severity, YamlPath
 from pai_install.jobs.kubernetes import NativeJob
 from pai_install.jobs.place import JobPlace
 from pai_install.scheduling.job_kinds import POD, template_ways
+from pai_install.scheduling.unqueued import CLASS, is_limited
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,14 @@ def queue_field(path: YamlPath, place: JobPlace, prefix: str = "") -> JobField:
 def priority_reason(place: JobPlace) -> tuple[str, str]:
     """The priority, and why the job has it."""
     return place.priority, f"its priority is {place.priority}"
+
+
+def priority_field(way: YamlPath, place: JobPlace, *, outside: bool) -> JobField:
+    """The class of the pods at a way. outside: no queue counts them, so a limit of the site counts their class."""
+    path = (*way, "spec", "priorityClassName")
+    if outside and is_limited(place.scheduling, place.owner.namespace):
+        return JobField(path, CLASS, "its pods are outside queues, and the site has a limit for such pods")
+    return JobField(path, *priority_reason(place))
 
 
 def pod_ways(job: NativeJob) -> list[YamlPath]:

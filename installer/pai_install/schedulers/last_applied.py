@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from pai_install.agents.common.values import parse_object
-from pai_install.scheduling.model import BACKENDS, Level, Scheduling, Share, Supply, VirtualCluster
+from pai_install.scheduling.model import BACKENDS, Level, Scheduling, Share, Supply, UnqueuedLimit, VirtualCluster
 
 KEPT, KEPT_IN = "pai-install-virtual-clusters", "kube-system"
 _KEY = "virtual-clusters.json"
@@ -57,7 +57,8 @@ def _scheduling(said: Mapping[str, Any]) -> Scheduling:
     supply = {sku: Supply(**{**row, "machines": tuple(row["machines"])}) for sku, row in said["supply"].items()}
     clusters = tuple(_cluster(row) for row in said["clusters"])
     levels = tuple(Level(**row) for row in said["levels"])
-    return Scheduling(said["backend"], supply, clusters, levels, said.get("block"))
+    unqueued = UnqueuedLimit(**said["unqueued"]) if said.get("unqueued") else None
+    return Scheduling(said["backend"], supply, clusters, levels, said.get("block"), unqueued)
 
 
 def _cluster(row: Mapping[str, Any]) -> VirtualCluster:

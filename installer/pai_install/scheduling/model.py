@@ -94,11 +94,20 @@ class VirtualCluster:
         return next((share for share in self.shares if share.sku == sku), None)
 
 
+@dataclass(frozen=True, slots=True)
+class UnqueuedLimit:
+    """The most that pods of a group outside queues may request, all together."""
+
+    cores: int
+    memory_bytes: int
+
+
 @dataclass(frozen=True)
 class Scheduling:
     """How a site divides its workers. levels: of topology, the widest first, the machine itself left out.
 
     block: OpenPAI's configuration of HiveD, where the site has it. SKUs then have the names of the block.
+    unqueued: of each group, None without a limit.
     """
 
     backend: Backend
@@ -106,6 +115,7 @@ class Scheduling:
     clusters: tuple[VirtualCluster, ...]
     levels: tuple[Level, ...] = ()
     block: Mapping[str, Any] | None = None
+    unqueued: UnqueuedLimit | None = None
 
     @cached_property
     def pinned(self) -> Mapping[str, str]:

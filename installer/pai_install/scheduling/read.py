@@ -7,7 +7,7 @@ from typing import Any
 
 from pai_install.scheduling.block_workers import block_workers
 from pai_install.scheduling.hived_block import guarantees, remarks
-from pai_install.scheduling.model import Level, Scheduling, Share, Supply, VirtualCluster
+from pai_install.scheduling.model import Level, Scheduling, Share, Supply, UnqueuedLimit, VirtualCluster
 from pai_install.site.groups import DEFAULT, PlacedGroup, administrates, groups_of, namespace_of
 from pai_install.site.hived_cells import hived_of
 from pai_install.site.model import Site
@@ -32,7 +32,7 @@ def scheduling_of(site: Site) -> Scheduling | None:
         levels = tuple(Level(level.name, level.label) for level in scheduler.topology)
         supply = _supply(workers)
         given = tuple(_of_entry(site, entry, workers) for entry in entries or ())
-        return Scheduling(scheduler.type, supply, given or (_whole(site, supply),), levels)
+        return Scheduling(scheduler.type, supply, given or (_whole(site, supply),), levels, unqueued=_unqueued(site))
     if config is None:
         return None
     return _of_block(site, config, block_workers(site, config), block=config.content)
@@ -54,7 +54,13 @@ def _of_block(
         VirtualCluster(found.name, found.shares, found.pinned, *_submitters(site, found.name, ()))
         for found in guarantees(site, config, workers)
     )
-    return Scheduling("hived", _supply(workers_of(site) if workers is None else workers), clusters, block=block)
+    supply = _supply(workers_of(site) if workers is None else workers)
+    return Scheduling("hived", supply, clusters, block=block, unqueued=_unqueued(site))
+
+
+def _unqueued(site: Site) -> UnqueuedLimit | None:
+    limit = site.services.jobs.unqueued if site.services.jobs is not None else None
+    return UnqueuedLimit(limit.cores, limit.memory) if limit is not None else None
 
 
 def remarks_of(site: Site) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ never change, they end with the job, and no job passes for a part of another job
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from pai_install.scheduling.admission import Rule, literal
 from pai_install.scheduling.job_kinds import JOB, KINDS, POD, JobKind, pods_of
@@ -21,6 +21,7 @@ from pai_install.scheduling.pod_limits import (
     MAX_POD,
     MAX_PODS,
 )
+from pai_install.scheduling.unqueued import CLASS, UnqueuedRules, admission_rules
 from pai_install.site.services.virtual_clusters import SchedulerType
 
 # Kubernetes' own classes begin above this number: their pods preempt everything
@@ -47,11 +48,14 @@ def job_rules(
     scheduler: SchedulerType | None,
     clusters: Mapping[str, Iterable[str]] | None,
     priorities: Mapping[str, Iterable[str]] | None,
+    unqueued: UnqueuedRules | None,
 ) -> Iterator[Rule]:
     """The rules of a kind. They use the variables `specs`, `templates`, and `containers` of the policy."""
+    if unqueued is not None:
+        yield from admission_rules(kind, unqueued)
     yield from _priority(kind)
     if priorities is not None:
-        yield _priority_of_the_group(scheduler, priorities)
+        yield _priority_of_the_group(scheduler, priorities, () if unqueued is None else unqueued.namespaces)
     yield from _ownership(kind)
     yield _deletion(kind)
     yield from _end()
@@ -82,12 +86,16 @@ def _priority(kind: JobKind) -> Iterator[Rule]:
         )
 
 
-def _priority_of_the_group(scheduler: SchedulerType | None, priorities: Mapping[str, Iterable[str]]) -> Rule:
+def _priority_of_the_group(
+    scheduler: SchedulerType | None, priorities: Mapping[str, Iterable[str]], limited: Collection[str]
+) -> Rule:
     """No queue counts pods without devices. A class of the site would let them take the place of all jobs.
 
     With HiveD they need a class: the one of pods without any is above those of all jobs. Templates never change.
+    limited: namespaces with a class of pods outside queues.
     """
-    known = literal({namespace: list(names) for namespace, names in priorities.items()})
+    found = dict.fromkeys(limited, (LOWEST,)) | dict(priorities)
+    known = literal({name: [*names, *([CLASS] if name in limited else [])] for name, names in found.items()})
     names = f"{known}[?request.namespace].orValue({literal([LOWEST])})"
     named = "has(s.priorityClassName) && s.priorityClassName != ''"
     missing = "false" if scheduler == "hived" else f"!({named})"

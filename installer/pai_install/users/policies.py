@@ -11,6 +11,7 @@ from typing import Any
 
 from pai_install.scheduling.admission import RequestKind, Rule, in_force, literal, policy
 from pai_install.scheduling.job_kinds import POD, JobKind, templates
+from pai_install.scheduling.unqueued import UnqueuedRules
 from pai_install.site.groups import RECORD_LABEL, STOPPED_BY
 from pai_install.site.services.virtual_clusters import SchedulerType
 from pai_install.site.use_limits import WARNED
@@ -35,15 +36,17 @@ def policies(
     namespaces: Iterable[str],
     clusters: Mapping[str, Iterable[str]] | None = None,
     priorities: Mapping[str, Iterable[str]] | None = None,
+    unqueued: UnqueuedRules | None = None,
 ) -> Iterator[Object]:
     """All of them with their bindings, for users of ours and of a directory.
 
     namespaces: of all groups. clusters: namespace -> virtual clusters of its group, None where the site has none.
-    priorities: namespace -> classes that its pods may have, None for any but those of the system.
+    priorities: namespace -> classes that its pods may have, None for any but those of the system. unqueued: None
+    without a limit of pods outside queues.
     """
     within = tuple(namespaces)
     for kind in (*kinds_at(scheduler), POD):
-        yield from in_force(_jobs(kind, scheduler, clusters, priorities), within)
+        yield from in_force(_jobs(kind, job_rules(kind, scheduler, clusters, priorities, unqueued)), within)
     yield from in_force(_config_maps(), within)
     yield from in_force(_secrets(), within)
 
@@ -83,12 +86,7 @@ _OWN = (
 )
 
 
-def _jobs(
-    kind: JobKind,
-    scheduler: SchedulerType | None,
-    clusters: Mapping[str, Iterable[str]] | None,
-    priorities: Mapping[str, Iterable[str]] | None,
-) -> Object:
+def _jobs(kind: JobKind, of_kind: Iterable[Rule]) -> Object:
     variables = {
         **user_variables(),
         "templates": f"object == null ? [] : ({templates(kind)})",
@@ -106,7 +104,7 @@ def _jobs(
         "' in the metadata of every pod template'",
     )
     name = f"pai-users-{kind.resource}" + (f".{kind.group}" if kind.group else "")
-    rules = (*_OWN, labelled, _honest(), _warned(), *pod_rules(), *job_rules(kind, scheduler, clusters, priorities))
+    rules = (*_OWN, labelled, _honest(), _warned(), *pod_rules(), *of_kind)
     return policy(name, requests(kind, *_ALL), rules, variables, OF_USERS)
 
 

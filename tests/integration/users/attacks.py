@@ -404,6 +404,21 @@ GROUPS: Sequence[Group] = (
         "test_a_job_that_grows_by_itself",
         ("kueue", "volcano", "default"),
     ),
+    Group(
+        "use cores and memory outside queues, beyond a limit of the site",
+        ("no-class", "class-of-the-group", "no-request"),
+        "test_pods_outside_queues_name_their_class_and_what_they_ask_for",
+    ),
+    Group(
+        "look like a part of a queue",
+        ("empty-queue-label", "queue-note", "scheduler-of-the-job", "number-in-place-of-a-class"),
+        "test_nothing_else_looks_like_a_queue",
+    ),
+    Group(
+        "pass the limit of pods outside queues",
+        ("request-of-the-pod", "request-of-init", "memory-alone", "limits-alone", "pods-of-a-job-in-turn"),
+        "test_no_request_is_left_out",
+    ),
     Group("fill etcd with names of clients", ("many-managers",), "test_number_of_field_managers"),
     Group("create the authority that pods trust", ("root-authority",), "test_the_authority_of_pods_is_not_a_users"),
     Group("report its own state", ("forged-status",), "test_a_status_of_a_member_is_dropped"),

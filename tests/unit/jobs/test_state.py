@@ -271,6 +271,18 @@ def test_kueues_preemption_is_history_also_while_the_job_runs_again(status: str,
     assert [(one.at, one.why) for one in found.preemptions] == [(at, "for a job of its owner")]
 
 
+def test_a_job_whose_pods_a_quota_refuses_says_so() -> None:
+    """The controller of Jobs tells it of the Job, which is a part of the JobSet and has no label of its user."""
+    message = "exceeded quota: pai-unqueued, requested: requests.cpu=2, used: requests.cpu=8, limited: requests.cpu=8"
+    event = warning("part-1", "2026-01-01T00:00:09Z", message)
+    about = {"kind": "Job", "namespace": "vision", "name": "ps-job-worker-v2-0", "uid": "part-1"}
+    (found,) = states_of([job("default")], [], [], [{**event, "involvedObject": about}])
+    assert (found.state, found.why) == ("WAITING", f"PluginError: {message}")
+    others = [{**about, "namespace": "speech"}, {**about, "name": "ps-job-worker-v2-1"}, {**about, "kind": "Pod"}]
+    (left,) = states_of([job("default")], [], [], [{**event, "involvedObject": one} for one in others])
+    assert left.why == ""
+
+
 def warning(uid: str, at: str, message: str, kind: str = "Warning") -> Object:
     event = {"kind": "Event", "type": kind, "reason": "PluginError", "message": message, "lastTimestamp": at}
     return {**event, "involvedObject": {"uid": uid}}

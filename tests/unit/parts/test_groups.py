@@ -76,6 +76,24 @@ def test_a_group_has_its_namespace_and_its_logins(site: Site, components: Compon
     assert json.loads(text)["auths"]["harbor.example.com"] == {"auth": base64.b64encode(b"robot:planted-pull").decode()}
 
 
+LIMITED = """
+jobs: {unqueued: {cores: 16, memory: 64Gi}}
+scheduler: {type: kueue}
+"""
+
+
+def test_pods_outside_queues_have_a_limit_in_each_group(make_site: MakeSite, components: ComponentSet) -> None:
+    found = objects(make_site(config=CONFIG, services=f"{SERVICES}{LIMITED}"), components, "groups")
+    scope = {"scopeName": "PriorityClass", "operator": "In", "values": ["pai-unqueued"]}
+    assert found["ResourceQuota/pai-unqueued"]["spec"] == {
+        "hard": {"requests.cpu": "16", "requests.memory": "64Gi"},
+        "scopeSelector": {"matchExpressions": [scope]},
+    }
+    assert found["PriorityClass/pai-unqueued"]["value"] == -1
+    rules = found["ValidatingAdmissionPolicy/pai-users-pods"]["spec"]["validations"]
+    assert any("pai-unqueued" in rule["messageExpression"] for rule in rules)
+
+
 def test_a_grant_has_its_volume_claim_and_credentials(site: Site, components: ComponentSet) -> None:
     found = objects(site, components, "storages")
     assert set(found) == {

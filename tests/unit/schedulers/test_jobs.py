@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -14,9 +15,10 @@ from pai_install.errors import ExitCode, PaiError
 from pai_install.jobs.model import Job
 from pai_install.jobs.place import JobPlace
 from pai_install.schedulers.jobs import objects_of
-from pai_install.scheduling.model import BACKENDS, Backend, Supply
+from pai_install.scheduling.model import BACKENDS, Backend, Supply, UnqueuedLimit
+from pai_install.scheduling.unqueued import CLASS
 from tests.errors import raises
-from tests.unit.jobs.examples import elastic, role, servers_and_workers, single, somewhere
+from tests.unit.jobs.examples import elastic, role, servers_and_workers, single, somewhere, whole
 from tests.virtual_clusters import cores, gpus, share
 
 
@@ -58,6 +60,25 @@ def test_every_object_and_pod_says_whose_it_is(backend: Backend) -> None:
         else spec["replicatedJobs"][0]["template"]["spec"]["template"]
     )
     assert task["metadata"]["labels"]["pai-install/user"] == "alice"
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_pods_that_no_queue_counts_have_the_class_of_their_limit(backend: Backend) -> None:
+    """The parameter servers have no devices, and only Kubernetes' own scheduler has no queue for them."""
+    place = somewhere(backend)
+    job = whole(servers_and_workers())
+    for limit, expected in ((None, "prod"), (UnqueuedLimit(8, 2**30), CLASS)):
+        at = replace(place, scheduling=replace(place.scheduling, unqueued=limit))
+        found = dict(classes(objects_of(job, at)[0]))
+        kept = {"kueue": "", "volcano": ""}.get(backend, "prod")
+        assert found == {"ps-server": expected if backend == "default" else kept, "worker-v2": kept}
+
+
+def classes(made: Any) -> Iterator[tuple[str, str]]:
+    """The class of the pods of each role, empty where the job has it."""
+    for one in made["spec"].get("replicatedJobs") or made["spec"]["tasks"]:
+        spec = one["template"]["spec"]
+        yield one["name"], spec.get("template", {}).get("spec", spec).get("priorityClassName", "")
 
 
 @pytest.mark.parametrize(

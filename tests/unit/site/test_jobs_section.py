@@ -23,6 +23,11 @@ def test_what_is_said_and_what_is_not(tmp_path: Path) -> None:
         ("{keep-per-group: 0}", "1:8 0 is not from 1 to 5000; write a number from 1 to 5000"),
         ("{log-kib: many}", "1:8 many is not a whole number"),
         ("{keep: 3}", "1:8"),
+        ("{unqueued: {cores: 0, memory: 1Gi}}", "1:19 0 is not from 1 to 1000000; write a number from 1 to 1000000"),
+        ("{unqueued: {cores: 4}}", "1:8 is required"),
+        ("{unqueued: {cores: 4, memory: 1}}", "1:29 1 means 1 bytes; write it as Kubernetes does, e.g. 64Gi"),
+        ("{unqueued: {cores: 4, memory: 8Gi}}", "1:8 pods have no queue without virtual clusters"),
+        ("{unqueued: {cores: 4, memory: 8Gi}}\nscheduler: {type: kueue}", "1:8 the limit is one of each group"),
     ],
 )
 def test_what_is_wrong_is_told_at_its_place(tmp_path: Path, text: str, says: str) -> None:

@@ -13,6 +13,7 @@ from pai_install.console.model.shelf import Shelf
 from pai_install.console.model.view import JobView
 from pai_install.jobs.compile import names
 from pai_install.jobs.state import JobState, states_of
+from pai_install.jobs.warning_events import subjects_of, subjects_of_job
 from pai_install.kube.objects import JsonObject, child, rows, text
 from pai_install.scheduling.job_kinds import KINDS, POD, kind_of
 from pai_install.scheduling.usage.amounts import asked_by_pod
@@ -35,7 +36,8 @@ class JobsModel:
         self._pods: defaultdict[JobKey, set[str]] = defaultdict(set)
         self._said: defaultdict[JobKey, dict[str, Shelf]] = defaultdict(dict)
         self._others: set[str] = set()
-        self._warned: dict[str, str] = {}
+        self._warned: dict[str, tuple[str, ...]] = {}
+        self._subjects: dict[str, tuple[str, ...]] = {}
         self._warnings: defaultdict[str, set[str]] = defaultdict(set)
         self._dirty: set[JobKey] = set()
         self._views: dict[str, JobView] = {}
@@ -141,9 +143,14 @@ class JobsModel:
             key = (text(metadata.get("namespace")), kind.name, text(metadata.get("name")))
             self._keys[uid] = {key}
             self._jobs[key] = (shelf, uid)
+            self._subjects[uid] = tuple(it for it in subjects_of_job(item) if "/" in it)
+            for part in self._subjects[uid]:
+                self._keys[part] = {key}
             self._dirty.add(key)
 
     def _forget_job(self, uid: str) -> None:
+        for part in self._subjects.pop(uid, ()):
+            self._keys.pop(part, None)
         for key in self._keys.pop(uid, ()):
             if self._jobs.get(key, (None, ""))[1] == uid:
                 del self._jobs[key]
@@ -193,13 +200,17 @@ class JobsModel:
 
     def _event_changed(self, uid: str, item: JsonObject | None) -> None:
         with self._lock:
-            about = self._warned.pop(uid, "")
-            if about:
+            before, now = self._warned.pop(uid, ()), subjects_of(item) if item is not None else ()
+            for about in before:
                 self._warnings[about].discard(uid)
-            if item is not None and (about := text(child(item, "involvedObject").get("uid"))):
-                self._warned[uid] = about
+            if now:
+                self._warned[uid] = now
+            for about in now:
                 self._warnings[about].add(uid)
-            self._dirty |= self._keys.get(about, set())
+            for about in (*before, *now):
+                self._dirty |= self._keys.get(about, set())
+                if not self._warnings.get(about):
+                    self._warnings.pop(about, None)
 
     def _recompute(self, key: JobKey) -> None:
         view = None
@@ -226,9 +237,9 @@ class JobsModel:
         if job is None:
             return None
         pods = [pod for one in self._pods.get(key, ()) if (pod := self.pods.get(one)) is not None]
-        owners = (text(row.get("uid")) for row in rows(child(job, "metadata").get("ownerReferences")))
-        about = {uid, *self._pods.get(key, ()), *owners}
-        told = [event for one in about for it in self._warnings.get(one, ()) if (event := self.events.get(it))]
+        subjects = {*subjects_of_job(job), *self._pods.get(key, ())}
+        about = {it for one in subjects for it in self._warnings.get(one, ())}
+        told = [event for it in about if (event := self.events.get(it))]
         jobs = [] if shelf is self.pods else [job]
         found = states_of(jobs, pods, self._status_at(key), told)
         return next((JobView.of(one) for one in found if one.uid == uid), None)

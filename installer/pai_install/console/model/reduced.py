@@ -83,7 +83,7 @@ def reduced_event(event: JsonObject) -> Object:
     series = child(event, "series").get("lastObservedTime")
     return {
         "metadata": _picked(child(event, "metadata"), ("name", "namespace", "uid")),
-        "involvedObject": _picked(child(event, "involvedObject"), ("uid",)),
+        "involvedObject": _picked(child(event, "involvedObject"), ("uid", "kind", "namespace", "name")),
         "series": {"lastObservedTime": series},
         **_picked(event, ("type", "reason", "message", "lastTimestamp", "eventTime")),
     }

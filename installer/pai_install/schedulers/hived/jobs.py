@@ -20,7 +20,7 @@ from pai_install.schedulers.job_fields import (
     JobField,
     SubmittedPod,
     pod_ways,
-    priority_reason,
+    priority_field,
     queue_field,
 )
 from pai_install.scheduling.amounts import held_cells
@@ -133,9 +133,10 @@ def hived_misfits(job: Job, place: JobPlace) -> Iterator[FieldMisfit]:
 def hived_fields(job: NativeJob, place: JobPlace) -> Iterator[JobField]:
     """The scheduler of pods with devices, and the priority of all pods."""
     for way in pod_ways(job):
-        if asks_hived(job.content, way):
+        queued = asks_hived(job.content, way)
+        if queued:
             yield queue_field((*way, "spec", "schedulerName"), place, HIVED_SCHEDULER)
-        yield JobField((*way, "spec", "priorityClassName"), *priority_reason(place))
+        yield priority_field(way, place, outside=not queued)
 
 
 def hived_problems(pod: SubmittedPod) -> Iterator[FieldProblem]:

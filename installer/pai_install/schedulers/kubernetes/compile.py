@@ -14,6 +14,7 @@ from pai_install.scheduling.admission import clusters_at
 from pai_install.scheduling.amounts import Amount
 from pai_install.scheduling.model import Scheduling, VirtualCluster
 from pai_install.scheduling.priorities import pod_priorities, priority_policy
+from pai_install.scheduling.unqueued import counts_cores
 
 Object = dict[str, Any]
 
@@ -27,7 +28,7 @@ def kubernetes_objects(scheduling: Scheduling) -> Iterator[Object]:
     yield from pod_priorities(preempts=False)
     for namespace, clusters in clusters_at(scheduling).items():
         yield _quota(scheduling, namespace, clusters)
-        if _counts_cores(scheduling, clusters):
+        if counts_cores(scheduling, clusters):
             yield _limits(namespace)
     yield from priority_policy(scheduling)
 
@@ -52,7 +53,7 @@ def _hard(scheduling: Scheduling, namespace: str, clusters: tuple[VirtualCluster
         f"requests.{name}": amounts.count(sum(parts[sku].units for sku in supply if supply[sku].resource == name))
         for name in amounts.devices_of(scheduling)
     }
-    if not _counts_cores(scheduling, clusters):
+    if not counts_cores(scheduling, clusters):
         return hard
     total = sum(parts.values(), Amount())
     return {
@@ -68,16 +69,6 @@ def _part(scheduling: Scheduling, cluster: VirtualCluster, namespace: str, sku: 
     number, among = cluster.namespaces.index(namespace), len(cluster.namespaces)
     units = whole.units // among + (number < whole.units % among)
     return Amount(units, units * scheduling.supply[sku].cpu_millis, whole.memory_bytes * units // max(whole.units, 1))
-
-
-def _counts_cores(scheduling: Scheduling, clusters: tuple[VirtualCluster, ...]) -> bool:
-    """Whether any of them has a share of an SKU without devices: a quota of cores is one of all pods."""
-    return any(
-        cluster.share(sku) is not None or amounts.pinned_machines(scheduling, cluster, sku)
-        for cluster in clusters
-        for sku, supply in scheduling.supply.items()
-        if not supply.resource
-    )
 
 
 def _limits(namespace: str) -> Object:
@@ -99,7 +90,7 @@ def kubernetes_remarks(scheduling: Scheduling) -> Iterator[str]:
     for cluster in scheduling.clusters:
         yield from _of_cluster(cluster)
     yield from _of_resources(scheduling)
-    if not all(_counts_cores(scheduling, clusters) for clusters in clusters_at(scheduling).values()):
+    if not all(counts_cores(scheduling, clusters) for clusters in clusters_at(scheduling).values()):
         yield "cores and memory are limited only where a virtual cluster has a share of machines without devices"
     if scheduling.levels:
         yield f"jobs are not placed by {' or '.join(level.name for level in scheduling.levels)}"

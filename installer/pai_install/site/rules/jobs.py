@@ -1,4 +1,4 @@
-"""Rules of the section jobs: its storages exist, and pods can write where they have to."""
+"""Rules of the section jobs: its storages exist, pods can write where they have to, and limits have an effect."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from pai_install.documents.document import Document
 from pai_install.documents.validate import did_you_mean
+from pai_install.site.groups import groups_of
 from pai_install.site.rules.problems import Wrong, add_problems
 from pai_install.site.services.model import Services
 
@@ -13,7 +14,7 @@ from pai_install.site.services.model import Services
 def check_jobs(source: Document, services: Services) -> None:
     """Adds problems between the section jobs and the storages."""
     if services.jobs is not None:
-        add_problems(source, (*_code(services), *_hdfs(services)), ("jobs",))
+        add_problems(source, (*_code(services), *_hdfs(services), *_unqueued(services)), ("jobs",))
 
 
 def _code(services: Services) -> Iterator[Wrong]:
@@ -29,6 +30,19 @@ def _code(services: Services) -> Iterator[Wrong]:
 def _hdfs(services: Services) -> Iterator[Wrong]:
     if services.jobs is not None and services.jobs.hdfs is not None:
         yield from _known(services, "hdfs", services.jobs.hdfs.storage)
+
+
+def _unqueued(services: Services) -> Iterator[Wrong]:
+    """Without queues or groups no pod has the limit."""
+    if services.jobs is None or services.jobs.unqueued is None:
+        return
+    hived = services.hivedscheduler is not None and services.hivedscheduler.config is not None
+    if services.scheduler is None and not hived:
+        message = "pods have no queue without virtual clusters, so the limit has no effect"
+        yield Wrong(("unqueued",), "no-effect", message, "add the section scheduler, or remove unqueued")
+    elif not groups_of(services):
+        message = "the limit is one of each group, and this site has no groups"
+        yield Wrong(("unqueued",), "no-effect", message, "add authentication.group-manager, or remove unqueued")
 
 
 def _known(services: Services, key: str, storage: str) -> Iterator[Wrong]:

@@ -9,8 +9,10 @@ from pydantic import BeforeValidator, WithJsonSchema
 from pai_install.documents.scalars import invalid, read_text, read_whole, shown
 from pai_install.site.services.section import KebabSection, Word
 from pai_install.site.services.use_limits import IdleLimit, LongLimit, NotebookLimit
+from pai_install.site.services.virtual_clusters import Memory
 
 _MOST_DAYS, _MOST_RECORDS, _MOST_KIB, _MOST_MONTHS, _MOST_MIB = 365, 5000, 256, 120, 64 * 1024
+_MOST_CORES = 1_000_000
 
 
 def _up_to(most: int, least: int = 0) -> BeforeValidator:
@@ -61,6 +63,15 @@ class HdfsFolders(KebabSection):
     """Folder of the storage for hdfs://HOST:PORT/."""
 
 
+class UnqueuedPods(KebabSection):
+    """jobs.unqueued: limit of pods outside queues in each group, such as pods without devices and without a job."""
+
+    cores: Annotated[int, _up_to(_MOST_CORES, 1), _number(_MOST_CORES, 1)]
+    """Cores that these pods of a group may request together."""
+    memory: Memory
+    """Memory that these pods of a group may request together, such as 64Gi."""
+
+
 class Jobs(KebabSection):
     """jobs: records, which answer after their pods are gone, and when a job has its GPUs for nothing."""
 
@@ -82,3 +93,5 @@ class Jobs(KebabSection):
     """Code of `job submit --code` above 1 MiB, which is kept on a storage."""
     hdfs: HdfsFolders | None = None
     """Storage for hdfs:// addresses of old job files."""
+    unqueued: UnqueuedPods | None = None
+    """Limit of cores and memory of pods outside queues, for each group. [default: no limit]"""

@@ -93,6 +93,11 @@ def test_a_warning_is_the_reason_where_no_one_has_another(model: ReadModel, kube
     eventually(lambda: [it.job.why for it in model.jobs.page(ALL, None)] == ["FailedCreate: quota exceeded"])
     kubernetes.delete([Ref("event", "e", "vision")])
     eventually(lambda: [it.job.why for it in model.jobs.page(ALL, None)] == [""])
+    part = {"kind": "Job", "namespace": "vision", "name": "ps-job-worker-v2-0", "uid": "18"}
+    kubernetes.put({**warning("18"), "involvedObject": part})
+    eventually(lambda: [it.job.why for it in model.jobs.page(ALL, None)] == ["FailedCreate: quota exceeded"])
+    kubernetes.delete([Ref("event", "e", "vision")])
+    eventually(lambda: [it.job.why for it in model.jobs.page(ALL, None)] == [""])
 
 
 def test_after_a_gap_objects_that_are_gone_are_forgotten(model: ReadModel, kubernetes: LiveCluster) -> None:
