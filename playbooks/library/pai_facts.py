@@ -51,7 +51,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.pai_certificates import certificates
 from ansible.module_utils.pai_cluster_settings import node_name, running_settings
-from ansible.module_utils.pai_cluster_state import SYSTEM_NAMESPACES, node_facts, pod_facts
+from ansible.module_utils.pai_cluster_state import SYSTEM_NAMESPACES, child, node_facts, pod_facts
 from ansible.module_utils.pai_in_use import cni_files, dropped_forwarding, gpu_containers, stops_with_containerd
 from ansible.module_utils.pai_installed import images, programs
 from ansible.module_utils.pai_kubectl import ADMIN_CONF, Kubectl, KubectlError
@@ -163,9 +163,13 @@ def kubernetes() -> dict[str, Any]:
 def cluster(namespaces: list[str]) -> dict[str, Any]:
     """Returns nodes and system pods from a control-plane node. `error`: the API server does not respond."""
     kubectl = Kubectl()
-    wanted = [("nodes",), *(("pods", f"--namespace={namespace}") for namespace in namespaces)]
     try:
-        nodes, *pods = in_parallel(lambda words: kubectl.items(*words, timeout_s=10), wanted)
+        listed = kubectl.items("nodes,namespaces", timeout_s=10)
+        nodes = [item for item in listed if item.get("kind") == "Node"]
+        # most add-ons are not wanted, and each call of kubectl costs the machine and its API server as much as a login
+        present = {child(item, "metadata").get("name") for item in listed if item.get("kind") == "Namespace"}
+        asked = [namespace for namespace in namespaces if namespace in present]
+        pods = in_parallel(lambda it: kubectl.items("pods", f"--namespace={it}", timeout_s=10), asked)
     except KubectlError as error:
         return {"error": str(error)[:500], "nodes": [], "pods": []}
     found = [pod for part in pods for pod in part]

@@ -18,7 +18,7 @@ from tests.perf.bench import bench, cluster
 from tests.perf.big_site import inventory_of, plan, results, write_site
 from tests.perf.budgets import Measure
 from tests.perf.code_size import STANDALONE, code_size
-from tests.perf.lab_runs import install_measures, join_measures, last_install, no_op_measures
+from tests.perf.lab_runs import OPTIONAL_PHASES, install_measures, join_measures, last_install, no_op_measures
 from tests.perf.process import Cost, cost_of, this_machine
 from tests.perf.registry_bench import large_image
 
@@ -86,6 +86,7 @@ class TestBigSite:
             "registries": 0,  # the site names none: no machine pays a task
         }
         assert set(expected) == {phase.name for phase in PHASES}
+        assert {name for name, steps in expected.items() if not steps} == OPTIONAL_PHASES
         assert found["steps"] == sum(expected.values())
         assert found["inventory_bytes"] > 10_000
         assert found["plan_bytes"] > 1000
@@ -139,6 +140,13 @@ class TestRuns:
 
     def test_no_runs_is_no_install(self, tmp_path: Path) -> None:
         assert last_install(tmp_path / "nothing") is None
+
+    def test_site_without_storage_and_registries_has_an_installation(self, tmp_path: Path) -> None:
+        phases = tuple(name for name in PHASE_NAMES if name not in ("storage", "registries"))
+        keep(tmp_path, "20260101T000000Z", report({"a": counts(1)}, phases=phases))
+        found = last_install(tmp_path / ".pai" / "runs")
+        assert found is not None
+        assert found[0] == "20260101T000000Z"
 
     def test_install_tells_workers_and_control_planes_apart(self, site_dir: Path) -> None:
         hosts = {"node-0000": counts(50, 9), "node-0003": counts(30), "node-0004": counts(31, 2)}

@@ -24,6 +24,16 @@ from pai_install.engine.width import forks_for
 from pai_install.errors import PaiError
 from pai_install.redact import secret_values
 
+# The program ansible-playbook, with fewer searches for unreachable objects, and none among Ansible's modules. Workers
+# are forks, and write to fewer pages. It takes a sixth of the processor time from a short run.
+_ANSIBLE_PLAYBOOK = """
+import gc, sys
+gc.set_threshold(50_000, 20, 20)
+from ansible.cli.playbook import main
+gc.freeze()
+sys.argv[0] = "ansible-playbook"
+main()
+"""
 _Queue = queue.SimpleQueue[RawEvent | BaseException]
 
 
@@ -103,7 +113,7 @@ class RunnerEngine:
         )
         config.prepare()
         tools = Path(sys.executable).parent
-        config.command[0] = str(tools / "ansible-playbook")
+        config.command[:1] = [sys.executable, "-P", "-c", _ANSIBLE_PLAYBOOK]
         config.env = {  # replaces the copy of our own environment that ansible-runner makes
             **workdir.environment(
                 self._environ,

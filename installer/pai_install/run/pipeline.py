@@ -285,7 +285,7 @@ def perform(session: Session, prepared: Prepared) -> Outcome:
     with Journal(session.state.journal, session.run.name) as journal:
         outcome = execute(
             prepared.plan,
-            _means(session),
+            _means(session) if plan.steps else Means(session.engine),
             (*session.observers, journal),
             before=prepared.looked,
             findings=_known(prepared),

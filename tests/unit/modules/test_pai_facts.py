@@ -31,10 +31,30 @@ def asked(kubectl_util: Any, managed: Any, tmp_path: Path, monkeypatch: pytest.M
 def test_a_dead_api_server_is_asked_once_and_not_for_each_namespace(
     asked: Path, run_module: Callable[..., dict[str, Any]]
 ) -> None:
-    # the nodes alone: of questions at the same time, those that have not begun are left out after the first failure
-    facts = run_module("pai_facts", namespaces=[])["ansible_facts"]["pai"]
+    facts = run_module("pai_facts", namespaces=["kube-system", "pai-kueue"])["ansible_facts"]["pai"]
     assert "connection refused" in facts["cluster"]["error"]
     assert [len(role["drift"]) for role in facts["roles"].values()] == [len(NAMESPACES)] * 2
     calls = asked.read_text().splitlines()
     assert not [call for call in calls if "configmap/a" in call]
-    assert len(calls) == 1, "the nodes"
+    assert len(calls) == 1, "the nodes and the namespaces"
+
+
+def test_pods_are_asked_for_in_namespaces_that_exist(
+    asked: Path, run_module: Callable[..., dict[str, Any]], kubectl_util: Any, tmp_path: Path
+) -> None:
+    objects = {"nodes,namespaces": [named("Node", "a"), named("Namespace", "kube-system"), named("Namespace", "team")]}
+    objects["pods"] = [named("Pod", "etcd")]
+    answers = {words: json.dumps({"kind": "List", "items": items}) for words, items in objects.items()}
+    cases = "".join(f"*' {words}'*) echo '{answer}' ;;\n" for words, answer in answers.items())
+    (tmp_path / "kubectl").write_text(f'#!/bin/sh\necho "$*" >>{asked}\ncase "$*" in {cases} esac\n')
+    seen = run_module("pai_facts", namespaces=["kube-system", "pai-kueue"])["ansible_facts"]["pai"]["cluster"]
+    assert seen["error"] == ""
+    assert [node["name"] for node in seen["nodes"]] == ["a"]
+    assert [pod["name"] for pod in seen["pods"]] == ["etcd"]
+    asked_for = [call.partition("--namespace=")[2] for call in asked.read_text().splitlines() if " pods" in call]
+    assert asked_for == ["kube-system"]
+
+
+def named(kind: str, name: str) -> dict[str, Any]:
+    """An object with no more than its kind and its name."""
+    return {"kind": kind, "metadata": {"name": name}}
