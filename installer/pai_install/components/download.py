@@ -15,6 +15,7 @@ from pai_install.components.access import ANYBODY, Access, answered, asked_pause
 from pai_install.components.progress import Progress, Throttle, silent
 from pai_install.components.store import sha256_of
 from pai_install.errors import PaiError
+from pai_install.system.refusals import network_reason
 
 ATTEMPTS = 4
 CHUNK = 1 << 20
@@ -47,7 +48,7 @@ def fetch_bytes(
         if isinstance(error, urllib.error.HTTPError):
             raise
         raise PaiError(
-            f"cannot fetch {url}: the transfer was interrupted: {error}",
+            f"cannot fetch {url}: the transfer was interrupted: {network_reason(error)}",
             code="download-interrupted",
             remedy="repeat the command",
         ) from error
@@ -157,7 +158,7 @@ def download(
         except (OSError, http.client.HTTPException) as error:
             if attempt == ATTEMPTS:
                 raise PaiError(
-                    f"cannot fetch {url}: the transfer was interrupted {ATTEMPTS} times: {error}",
+                    f"cannot fetch {url}: the transfer was interrupted {ATTEMPTS} times: {network_reason(error)}",
                     code="download-retries-exhausted",
                     remedy="repeat the command to continue the download",
                 ) from error
@@ -212,7 +213,7 @@ def first_byte(url: str, access: Access) -> None:
         raise refused(url, error) from error
     except (OSError, http.client.HTTPException) as error:
         raise PaiError(
-            f"cannot fetch {url}: the transfer was interrupted: {error}",
+            f"cannot fetch {url}: the transfer was interrupted: {network_reason(error)}",
             code="download-interrupted",
             remedy="repeat the command",
         ) from error

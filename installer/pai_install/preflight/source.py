@@ -26,6 +26,7 @@ from pai_install.errors import PaiError
 from pai_install.parts.selection import choose_components, mirror_of
 from pai_install.preflight.model import BOX
 from pai_install.site import Site
+from pai_install.system.refusals import network_reason
 from pai_install.system.words import shortened
 
 COMPONENT_SOURCE = Check(
@@ -56,7 +57,7 @@ def answer_problem(url: str) -> str:
     except urllib.error.HTTPError as error:
         return f"the proxy answers {error.code} {error.reason}" if error.code == 407 else ""
     except (OSError, ValueError) as error:
-        return str(getattr(error, "reason", error))
+        return network_reason(error)
 
 
 def first_bytes(releases: Releases, wanted: Sequence[PinnedComponent]) -> Mapping[str, str]:

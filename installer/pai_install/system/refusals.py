@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+import socket
+import ssl
 
 from pai_install.errors import ExitCode, PaiError
 
@@ -48,6 +50,20 @@ def refused_by_box(error: OSError) -> PaiError | None:
         remedy=remedy,
         exit_code=ExitCode.PREFLIGHT_FAILED,
     )
+
+
+def network_reason(error: BaseException) -> str:
+    """Returns why a server was not reached, without numbers of the operating system."""
+    cause = getattr(error, "reason", error)
+    if isinstance(cause, socket.gaierror):
+        return "the host name has no address"
+    if isinstance(cause, TimeoutError):
+        return "no answer in time"
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return f"the certificate is not trusted: {cause.verify_message}"
+    if isinstance(cause, OSError) and cause.errno and not isinstance(cause, ssl.SSLError):
+        return os.strerror(cause.errno).lower()
+    return str(cause) or type(cause).__name__
 
 
 def _path(error: OSError) -> str:

@@ -138,3 +138,4 @@ def test_no_answer(server: str) -> None:
     del server
     assert "refused" in answer_problem("http://127.0.0.1:1/")
     assert answer_problem("nonsense")
+    assert answer_problem("http://server.invalid/") == "the host name has no address"
