@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import tomllib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -202,6 +203,19 @@ def _names(value: Any) -> Iterator[str]:
                 yield from _names(entry.get(key))
 
 
+def console_texts() -> Iterator[str]:
+    """Yields the English texts of the console's pages."""
+    path = ROOT / "installer/pai_install/console/pages/texts/en.toml"
+    yield from _texts(tomllib.loads(path.read_text(encoding="utf-8")))
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    for entry in value.values() if isinstance(value, dict) else ():
+        yield from _texts(entry)
+
+
 GROUPS: dict[str, Callable[[], Iterable[str]]] = {
     "guides": lambda: pages("docs/*.md", "docs/contributing/*.md"),
     "entry": lambda: pages("README.md", "CONTRIBUTING.md", "inventories/README.md"),
@@ -214,5 +228,6 @@ GROUPS: dict[str, Callable[[], Iterable[str]]] = {
     "modules": modules,
     "tables": cells,
     "tasks": task_names,
+    "console": console_texts,
     "changelog": lambda: pages("CHANGELOG.md"),
 }
