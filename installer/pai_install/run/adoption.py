@@ -31,6 +31,7 @@ def with_adopted(
     awaited = [
         AwaitedGrant(grant.storage.name, grant.namespace, grant.claim, grant.volume, volume(grant)["spec"])
         for grant in current_grants(site)
+        # Only a first generation can have been made by hand. A rotation makes the later ones.
         if grant.generation == 1 and not grant.adopted
     ]
     if not awaited or not _differs(site, observation, inventory):
@@ -51,6 +52,7 @@ def _looked_up(awaited: list[AwaitedGrant], cluster: ClusterClient) -> Adoption:
 def _differs(site: Site, observation: Observation, inventory: Inventory) -> bool:
     leader = leader_of(site, observation.machines)
     seen = observation.machines.get(leader)
+    # A leader outside a cluster has no objects to adopt, and no API server to ask.
     if seen is None or not seen.kubernetes.joined:
         return False
     wanted = inventory.settings_of(leader)
@@ -61,6 +63,7 @@ def _differs(site: Site, observation: Observation, inventory: Inventory) -> bool
 def _kept(site: Site, volumes: Mapping[str, Mapping[str, str]], say: Callable[[str], None]) -> Site:
     known = read_rotations(site.directory)
     for name, found in volumes.items():
+        # The name of an adopted PV does not follow from the site, so the state keeps it.
         rotation = known.get(name, unrotated(name))
         known[name] = StorageRotationState.model_validate(
             {**rotation.model_dump(), "volumes": {**rotation.volumes, **found}}

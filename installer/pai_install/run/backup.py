@@ -71,6 +71,7 @@ def backup_worker(site: Site, state: StateFolder) -> LocalWorker:
             raise PaiError(f"cannot write the backup {file}: {error.strerror}", code="backup-not-written") from error
         finally:
             machine.unlink(missing_ok=True)
+        # A file that was written is not proven: it is read back before a message calls it complete.
         read_backup(file)
         size = file.stat().st_size / (1 << 20)
         message = f"{file} is a whole backup of cluster {arguments['cluster']}, {size:.1f} MiB"
@@ -88,6 +89,7 @@ def pack(site_dir: Path, state: StateFolder, machine: Path, file: Path, manifest
     members = {MACHINE: machine, **dict(_present(site_dir, state))}
     manifest = manifest.model_copy(update={"files": {name: _sha256(path) for name, path in members.items()}})
     partial = file.with_name(f"{file.name}.partial")
+    # The mode is set at creation. With a later chmod, others could read the keys for a moment.
     descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
         with os.fdopen(descriptor, "wb") as handle:
@@ -96,6 +98,7 @@ def pack(site_dir: Path, state: StateFolder, machine: Path, file: Path, manifest
                 for name, path in members.items():
                     archive.add(path, name, recursive=False)
             handle.flush()
+            # Without the sync, a crash after the rename could leave the final name with an empty file.
             os.fsync(handle.fileno())
         partial.replace(file)
     finally:
@@ -104,6 +107,7 @@ def pack(site_dir: Path, state: StateFolder, machine: Path, file: Path, manifest
 
 def _present(site_dir: Path, state: StateFolder) -> Iterator[tuple[str, Path]]:
     for folder, root, names in (("site", site_dir, _SITE_FILES), ("state", state.path, _STATE_FILES)):
+        # tarfile stores a link as a link, so a linked file of the site is resolved first.
         yield from ((f"{folder}/{name}", path) for name in names if (path := (root / name).resolve()).is_file())
 
 
@@ -150,6 +154,7 @@ def _require_end(file: Path) -> None:
 
 
 def _content(archive: tarfile.TarFile, name: str) -> Any:  # noqa: ANN401 - tarfile's own type is private
+    # tarfile returns None for folders, links, and devices.
     found = archive.extractfile(name)
     if found is None:
         raise ValueError(f"{name} in it is not a file")
@@ -205,6 +210,7 @@ def bring_back(
             folder, _, base = name.partition("/")
             if base == _HOST_KEYS and not host_keys:
                 continue
+            # The name comes from the archive. Only its last part counts, so it cannot leave the folder.
             dest = (state.path if folder == "state" else site_dir) / Path(base).name
             content = _small(archive, name)
             if not dest.exists():

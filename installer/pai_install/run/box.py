@@ -41,6 +41,7 @@ def _kubeconfig(state: StateFolder, planes: Collection[str]) -> Iterator[Certifi
         pem = ""
     dated = _dated(KUBECONFIG, pem)
     server = _SERVER.search(text)
+    # The control plane of a kubeconfig may have left the cluster. The dates of the certificate do not show that.
     if not dated.problem and server and server.group(1) not in planes:
         why = f"it leads to {one_line(server.group(1))[:_LONGEST]}, which is no control plane of this site"
         dated = dated.model_copy(update={"problem": why})

@@ -54,6 +54,7 @@ def _answered(ask: Callable[[], Found], deadline: float | None = None) -> Found:
         try:
             return ask()
         except (NoClusterError, ApiError) as error:
+            # A refusal repeats itself. Only a lost answer or a timeout can end in another way.
             refused = isinstance(error, ApiError) and error.reason not in (NO_ANSWER, "Timeout")
             if refused or time.monotonic() >= end:
                 raise
@@ -105,9 +106,11 @@ def _drain(cluster: ClusterClient, arguments: Arguments, say: Say) -> str:
         if lost and not (force or arguments.get("unmanaged")):
             raise _left(node, {pod.ref: "no controller would start the pod again" for pod in lost})
         left = {pod.ref: "the pod is still terminating" for pod in pods}
+        # A pod that already ends needs no eviction. It still counts as left, because its process may run.
         refs, held = [pod.ref for pod in pods if not pod.terminating], dict[Ref, str]()
         for eviction in _answered(partial(cluster.evict, refs, grace_s=arguments["grace_s"])):
             if eviction.outcome is EvictionOutcome.BLOCKED and force:
+                # A deletion asks no disruption budget, unlike an eviction.
                 cluster.delete([eviction.pod])
             elif eviction.outcome is EvictionOutcome.BLOCKED:
                 held[eviction.pod] = eviction.message
@@ -174,11 +177,13 @@ def _unready(seen: read.Occupancy, arguments: Arguments) -> list[str]:
     node, boot, version = seen.node(arguments["node"]), arguments.get("boot", ""), arguments.get("version", "")
     if node is None:
         return ["it is no node"]
+    # Until a machine goes down, its node is still Ready, with the old boot id.
     if not node.ready or (boot and node.boot_id == boot):
         return [node.why or "it is not ready"]
     if not version:
         return []
     older = [] if node.version == version else [f"its kubelet says version {node.version or 'nothing'}"]
+    # Static pods and DaemonSets belong to the node. Pods of jobs may be pending for reasons of their own.
     own = [pod for pod in seen.pods_on(node.name) if pod.mirror or (pod.owner and pod.owner.kind == "DaemonSet")]
     return older + [
         f"pod {pod.namespace}/{pod.name} does not run: {pod.why or pod.phase}" for pod in own if not pod.well

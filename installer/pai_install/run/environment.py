@@ -104,8 +104,10 @@ class ProductEnvironment(Environment):
         others = [(selection, entry) for selection, entry in choices.items() if selection != main]
         sets = {selection: _fetched(site, selection, source, say) for selection, (source, _) in choices.items()}
         check_own_rules(site, main, choices[main][0])
+        # One store serves all machines, so it holds the components of every selection.
         digests, whole = part_digests(content_dir()), sets[main].also(*(sets[it] for it, _ in others))
         inventory = build_inventory(make_context(site, whole, state.path, identity), digests)
+        # Machines keep their installed versions until an upgrade, so they may need other settings than the leader.
         for selection, (_, hosts) in others:
             other = build_inventory(make_context(site, sets[selection], state.path, identity), digests)
             inventory = combined(inventory, dict.fromkeys(hosts, other))
@@ -228,6 +230,7 @@ def _fetched(site: Site, selection: Selection, source: Source, say: Say) -> Comp
     from pai_install.components.fetch import fetch  # noqa: PLC0415
 
     try:
+        # A failed download hides whether the site is valid, so the error says it.
         return fetch(selection, source, progress=say)
     except PaiError as error:
         error.details = "\n".join(filter(None, (error.details, _known(site))))
@@ -267,6 +270,7 @@ def _choices(site: Site, versions: Mapping[str, Versions]) -> dict[Selection, tu
     """Returns selection -> its source and its machines. The first control-plane node's selection is first."""
     chosen: dict[frozenset[tuple[str, str]], tuple[Selection, Source]] = {}
     found: dict[Selection, tuple[Source, list[str]]] = {}
+    # The component store runs on the first control-plane node, so its selection is the main one.
     for machine in sorted(site.present_machines, key=lambda it: it != site.control_planes[0]):
         own = versions.get(machine.hostname, {})
         key = frozenset(own.items())

@@ -127,6 +127,7 @@ class _Run:
         if end.interrupted:
             self.interrupted, self.stopped = True, "the run was interrupted"
         elif failure is not None and not self.stopped:
+            # A failure of Ansible as a whole says nothing about single hosts, so no later step can build on it.
             self.stopped = (
                 "Ansible itself failed in an earlier step"
                 if isinstance(step.action, Playbook)
@@ -162,8 +163,10 @@ class _Run:
         if self.stopped:
             return self.stopped
         for done in self.phases:
+            # One machine is enough for `needs`: a host that drops out never stops the others.
             if done.name in step.needs and not self.check and not _succeeded_somewhere(done):
                 return f"step {done.name} succeeded on no machine"
+            # Batches use `after_all`: the first bad machine must be the last one.
             if done.name in step.after_all and not self.check and (bad := _failed_on(done)):
                 return f"step {done.name} did not succeed on {', '.join(bad)}"
         return ""

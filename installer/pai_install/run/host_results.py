@@ -107,6 +107,7 @@ class HostResults:
 
     def _counted(self, name: str, host: str) -> bool:
         stats = self._done.result if self._done is not None else {}
+        # A run that was cut has no counts, so each of its events counts.
         return not stats or bool(stats.get(name, {}).get(host))
 
     def _collect_findings(self, event: Event) -> None:
@@ -123,6 +124,7 @@ def _finding(event: Event, raw: Mapping[str, Any]) -> Finding:
     said = parse_finding({name: one_line(str(value or "")) for name, value in raw.items()}, subject=event.host)
     if event.action in _OF_THE_CLUSTER:
         return said._replace(remedy=quoted("the control plane", said.remedy))
+    # A machine may judge only itself. Otherwise it could spoil the result of another machine.
     if said.subject != event.host:
         message = f"it speaks of {said.subject[:100]}, which is not its to judge"
         return Finding(said.id[:100], Verdict.UNKNOWN, event.host, message)
@@ -151,8 +153,10 @@ def quoted(host: str, advice: str) -> str:
 
 
 def _message(result: Mapping[str, Any]) -> str:
+    # Ansible replaces the result of a no_log task by the key `censored`.
     if "censored" in result and "msg" not in result:
         return "the task handles secrets, so its output is hidden; see the task named here"
+    # The message of a loop only says that items failed. The items have the causes.
     failed = [item for item in _items(result) if item.get("failed")]
     if failed:
         return "; ".join(dict.fromkeys(_message(item) for item in failed))

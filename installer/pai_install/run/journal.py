@@ -64,6 +64,7 @@ class Journal:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         torn = _make_room(self.path)
         self._file = append_secret(self.path)
+        # A crash can cut the last line. A line end keeps the damage from the next line.
         if torn:
             self._file.write("\n")
         return self
@@ -84,6 +85,7 @@ class Journal:
             case PhaseStarted():
                 self._write("phase_started", phase=notice.name, hosts=list(notice.hosts))
             case HostFinished():
+                # Not synced: a thousand machines would wait for the disk. A lost line only names one machine too many.
                 self._write("host_finished", sync=False, phase=notice.phase, host=notice.host,
                             status=notice.status.value)  # fmt: skip
             case PhaseFinished(phase=phase):
@@ -126,10 +128,12 @@ def interrupted_run(path: Path, say: Callable[[str], None]) -> Interrupted | Non
     damaged = 0
     try:
         with reading(path, "remove it"), path.open(encoding="utf-8", errors="replace") as file:
+            # A damaged file may be one endless line.
             for text in iter(lambda: file.readline(_LONGEST_LINE), ""):
                 try:
                     state = _advance(state, _parsed(text))
                 except (ValueError, TypeError, RecursionError):
+                    # Only the last line can lack its end. A crash cut it, which is no damage to report.
                     damaged += text.endswith("\n")
     except MISSING:
         return None

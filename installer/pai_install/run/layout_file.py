@@ -22,6 +22,7 @@ from pai_install.system.files import write_atomic
 def layout_file(site_dir: Path) -> Path:
     """Returns the file, or the target of a link."""
     path = site_dir / LAYOUT
+    # An atomic write renames a file over its target, so it would replace a link.
     return path.resolve() if path.is_symlink() else path
 
 
@@ -35,6 +36,7 @@ def write_layout(site_dir: Path, text: str) -> None:
     path = layout_file(site_dir)
     old = path.stat()
     write_atomic(path, text, mode=old.st_mode & 0o777)
+    # The rename gives the file to the writer. With sudo, the administrator would lose it to root.
     if (old.st_uid, old.st_gid) != (path.stat().st_uid, path.stat().st_gid):
         os.chown(path, old.st_uid, old.st_gid)
 
@@ -82,6 +84,7 @@ def forgetting_worker(site_dir: Path, state: StateFolder) -> LocalWorker:
         text = edited_layout(site_dir, hosts, arguments["how"])
         if text != read_layout(site_dir):
             write_layout(site_dir, text)
+        # An absent machine may come back with the same keys. A removed or replaced one does not.
         if arguments["how"] in ("remove", "replaced"):
             forget_host_keys(state.known_hosts, [arguments["addresses"][host] for host in hosts])
             HealthStore(state.health).forget(hosts)
@@ -99,6 +102,7 @@ def writing_worker(site_dir: Path) -> LocalWorker:
 
     def work(hosts: Sequence[str], arguments: Mapping[str, Any]) -> tuple[()]:
         del hosts
+        # The text was edited in memory, so a change by someone else meanwhile would be lost.
         if read_layout(site_dir) != arguments["before"]:
             raise PaiError(
                 f"cannot write {site_dir / LAYOUT}: it has changed during this command",

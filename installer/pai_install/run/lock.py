@@ -51,6 +51,7 @@ def holder(state_dir: Path) -> Holder | None:
     owner = OwnerProcess.parse(found.owner)
     if owner is not None and owner.here:
         return found if owner.alive() else None
+    # A try takes the lock for a moment, and a run that starts then is refused. So it is the last resort.
     return found if _locked(state_dir) else None
 
 

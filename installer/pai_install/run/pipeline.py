@@ -175,6 +175,7 @@ def prepare(session: Session, *, insist: bool = True) -> Prepared:
         if session.interrupted:  # what it began on a control plane may still be at work
             await_cluster(session.cluster, session.say)
         observation = replace(observation, answers=session.cluster.list(*operation.queries))
+    # Without their scheduler, jobs would stay forever. They must be known before the first change.
     if insist and (before := operation.replaced_scheduler(site, observation)):
         scheduling = scheduling_of(site)
         devices = devices_of(scheduling) if scheduling is not None else ()
@@ -210,6 +211,7 @@ def _configured(
     site, unfit = with_adopted(known, observation, inventory, session.cluster, session.say)
     if insist and unfit:
         raise adoption_refusal(unfit)
+    # An adopted claim changes settings of the site, so the inventory is computed again.
     if site is not known:
         inventory = session.environment.inventory(site, session.state, session.say, versions)
     return site, inventory, unfit
@@ -280,6 +282,7 @@ def perform(session: Session, prepared: Prepared) -> Outcome:
     """Runs the plan for real and writes the reports. A Ctrl-C is in the Outcome."""
     plan, run, path = prepared.plan, session.run.name, session.state.proof
     proof = read_proof(path)
+    # Before the first change, so that a killed run leaves its machines marked as unverified.
     if (unsure := begun(proof, plan, prepared.hosts, run)) != proof:
         write_proof(path, unsure)
     with Journal(session.state.journal, session.run.name) as journal:
@@ -294,6 +297,7 @@ def perform(session: Session, prepared: Prepared) -> Outcome:
         kept = keep_state(session.state, session.cluster)
         outcome = replace(outcome, findings=(*outcome.findings, *kept))
         publish_run(session.site, session.cluster, outcome, run, session.request.operation.name, session.say)
+    # A second Ctrl-C or a closed terminal must not prevent the report.
     with finishing():
         if unsure != (known := ended(proof, plan, outcome, run)):
             write_proof(path, known)
@@ -304,6 +308,7 @@ def perform(session: Session, prepared: Prepared) -> Outcome:
 
 def _has_cluster(session: Session, prepared: Prepared, outcome: Outcome) -> bool:
     """Whether a control plane was seen in a cluster that stays, or made one now."""
+    # A reset takes the cluster away, so a question to its API would only time out.
     if session.request.operation.ends_cluster:
         return False
     made = any(

@@ -106,6 +106,7 @@ def _results(plan: Plan, outcome: Outcome, *, proving: bool) -> dict[str, list[H
 
 def _changed(plan: Plan, outcome: Outcome) -> list[str]:
     """The hosts on which something was changed, or may have been."""
+    # A task may have changed the machine before it failed or was interrupted.
     unsure = (HostStatus.CHANGED, HostStatus.FAILED, HostStatus.INTERRUPTED, HostStatus.UNREACHABLE)
     results = _results(plan, outcome, proving=False)
     return [host for host, found in results.items() if any(result.status in unsure for result in found)]

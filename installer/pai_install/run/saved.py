@@ -74,6 +74,7 @@ def read_plan(path: Path) -> SavedPlan:
         version = data["schema_version"]
         saved = SavedPlan(path, data)
         if version == _SCHEMA_VERSION:
+            # Raises for JSON without the keys of a plan.
             _ = saved.previewed
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise _no_plan(path, error) from error

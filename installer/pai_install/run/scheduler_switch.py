@@ -35,6 +35,7 @@ def scheduler_switch(cluster: ClusterClient, site_dir: Path) -> LocalWorker:
     def work(hosts: Sequence[str], arguments: Mapping[str, Any]) -> tuple[()]:
         del hosts
         before: Backend = arguments["before"]
+        # The old scheduler must still run, because only its controllers release the jobs.
         if before != arguments["to"]:
             end_jobs(cluster, before, arguments["devices"], force=arguments["force"])
         if arguments["edits"]:
@@ -76,6 +77,7 @@ def end_jobs(
     Raises PaiError for unfinished jobs without force, and for jobs that are not deleted.
     """
     deadline, told = clock() + END_S, set[Ref]()
+    # A Deployment or CronJob may start jobs meanwhile, so the list is read again.
     while jobs := jobs_in(cluster, backend, devices):
         busy = busy_jobs(jobs)
         if busy and not force:

@@ -32,6 +32,7 @@ def keep_state(state: StateFolder, cluster: ClusterClient) -> tuple[Finding, ...
     Returns a finding if the cluster refuses. No other step depends on it.
     """
     wanted = _secret(state)
+    # Without an authority, the site has nothing yet that another controller host would miss.
     if "registry.json" not in wanted["data"]:
         return ()
     try:

@@ -65,6 +65,7 @@ class RunFolder:
             with filelock.FileLock(self._mark, timeout=0, mode=0o600):
                 return True
         except (filelock.Timeout, FileNotFoundError):
+            # A run holds the mark, or has just removed it. The next run looks again.
             return False
 
     @property

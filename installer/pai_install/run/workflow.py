@@ -119,6 +119,7 @@ class Workflow(Generic[State]):
 
     def advance(self) -> int:
         """Runs every stage that is left. Returns the first exit code that is not OK."""
+        # A killed rollback goes on, because half of the stages are undone already.
         if self.store.is_rolling_back():
             return self._roll_back(self.stages, ExitCode.VERIFICATION_FAILED)
         codes: list[int] = []

@@ -25,6 +25,7 @@ def clean(cluster: ClusterClient, driver: SelfTestDriver) -> None:
 
     Raises PaiError where the kinds of the scheduler are not in the cluster.
     """
+    # The controllers of the scheduler remove the finalizers of jobs and queues. A stopped one would block the deletion.
     start_controllers(cluster, driver.namespaces)
     for objects in _ours(cluster, driver):
         if objects:

@@ -60,6 +60,7 @@ def from_machines(
                     found.files.update(_unpacked(event.host, str(event.result["packed"]), largest))
                 elif event.kind in (EventKind.FAILED, EventKind.UNREACHABLE):
                     found.missing[event.host] = one_line(str(event.result.get("msg", event.kind.value)))[:400]
+                # A silent machine must not delay the bundle of the others.
                 if clock() > deadline:
                     break
     except PaiError as error:
@@ -72,6 +73,7 @@ def _unpacked(host: str, packed: str, largest: int) -> dict[str, str]:
     """Returns a machine's texts. Names and sizes are not trusted."""
     try:
         expander = zlib.decompressobj()
+        # The data comes from a machine. A few bytes can expand to gigabytes, so the output is limited.
         data = expander.decompress(base64.b64decode(packed), min(_LARGEST_ANSWER, 8 * largest))
         texts = parse_object(data, max_size=_LARGEST_ANSWER)
     except (binascii.Error, zlib.error, ValueError) as error:
