@@ -68,6 +68,7 @@ def _kind(raw: RawEvent) -> EventKind | None:
             changed = bool(_mapping(_data(raw).get("res")).get("changed"))
             return EventKind.CHANGED if changed else EventKind.OK
         case "runner_on_failed":
+            # Ansible reports a failure with ignore_errors under the same name.
             return EventKind.IGNORED if _data(raw).get("ignore_errors") else EventKind.FAILED
         case "runner_on_unreachable":
             return EventKind.UNREACHABLE

@@ -80,6 +80,7 @@ def with_sockets_in(folder: Path) -> frozenset[int]:
     return frozenset(
         pid
         for pid in _pids()
+        # The command line of an ssh master is `ssh: SOCKET [mux]`.
         if (command := b" ".join(_words(pid, "cmdline"))).startswith(b"ssh") and f"{folder}/".encode() in command
     )
 
@@ -130,9 +131,11 @@ def _stat(pid: int) -> list[str]:
 
 def _start_time(pid: int) -> int | None:
     words = _stat(pid)
+    # Field 22 of proc(5), without the id and the name.
     return int(words[19]) if len(words) > 19 else None
 
 
 def _running(pid: int) -> bool:
     words = _stat(pid)
+    # A zombie has ended, and only its parent has not asked for the exit status.
     return bool(words) and words[0] != "Z"

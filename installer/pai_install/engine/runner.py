@@ -113,6 +113,7 @@ class RunnerEngine:
         )
         config.prepare()
         tools = Path(sys.executable).parent
+        # -P keeps the current folder out of the search for modules.
         config.command[:1] = [sys.executable, "-P", "-c", _ANSIBLE_PLAYBOOK]
         config.env = {  # replaces the copy of our own environment that ansible-runner makes
             **workdir.environment(
@@ -134,6 +135,7 @@ class RunnerEngine:
         redactor = request.inventory.redactor.also([*request.secrets, *secret_values(request.extra_vars)])
         received: _Queue = queue.SimpleQueue()
         stop = threading.Event()
+        # ansible-runner blocks until the end of the playbook. A thread turns its callbacks into a stream.
         thread = threading.Thread(target=_drive, args=(config, received, stop), daemon=True)
         thread.start()
         try:
@@ -145,6 +147,7 @@ class RunnerEngine:
 
     def _cancel(self, stop: threading.Event, thread: threading.Thread) -> None:
         """Ends Ansible and its workers, first by a signal that lets it remove its temporary files."""
+        # The masters of ssh stay, because the next playbook uses their connections.
         processes.end(processes.owned_by(self._owner) - self._masters())
         stop.set()
         thread.join(timeout=10)
@@ -193,6 +196,7 @@ def _live(received: _Queue, log: RunLog, playbook: str) -> Iterator[RawEvent]:
         log.write(str(raw.get("stdout") or ""))
         counted = counted or raw.get("event") == "playbook_on_stats"
         if raw.get("event") == EXIT:
+            # Ansible counts the hosts of each playbook that it ran. Without counts, it ran none.
             if raw["rc"] and not counted:
                 raise PaiError(
                     f"cannot run {playbook}: Ansible ended with exit status {raw['rc']}",

@@ -85,6 +85,7 @@ def _runs(path: str) -> bool:
 
 def _named_in(path: str, text: str, plugins: Plugins) -> set[str]:
     """Files of the modules, actions and filters that a file of a role names."""
+    # Keys name modules in tasks and handlers only. In other files they are variables.
     keys = set(_KEY.findall(text)) if path.split("/")[2] in _TASK_FOLDERS else set()
     modules = {file for name in keys & plugins.modules.keys() for file in plugins.modules[name]}
     return modules | {plugins.filters[name] for name in set(_FILTER.findall(text)) & plugins.filters.keys()}

@@ -55,6 +55,7 @@ def run_files(work_dir: Path, owner: OwnerProcess, request: RunRequest) -> Itera
 
 def _write(folder: Path, request: RunRequest) -> RunFiles:
     inventory, extra_vars, limit = folder / "inventory.json", folder / "vars.json", folder / "limit"
+    # Ansible would evaluate {{ }} in a text of the site, so texts are marked as literal.
     write_secret(inventory, json.dumps(literal(request.inventory.as_ansible())))
     write_secret(extra_vars, json.dumps(literal(request.extra_vars)))
     if request.limit:  # a file, because a thousand names do not fit into an argument
