@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
+# A pipe without a reader returns EPIPE, and a closed terminal EIO.
 _LOST = (errno.EPIPE, errno.EIO)
 
 

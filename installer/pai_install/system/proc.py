@@ -186,6 +186,7 @@ def lines(argv: Sequence[str | Path], *, stdin: str = "", env: Mapping[str, str]
     missing, and FailedError with its standard error if it fails.
     """
     words = tuple(str(word) for word in argv)
+    # A pipe for errors could fill while only the output is read. The program would then wait forever.
     with tempfile.TemporaryFile() as errors:
         try:
             child = subprocess.Popen(
@@ -231,6 +232,7 @@ def feed(
     program is missing.
     """
     words = tuple(str(word) for word in argv)
+    # Files in place of pipes: while it is fed, nobody reads the output of the program.
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
         try:
             child = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=output, stderr=errors, env=dict(env))
@@ -264,6 +266,7 @@ class Conversation:
 
     def __init__(self, argv: Sequence[str | Path], *, env: Mapping[str, str]) -> None:
         words = tuple(str(word) for word in argv)
+        # HTTP needs one socket for both directions, and ssh has two streams.
         self.socket, theirs = socket.socketpair()
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed by end()
         with theirs:
