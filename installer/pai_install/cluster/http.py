@@ -201,9 +201,11 @@ class Connections:
                 down[one.name] = _cause(error)
                 return None
             except (urllib3.exceptions.HTTPError, OSError) as error:
+                # The API server may have carried out the change, so a repetition could do it twice.
                 if not request.reads:
                     raise connection_lost(one.name, request.what, _cause(error)) from error
                 down[one.name] = _cause(error)
+                # The server was silent for the whole timeout. A second try would double the wait.
                 if isinstance(error, urllib3.exceptions.TimeoutError):
                     return None
                 continue
@@ -237,6 +239,7 @@ def _once(one: ApiServer, request: ApiRequest, headers: Sequence[tuple[str, str]
         body = _body(answer, request)
         return ApiResponse(one.name, answer.status, body, float(pause) if pause.isdecimal() else 0.0)
     except BaseException:
+        # A connection with an unread rest must not return to the pool.
         answer.close()
         raise
     finally:
@@ -254,6 +257,7 @@ def _send(one: ApiServer, request: ApiRequest, headers: Sequence[tuple[str, str]
         request.target,
         body=request.body,
         headers=found,
+        # Repetitions are decided above. A redirect would take the token to another host.
         retries=False,
         redirect=False,
         assert_same_host=False,
@@ -266,6 +270,7 @@ def _body(answer: urllib3.BaseHTTPResponse, request: ApiRequest) -> bytes:
     """The whole body. Raises PaiError above the limit."""
     parts: list[bytes] = []
     size = 0
+    # The limit counts decompressed bytes, because a small gzip body can expand without bound.
     while part := answer.read(_CHUNK, decode_content=True):
         parts.append(part)
         size += len(part)

@@ -107,6 +107,7 @@ class Api:
             try:
                 page = self.object(ApiRequest(f"list {kind.asked}", place, query=(*query, *more), accept=accept))
             except ApiError as error:
+                # etcd drops old versions after minutes, so only a further page of a list can expire.
                 if not (further and error.reason == "Expired"):
                     raise
                 raise _ExpiredListError from error

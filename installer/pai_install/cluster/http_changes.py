@@ -124,6 +124,7 @@ def evicted(api: Api, pod: Ref, grace_s: int | None) -> Eviction:
     error = refusal(answer.host, what, answer.status, answer.body)
     if error.reason == "NotFound":
         return Eviction(pod, EvictionOutcome.GONE)
+    # A pod with two disruption budgets is refused with status 500, and only the message names them.
     if answer.status == HTTPStatus.TOO_MANY_REQUESTS or "isruption" in error.details:
         return Eviction(pod, EvictionOutcome.BLOCKED, error.details)
     raise error
@@ -150,6 +151,7 @@ def _post(what: str, path: str, body: Mapping[str, Any], *, patient: bool = True
 def _deleted(api: Api, one: Known, cascade: str) -> Known | None:
     """Deletes an object. Returns it with its uid, or None if there was none."""
     options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": cascade}
+    # Another object may have got the name since this one was seen.
     if one.uid:
         options["preconditions"] = {"uid": one.uid}
     what = f"delete {one.ref}"
@@ -161,6 +163,7 @@ def _deleted(api: Api, one: Known, cascade: str) -> Known | None:
         if error.reason == "NotFound" or (one.uid and error.reason == "Conflict"):
             return None
         raise
+    # Some kinds answer with a Status that has the uid in its details, others with the object.
     uid = text(child(found, "details").get("uid")) or text(child(found, "metadata").get("uid"))
     return Known(one.ref, one.uid or uid)
 

@@ -83,6 +83,7 @@ class SshLogins:
     def kubectl(self, words: Sequence[str], *, terminal: bool) -> tuple[list[str], str, dict[str, str]]:
         """The ssh command that runs kubectl there, the prefix of its input, and its environment."""
         connections = self.connections
+        # The first request finds a control plane that answers, before kubectl starts on it.
         host = connections.ask(ApiRequest("get /readyz", "/readyz", accept="*/*"), ()).host
         connections.close()
         machine = next(machine for machine in self._machines if machine.hostname == host)
@@ -133,8 +134,10 @@ class SshLogins:
 
 def ssh_options(machine: Machine, options: Sequence[str]) -> list[str]:
     """The words for ssh: where a machine is, as whom, and those options."""
+    # Without BatchMode, ssh may ask for a passphrase on the terminal and wait.
     login = ["PasswordAuthentication=no", "KbdInteractiveAuthentication=no", "BatchMode=yes"]
     if machine.ssh.password is not None:
+        # ssh asks three times by default, and would send a wrong password each time.
         login = ["NumberOfPasswordPrompts=1"]
     if machine.ssh.key_file is not None:
         login.append(f'IdentityFile="{machine.ssh.key_file}"')

@@ -27,6 +27,7 @@ def connect(config: str) -> ssl.SSLSocket:
     """A connection to the API server of a kubeconfig, as its user."""
     content = Path(config).read_text(encoding="utf-8")
 
+    # Python has no YAML parser, and this program uses the standard library alone.
     def value(name: str) -> str:
         found = re.search(rf"^\s*{name}: *(\S+)", content, re.MULTILINE)
         if found is None:
@@ -37,6 +38,7 @@ def connect(config: str) -> ssl.SSLSocket:
         return base64.b64decode(value(f"{name}-data")).decode()
 
     context = ssl.create_default_context(cadata=data("certificate-authority"))
+    # ssl reads certificates from files only. An anonymous file keeps the key off the disk.
     identity = os.memfd_create("identity")
     os.write(identity, (data("client-certificate") + "\n" + data("client-key")).encode())
     context.load_cert_chain(f"/proc/self/fd/{identity}")
@@ -51,6 +53,7 @@ def relay(server: ssl.SSLSocket) -> None:
     """Passes bytes in both directions until one side ends."""
     server.settimeout(0)
     while True:
+        # select does not see bytes that TLS has decrypted already.
         ready = [server.fileno()] if server.pending() else select.select([0, server.fileno()], [], [])[0]
         if 0 in ready:
             content = os.read(0, SIZE)
@@ -61,6 +64,7 @@ def relay(server: ssl.SSLSocket) -> None:
             try:
                 content = server.recv(SIZE)
             except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+                # The bytes were a part of a TLS record, or a message of TLS itself.
                 continue
             if not content:
                 return
