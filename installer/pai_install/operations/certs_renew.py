@@ -95,6 +95,7 @@ class CertsRenew(Operation):
     def _box(self, rows: Sequence[CertificateRow]) -> str:
         """Returns why the controller host needs the kubeconfig of a control-plane node, or ""."""
         own = [row for row in rows if (row.subject, row.path) == (DEV_BOX, KUBECONFIG)]
+        # A controller host may be new, or may have lost its copy.
         if not own:
             return "the controller host has no kubeconfig"
         (row,) = own

@@ -127,7 +127,9 @@ class Install(Operation):
     def _proof(self, site: Site, observation: Observation, plan: Plan) -> tuple[Step, ...]:
         if not self.verify or (self.phases and VERIFY.name not in self.phases):
             return ()
+        # The plan may change machines outside the limit that the named ones need. Their change is verified, too.
         limit = {*self.limit, *plan.hosts} if self.limit else ()
+        # A silent machine cannot be verified now, so it starts no verification.
         left = any(
             name in observation.unproven and name in observation.machines for name in limit or observation.machines
         )
@@ -178,6 +180,7 @@ def changes_scheduler(site: Site, observation: Observation, plan: Plan) -> bool:
         return False
     seen = observation.machines[leader]
     work = work_of(_ADDONS, observation.inventory.settings_of(leader), seen)
+    # Kubernetes' own scheduler has no add-on. The first quotas show that the site has chosen it.
     first = _QUOTAS in work and _QUOTAS not in seen.roles
     backend = scheduler_of(site)
     changed = {f"addon.{name}" for name in backend_of(backend).tested_addons} if backend is not None else set()

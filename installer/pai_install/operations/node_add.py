@@ -73,6 +73,7 @@ class NodeAdd(Operation):
         leftover = _leftover(observation.machines, self.nodes, nodes)
         clean = cleaning(observation.machines, tuple(leftover), "it is no node of the cluster and was one")
         plan = self._install(site, observation).plan(site, _as_blank(observation, leftover))
+        # The proofs are last, because the capacity of the scheduler changes before them.
         work = tuple(step for step in plan.steps if step.name not in _PROOFS)
         capacity = tuple(capacity_steps(site, observation))
         proofs = tuple(step for step in plan.steps if step.name in _PROOFS)
@@ -87,6 +88,7 @@ class NodeAdd(Operation):
             *written,
             *clean,
             *work,
+            # The scheduler gets the capacity once the machines have joined and can take jobs.
             *capacity,
             *proofs,
         )

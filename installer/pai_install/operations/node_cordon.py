@@ -82,6 +82,7 @@ def scheduling(name: str, *, stop: bool, mark: str = "") -> ClusterCall:
     """
     marks = (CORDONED_BY_HEALTH, CORDONED_BY_UPGRADE, CORDONED_BY_REBOOT)
     labels = {mark: "true" if stop else None} if mark else dict.fromkeys(marks)
+    # A merge patch removes a field whose value is null.
     body = {"spec": {"unschedulable": True if stop else None}, "metadata": {"labels": labels}}
     title = "Cordon the node" if stop else "Uncordon the node"
     return ClusterCall(name, title, "patch", {"kind": "node", "name": name, "body": body})

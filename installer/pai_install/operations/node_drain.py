@@ -66,6 +66,7 @@ class NodeDrain(NodeOperation):
             for name, found in pods.items()
         )
         calls = ClusterCalls(tuple(self._call(host.host, unmanaged=unmanaged) for host in hosts))
+        # Without the cordon, the scheduler could start the evicted pods on the same node again.
         return (Step("drain", "Evict the pods", hosts, calls, needs=("cordon",)),) if hosts else ()
 
     def _require_owners(self, pods: dict[str, tuple[Pod, ...]]) -> None:

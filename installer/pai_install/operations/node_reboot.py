@@ -104,6 +104,7 @@ class NodeReboot(NodeOperation):
         drain = NodeDrain(nodes=self.nodes, grace=self.grace, timeout=self.timeout, force=self.force)
         full = {node.name: pods[node.name] for node in nodes if pods[node.name]}
         hosts = tuple(HostStep(node.name, (ASKED,), ("the machine is away until it has started",)) for node in nodes)
+        # A node is Ready until its kubelet is missed. Only another boot id shows that the machine went down.
         wait = {node.name: {"node": node.name, "boot": node.boot_id, "timeout_s": self.timeout} for node in nodes}
         calls = tuple(ClusterCall(name, "Wait until the node is ready", AWAIT, how) for name, how in wait.items())
         steps = (
@@ -111,6 +112,7 @@ class NodeReboot(NodeOperation):
             *drain.draining(full, budgets, unmanaged=self.force),
             Step("reboot", "Reboot", hosts, Playbook(PLAYBOOK, {"pai_reboot_timeout": self.timeout})),
             Step("ready", "Wait for the nodes", _asked(nodes), ClusterCalls(calls)),
+            # A machine that lost a GPU in its restart must not get jobs, so its health comes before the uncordon.
             Step(HEALTH, "Check the health of the machines", _asked(nodes), LocalWork("health-gate")),
             *_giving_back([node for node in nodes if not node.cordoned or _ours(node)]),
         )

@@ -30,6 +30,7 @@ def _calls(nodes: Sequence[Node], removed: Mapping[str, str]) -> Iterator[Cluste
     known = dict(removed)
     for node in nodes:
         known = with_removed(known, {node.name: node.machine_id})
+        # The refusal is first: between the two calls, the kubelet could create its node again.
         yield ClusterCall(node.name, "Refuse its login", "apply", {"objects": fence(known), "force": True})
         refs = [{"kind": "node", "name": node.name, "namespace": ""}]
         yield ClusterCall(node.name, "Remove the node", "delete", {"refs": refs})

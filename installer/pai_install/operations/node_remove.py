@@ -115,6 +115,7 @@ class _Removal:
         leader = leader_of(self._site, observation.machines)
         members = [node.name for node in self._nodes]
         rest = (
+            # The kubelet of a dead machine never confirms the end of a pod, so a drain would not end.
             *(() if operation.dead else self._emptying()),
             *leaving(self._nodes, self._refused, ASKED),
             *cleaning(observation.machines, self._reachable(), ASKED, data=operation.data),

@@ -63,6 +63,7 @@ def _policy() -> dict[str, Any]:
             # a rule that cannot be evaluated must not cost the cluster its nodes
             "failurePolicy": "Ignore",
             "paramKind": {"apiVersion": "v1", "kind": "ConfigMap"},
+            # The machine id is in the status, which the kubelet writes at the creation of its node and by itself.
             "matchConstraints": {"resourceRules": [{**rule, "resources": ["nodes", "nodes/status"]}]},
             "validations": [refused],
         },
@@ -70,6 +71,7 @@ def _policy() -> dict[str, Any]:
 
 
 def _binding() -> dict[str, Any]:
+    # Before the first removal, or if someone deletes the ConfigMap, nodes must still register.
     where = {"name": NAME, "namespace": NAMESPACE, "parameterNotFoundAction": "Allow"}
     return {
         "apiVersion": "admissionregistration.k8s.io/v1",

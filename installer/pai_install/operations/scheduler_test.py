@@ -84,6 +84,7 @@ class SchedulerTest(Operation):
             )
         backend = self._backend(site)
         assert backend is not None  # noqa: S101 - `require` has asked
+        # Kueue requeues a gang whose pods are not ready in time. The test waits for this only if the time is short.
         requeue_s = pods_ready_s(settings) + _MARGIN_S
         bounds = Bounds(
             start_s=min(60.0, self.wait_s),

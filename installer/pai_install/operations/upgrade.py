@@ -88,6 +88,7 @@ class Upgrade(Operation):
     @property
     def queries(self) -> tuple[Select, ...]:
         """Returns the queries of nodes, pods, and the backup."""
+        # The queries of the backup are last: its plan gets the rest of the answers.
         return (Select(("nodes",)), Select(("pods",)), *Backup().queries)
 
     def refused_changes(self, site: Site, observation: Observation) -> tuple[RefusedChange, ...]:
@@ -202,6 +203,7 @@ class _Work:
         planes = [self._control_plane(it.hostname, number) for number, it in enumerate(self.site.control_planes, 1)]
         once = [step for step in self.whole.steps if step.name in _FOR_ALL]
         first = [step for step in self.whole.steps if step.name == "components"]
+        # Workers hold no data of the cluster, so only a change of a control plane needs a way back.
         if any(planes):
             first += self._backup()
         groups = [group for group in (first, *planes, once, *self._batches()) if group]
@@ -298,6 +300,7 @@ class _Work:
         calls: list[ClusterCall] = []
         for host in hosts:
             node = self.nodes.get(host)
+            # A node that a person cordoned gets no mark, so that it stays cordoned after the upgrade.
             if not (node and node.cordoned):
                 calls.append(scheduling(host, stop=True, mark=CORDONED_BY_UPGRADE))
             how = {"node": host, "grace_s": operation.grace, "timeout_s": operation.timeout, "force": operation.force}

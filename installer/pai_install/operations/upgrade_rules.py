@@ -88,6 +88,7 @@ def require_kubernetes(had: Mapping[str, Versions], target: str) -> None:
                 f"{host} runs Kubernetes {old}, and the site asks for {target}",
                 f'Kubernetes does not support downgrades: write kubernetes_version: "{old}"',
             )
+        # Another major version is too far, too.
         jump = minor(target)[1] - minor(old)[1] if minor(target)[:1] == minor(old)[:1] else 2
         if jump > 1:
             between = f"{minor(old)[0]}.{minor(old)[1] + 1}"

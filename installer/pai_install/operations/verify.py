@@ -69,6 +69,7 @@ def proof(site: Site, observation: Observation, reason: str, limit: Collection[s
     answered = [machine for machine in site.present_machines if machine.hostname in observation.machines]
     proven = [machine for machine in answered if not limit or machine.hostname in limit]
     hosts = tuple(HostStep(one.hostname, (_reason(observation, one.hostname, reason),)) for one in proven)
+    # A storage server beside the cluster has health, but no node to verify.
     nodes = tuple(step for step, machine in zip(hosts, proven, strict=True) if machine.node)
     steps = (
         Step(VERIFY.name, VERIFY.title, nodes, Playbook(VERIFY.playbook), VERIFY.needs, proves=True),
