@@ -44,6 +44,7 @@ def addons_following(wanted: Mapping[str, Mapping[str, str]], seen: Observed) ->
     found = set()
     for addon, names in _FOLLOWS.items():
         record = seen.roles.get(RECORD_PREFIX + addon)
+        # A change by hand does not follow from the virtual clusters.
         if record is None or record.drift:
             continue
         changed = differing(wanted.get(RECORD_PREFIX + addon, {}), record.settings)

@@ -95,6 +95,7 @@ def _settings(site: Site, version: str, endpoint: str, seen: Observed) -> Iterat
     }
     for (name, observed_as), value in wanted.items():
         runs = seen.kubernetes.settings.get(observed_as, "")
+        # A minor version in config.yaml permits each of its patches.
         if name == "kubernetes_version" and fits(runs, str(value)):
             continue
         if runs and not _same(runs, value) and not _ran_with(seen, observed_as, value):

@@ -163,6 +163,7 @@ def _take_common(host_vars: dict[str, dict[str, Any]]) -> dict[str, Any]:
     common = {
         name: value
         for name, value in hosts[0].items()
+        # Alike machines share the value that one maker made. The identity spares a deep comparison.
         if all(name in other and (other[name] is value or other[name] == value) for other in hosts[1:])
     }
     for values in hosts:

@@ -203,6 +203,7 @@ def parse_observed(result: Mapping[str, Any], *, control_plane: bool = True) -> 
     if not isinstance(facts, Mapping):
         raise ValueError("the machine answered without facts")  # noqa: TRY004 - what it says is wrong, not its type
     try:
+        # A worker must not speak for the cluster.
         return Observed.model_validate({**facts, **({} if control_plane else {"cluster": None})})
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]

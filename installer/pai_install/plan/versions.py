@@ -28,6 +28,7 @@ def installed(seen: Observed, catalogue: Catalogue | None = None) -> dict[str, s
     found = {name: version for name, component in known.components.items() if (version := _seen(name, component, seen))}
     running = seen.kubernetes.settings
     if "etcd" in running:
+        # The tag of etcd's image ends with a build number, as in 3.6.4-0.
         found["etcd"] = running["etcd"].rpartition("-")[0] or running["etcd"]
     if "version" in running:  # an upgrade that was interrupted changed the static pods before the kubelet
         found[KUBERNETES] = newest((running["version"], found.get(KUBERNETES, "")))
@@ -76,6 +77,7 @@ def kept(site: Site, observed: Mapping[str, Observed]) -> dict[str, dict[str, st
     if not base:
         return {}
     mine = {host: installed(seen) for host, seen in observed.items()}
+    # The first control plane may lack components that workers have, such as the NVIDIA toolkit.
     for name in dict.fromkeys(name for versions in mine.values() for name in versions):
         base.setdefault(name, newest(versions.get(name, "") for versions in mine.values()))
     return {machine.hostname: {**base, **mine.get(machine.hostname, {})} for machine in site.present_machines}
