@@ -27,6 +27,7 @@ def make_authority(name: str, now: datetime) -> tuple[str, str]:
     subject = _subject(name)
     usage = _usage(signs_certificates=True)
     builder = _builder(subject, subject, key, now, _AUTHORITY_LIFE)
+    # The authority signs certificates of servers and clients, but no further authority.
     builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
     builder = builder.add_extension(usage, critical=True)
     identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
@@ -83,6 +84,7 @@ def _new_key() -> EllipticCurvePrivateKey:
 def _subject(name: str) -> x509.Name:
     from cryptography import x509  # noqa: PLC0415
 
+    # X.509 limits a common name to 64 characters. Clients check the alternative names.
     return x509.Name([x509.NameAttribute(x509.oid.NameOID.COMMON_NAME, name[:64])])
 
 

@@ -141,6 +141,7 @@ def open_identity(path: Path, names: ServedNames, now: datetime) -> Identity:
     Other names, or an end within 60 days, renew a serving certificate. Raises PaiError for a file that is none of ours.
     """
     private_folder(path.parent)
+    # Two first commands at the same time must not make two authorities.
     with filelock.FileLock(path.with_name(f"{path.name}.lock"), mode=0o600):
         found = read_identity(path)
         wanted = make_identity(names, now) if found is None else at_port(renewed(found, names, now), names.port)

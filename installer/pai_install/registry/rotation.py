@@ -120,6 +120,7 @@ STAGES: Mapping[Subject, tuple[RotationStage, ...]] = {
             verifies=True,
             undo=_serve_oldest,
         ),
+        # It waits for no machine: each one trusts the new authority already, and servers use nothing else.
         RotationStage(
             "distrust-old-authority",
             "Machines no longer trust the old authority",
