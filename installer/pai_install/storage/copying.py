@@ -255,6 +255,7 @@ def copy_pod(route: CopyRoute, mode: Mode, node: str, run: str, image: str) -> d
             "nodeName": node,
             "restartPolicy": "Never",
             "terminationGracePeriodSeconds": 20,
+            # The pod reads foreign data, and needs no access to the API.
             "automountServiceAccountToken": False,
             "enableServiceLinks": False,
             "tolerations": [{"operator": "Exists"}],

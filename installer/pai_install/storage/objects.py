@@ -53,6 +53,7 @@ def _policy(claim: str) -> Object:
         "kind": "ValidatingAdmissionPolicy",
         "metadata": {"name": f"pai-storage-{claim}"},
         "spec": {
+            # A pod that slips through would change the old place during the last copy.
             "failurePolicy": "Fail",
             "matchConstraints": {"resourceRules": [pods]},
             "validations": [{"expression": expression, "message": message}],
