@@ -55,10 +55,12 @@ def storage_for_code(profile: ClusterProfile, group: str) -> str:
 def store_code(app: AppContext, packed: PackedFolder, code: StoredCode, place: JobPlace) -> None:
     """Puts an archive on the storage of its job, unless it is there. Raises PaiError. Ctrl-C leaves no part of it."""
     namespace = place.owner.namespace
+    # Each upload removes old archives, so it must know those of existing jobs.
     jobs = open_job_directory(app).list(namespace)
     used = {found.digest for job in jobs if (found := stored_code(job.code, job.code_place)) is not None}
     image = app.environment.image(app.site, app.state, _IMAGE, app.say)
     pod = upload_pod(code, place, secrets.token_hex(4), image, app.profile.code.keep_days, used)
+    # The pod has the power of a member: the policies and quotas of the owner must permit it.
     app.cluster.dry_run([owned(pod)], app.submitter(place.owner.user))
     with _running(app, pod, code) as present:
         if present:

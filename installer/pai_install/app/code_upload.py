@@ -89,6 +89,7 @@ def _parts(job: JobState) -> dict[str, Ref]:
 
 def _tarred(content: bytes) -> Iterator[CodeFile]:
     if content.startswith(_GZIP):
+        # A few KiB of gzip can expand without bound, so zlib gets a limit.
         unpacking = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
         content = unpacking.decompress(content, _MAX_TAR + 1)
         if len(content) > _MAX_TAR:
@@ -115,6 +116,7 @@ def _zipped(content: bytes) -> Iterator[CodeFile]:
             _require_few(number)
             if entry.is_dir():
                 continue
+            # The upper bits are the type of Unix: 8 is a regular file. Archives of Windows have 0.
             kind = entry.external_attr >> 28
             if kind not in {0, 8}:
                 raise _refused(f"{entry.filename[:80]} is not a file")

@@ -87,6 +87,7 @@ def cordon_unhealthy(app: App, report: HealthReport, max_cordoned: float) -> Cor
     if outcome is not None and not outcome.ok:
         failure = next(iter(outcome.failures), None)
         if failure is None:
+            # A run that is not OK and has no failure was interrupted.
             raise KeyboardInterrupt
         raise PaiError(
             f"{failure.host}: {failure.message}", code="cordon-failed", details=failure.evidence, remedy=failure.remedy

@@ -135,6 +135,7 @@ def states_of_seen(seen: Sequence[SeenJob], jobs: Sequence[JobState]) -> Iterabl
     A scheduler names a job, its gang (HiveD: NAMESPACE.JOB.GROUP), or a part of a JobSet (JOBSET-ROLE-NUMBER).
     """
     exact: dict[str, JobState] = {}
+    # The names of gangs are first, so that a job of such a name replaces them below.
     for job in jobs:
         exact[f"{job.namespace}/{job.namespace}.{job.label}"] = job
     for job in jobs:

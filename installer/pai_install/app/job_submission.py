@@ -46,10 +46,10 @@ if TYPE_CHECKING:  # the console has no AppContext
 _POLL_S = 2.0
 # no vowels: as in Kubernetes, no name contains a word by chance
 _SUFFIX = "bcdfghjklmnpqrstvwxz2456789"
-# RBAC's words, and those of admission policies
 # the words of the API server for a kind that a new quota does not count yet
 _UNCOUNTED = "status unknown for quota"
 _COUNT_TRIES, _COUNT_POLL_S = 40, 3.0
+# RBAC's words, and those of admission policies
 _MISSING_RIGHT = " cannot create resource "
 _DENIED = " denied request: "
 
@@ -239,9 +239,11 @@ def create_jobs(client: ClusterClient, submission: JobSubmission) -> None:
         for one in submission.jobs:
             with _explaining(one):
                 created += client.create([one.item])
+        # The companions follow, because they need the uid of the job that owns them.
         if submission.companions:
             client.create([_owned(one, created) for one in submission.companions])
     except BaseException:
+        # After Ctrl-C, too: a job without its Secret would never start.
         for one in submission.jobs[: len(created)]:
             client.delete([Ref(one.kind.asked, one.label, one.place.owner.namespace)])
         raise

@@ -246,8 +246,10 @@ def stop_job(app: ClusterContext, request: StopJob) -> int:
 
 def end_job(app: ClusterContext, job: JobState, why: str = "", *, wait_s: float = 0, noted: bool = True) -> None:
     """Deletes a job with its pods. Waits for the end if wait_s is above 0. noted: the job says who stopped it."""
+    # The note is first, because the job recorder reads it from the job.
     if noted and job.state not in ENDED:
         app.cluster.patch([_stopped(job, app.user, why)])
+    # A deletion of a selection also waits for the pods, so that the name is free afterwards.
     own = Select((job.kind.asked,), job.namespace, fields=f"metadata.name={job.label}")
     app.cluster.delete_selected(own, wait_s=wait_s)
 

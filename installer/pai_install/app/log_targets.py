@@ -53,6 +53,7 @@ def sources_of(app: App, target: str, hosts: Sequence[str], window: Window) -> t
         try:
             return _of_job(app, name, window)
         except PaiError as error:
+            # A pod that is gone may still have lines in the store.
             if error.code != "unknown-job":
                 raise
     if not found and kind in ("", "pod") and has_store(app):

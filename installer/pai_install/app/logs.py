@@ -141,6 +141,7 @@ def _started(sources: Sequence[LogSource], lines: queue.Queue[_Item]) -> None:
 
 def _followed(sources: Sequence[LogSource]) -> Iterator[_Line]:
     """Lines as they come."""
+    # The bound stops readers that are faster than the terminal.
     lines: queue.Queue[_Item] = queue.Queue(_WAITING)
     _started(sources, lines)
     left = len(sources)

@@ -82,6 +82,7 @@ def status_of(app: App, *, offline: bool) -> SiteStatus:
     )
     if offline or running:
         return known
+    # status downloads nothing. Without the components it cannot compare the machines with the site.
     compared = app.environment.stocked(site)
     _, prepared = app.inspect(Install() if compared else Look(), "status")
     return replace(
@@ -149,5 +150,6 @@ def restore_cluster(app: App, request: RestoreCluster, options: RunOptions) -> i
             return ExitCode.PREFLIGHT_FAILED
         if options.check or outcome.exit_code is not ExitCode.OK:
             return outcome.exit_code
+        # A saved plan of the restoration is not a plan of the installation that follows.
         after: Outcome | None = app.run(Install(), options.model_copy(update={"plan_file": None}), agreed=True)
         return after.exit_code if after is not None else ExitCode.PREFLIGHT_FAILED

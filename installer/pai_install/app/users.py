@@ -99,6 +99,7 @@ def password_link(cluster: ClusterClient, user: str, server: str, lasting: timed
         if error.reason != "NotFound":
             raise
         raise _no_console(user) from error
+    # The earlier links end last, so that a refused creation leaves them valid.
     cluster.delete([Ref("secret", name_of(one), CONSOLE) for one in old])
     return PasswordLink(f"{server.rstrip('/')}/password/{secret}", user, until)
 
@@ -161,6 +162,7 @@ class _Writer:
             )
         now = datetime.now(UTC)
         uid = text(child(account, "metadata").get("uid"))
+        # The token is bound to this Secret, so that a deletion of the Secret revokes the kubeconfig.
         (created,) = cluster.create([mark(user, uid, f"{user}.{secrets.token_hex(4)}")])
         try:
             token, until = self._token(created)

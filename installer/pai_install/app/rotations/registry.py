@@ -181,6 +181,7 @@ class _Rotation(WorkflowStore[Identity]):
 
     def _run(self, stage: RotationStage) -> int:
         self._app.require_leader(self._plan())
+        # The file changes first. After a kill, each apply brings this stage to the machines.
         self._edit(stage.change)
         code: int = ExitCode.OK
         if stage.phases:
@@ -191,8 +192,10 @@ class _Rotation(WorkflowStore[Identity]):
 
     def _perform(self, stage: RotationStage, operation: Operation) -> int:
         """A missing machine stops only its own part, unless the content is copied."""
+        # The operation changes machines, so the last observation no longer holds.
         self._observed = None
         outcome = self._app.run_agreed(operation)
+        # A silent machine is no failure of the test. It gets the new value with the next apply.
         if operation is self._test:
             good = outcome.exit_code is not ExitCode.STEP_FAILED and not has_failures(outcome)
         else:

@@ -73,6 +73,7 @@ class StorageCopier:
         try:
             self._copy(route)
         except CopyError:
+            # After any other error the pod goes on, so its volumes stay.
             self._delete_volumes(route)
             raise
         self._delete_volumes(route)
@@ -175,6 +176,7 @@ class StorageCopier:
         cluster = self.app.cluster
         (found,) = cluster.list(Select(KINDS, labels=OURS))
         left = [_ref(item) for item in found if _strange(item, route) or "deletionTimestamp" in item["metadata"]]
+        # Kubernetes keeps a claim while a pod uses it, so the pods go first.
         cluster.delete([ref for ref in left if ref.kind == "pod"], wait_s=_REMOVAL_S)
         cluster.delete([ref for ref in left if ref.kind != "pod"], wait_s=_REMOVAL_S)
         here = {_ref(item) for item in found}.difference(left)

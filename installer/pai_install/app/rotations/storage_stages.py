@@ -171,6 +171,7 @@ class StorageRotation(WorkflowStore[StorageRotationState]):
             after = self.edited(before, state.changes or {})
             checked_site(self._app, self._app.loaded, after)
             write_services(services_file(self._app.site_dir), after)
+        # A stage that runs again finds its own change. Then only the state knows the text before it.
         first = state.before if before == after else before
         self.save(transitions.changed(state, before=first, after=after))
         return self._complete("update-config")
@@ -179,6 +180,7 @@ class StorageRotation(WorkflowStore[StorageRotationState]):
         state, file = self.read(), services_file(self._app.site_dir)
         old = state.older[-1].entry
         with self._app.hold(VERB):
+            # The old text would overwrite an edit that someone made meanwhile.
             if self.text() == state.after:
                 write_services(file, state.before)
         if entry_of(self._app.reload(), self.name) != old:
@@ -189,6 +191,7 @@ class StorageRotation(WorkflowStore[StorageRotationState]):
             )
 
     def _block_claim(self) -> int:
+        # The state is written first, so that after a kill any apply brings the cluster to it.
         self._complete("block-claim")
         return self._apply()
 
@@ -233,6 +236,8 @@ class StorageRotation(WorkflowStore[StorageRotationState]):
             self._apply()
             old = [grant for grant in self._grants() if grant.current]
             self._require_deleted(old)
+            # A released PV has the uid of its old claim, and binds no other one. Without the uid, a claim of the name
+            # binds.
             unbound = {"spec": {"claimRef": {"uid": None, "resourceVersion": None}}}
             self._app.cluster.patch([Patch(Ref("persistentvolume", grant.volume), unbound) for grant in old])
         self.save(transitions.claim_restored(self.read()))
@@ -325,6 +330,7 @@ class StorageRotation(WorkflowStore[StorageRotationState]):
                 self._change_old(old, closed=True)
                 self._apply()
         else:
+            # A claim that is being deleted takes no new pod, and goes with the end of its last one.
             for namespace, name in {(pod.namespace, pod.claim) for pod in pods}:
                 self._app.cluster.delete([Ref("persistentvolumeclaim", name, namespace)])
         delete_pods(self._app, pods)
