@@ -21,10 +21,11 @@ _LABEL_VALUE = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What a pod mounts of a storage. folder: below it; empty: all of it."""
+    """What a pod mounts of a storage. folder: below it; empty: all of it. machine: the only node that has it, or ""."""
 
     name: str
     folder: str = ""
+    machine: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,11 @@ class JobPlace:
     priority: Priority
     owner: JobOwner
     claims: Mapping[str, Claim] = field(default_factory=dict)
+
+    @property
+    def machine(self) -> str:
+        """The only node that has the folders of its storages, or ""."""
+        return next((claim.machine for claim in self.claims.values() if claim.machine), "")
 
     def supply(self, role: Role) -> Supply:
         """The machines that a role asks devices of. Raises PaiError where there are none, or it does not say which."""
@@ -75,6 +81,7 @@ def place(
     """
     found = seat(scheduling, owner, queue[0] or job.virtual_cluster, queue[1] or job.priority)
     found = replace(found, claims=dict(_claims(job, owner, grants)))
+    _require_one_machine(found.claims)
     for role in job.roles:
         if role.resources.gpus or role.resources.sku:
             found.supply(role)
@@ -138,7 +145,18 @@ def _claims(job: Job, owner: JobOwner, grants: Iterable[ProfileGrant]) -> Iterab
                 f"group {owner.group} is not granted the storage {storage}",
                 f"the group has {granted}. Run pai-install storage grant {storage} --group {owner.group}",
             )
-        yield storage, Claim(grant.claim, "" if grant.shared else owner.user)
+        yield storage, Claim(grant.claim, "" if grant.shared else owner.user, grant.machine)
+
+
+def _require_one_machine(claims: Mapping[str, Claim]) -> None:
+    machines = {claim.machine: storage for storage, claim in claims.items() if claim.machine}
+    if len(machines) > 1:
+        named = ", ".join(f"{storage} on {machine}" for machine, storage in machines.items())
+        raise _usage(
+            "storages-on-different-nodes",
+            f"cannot place the job: its storages are folders of different nodes: {named}",
+            "mount storages of one node, or a storage of type nfs",
+        )
 
 
 def _reachable(scheduling: Scheduling, cluster: VirtualCluster) -> list[Supply]:

@@ -48,7 +48,8 @@ class ProfileStorage(_Model):
 class ProfileGrant(_Model):
     """A storage that a group may mount. claim: of the PVC. claimed: the PVC exists. current: new jobs use it.
 
-    shared: all users share one folder. Otherwise each user has a folder.
+    shared: all users share one folder. Otherwise each user has a folder. machine: the only node that has the folder,
+    empty for all nodes.
     """
 
     storage: str
@@ -57,6 +58,7 @@ class ProfileGrant(_Model):
     shared: bool
     claimed: bool = True
     current: bool = True
+    machine: str = ""
 
 
 class ProfileCode(_Model):

@@ -43,6 +43,7 @@ def profile_of(site: Site) -> ClusterProfile:
                 shared=one.storage.share,
                 claimed=one.claimed,
                 current=one.current,
+                machine=one.storage.machine or "",
             )
             for one in grants_of(site)
         ),

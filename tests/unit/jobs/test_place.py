@@ -101,3 +101,15 @@ def test_storages_by_the_claims_that_new_jobs_use() -> None:
     )
     job = replace(single(), mounts=(JobMount("data", "/mnt/data"), JobMount("home", "/mnt/home")))
     assert placed(job, grants=grants).claims == {"data": Claim("data-g2"), "home": Claim("home", "alice")}
+
+
+def test_folders_of_different_nodes_are_refused() -> None:
+    grants = [
+        ProfileGrant(storage=name, group="vision", claim=name, shared=True, machine=machine)
+        for name, machine in (("fast", "w1"), ("other", "w2"), ("data", ""))
+    ]
+    job = replace(single(), mounts=(JobMount("fast", "/a"), JobMount("data", "/b")))
+    assert placed(job, grants=grants).machine == "w1"
+    job = replace(job, mounts=(*job.mounts, JobMount("other", "/c")))
+    with raises("storages-on-different-nodes", "fast on w1, other on w2"):
+        placed(job, grants=grants)

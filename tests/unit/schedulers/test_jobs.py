@@ -13,7 +13,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from pai_install.errors import ExitCode, PaiError
 from pai_install.jobs.model import Job
-from pai_install.jobs.place import JobPlace
+from pai_install.jobs.place import Claim, JobPlace
 from pai_install.schedulers.jobs import objects_of
 from pai_install.scheduling.model import BACKENDS, Backend, Supply, UnqueuedLimit
 from pai_install.scheduling.unqueued import CLASS
@@ -79,6 +79,14 @@ def classes(made: Any) -> Iterator[tuple[str, str]]:
     for one in made["spec"].get("replicatedJobs") or made["spec"]["tasks"]:
         spec = one["template"]["spec"]
         yield one["name"], spec.get("template", {}).get("spec", spec).get("priorityClassName", "")
+
+
+def test_folder_of_one_node_brings_the_pods_there() -> None:
+    """Kueue chooses a node by the selector alone, and its pods would wait without end for the volume of another."""
+    place = somewhere("kueue")
+    place = replace(place, claims={**place.claims, "scratch": Claim("scratch", machine="w2")})
+    for spec in job_specs(servers_and_workers(), place=place):
+        assert spec["template"]["spec"]["nodeSelector"]["kubernetes.io/hostname"] == "w2"
 
 
 @pytest.mark.parametrize(

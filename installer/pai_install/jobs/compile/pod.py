@@ -14,7 +14,7 @@ from pai_install.jobs.compile.names import JobNames
 from pai_install.jobs.compile.variables import VISIBLE, variables
 from pai_install.jobs.model import Job, PullLogin, Role
 from pai_install.jobs.place import JobPlace
-from pai_install.scheduling.model import SKU_LABEL
+from pai_install.scheduling.model import HOST_LABEL, SKU_LABEL
 
 Object = dict[str, Any]
 
@@ -83,6 +83,7 @@ def pod_template(gang: Outline, role: Role, extras: PodExtras) -> Object:
     """A pod of a role. Its processes are not the first of their container: they end when they are told to."""
     volumes = list(_volumes(gang, role))
     secret = gang.names.secret(role, gang.place.owner.user, "login")
+    selects = _node_labels(gang, role, extras)
     spec: Object = {
         "restartPolicy": "Never",
         "automountServiceAccountToken": False,
@@ -91,7 +92,7 @@ def pod_template(gang: Outline, role: Role, extras: PodExtras) -> Object:
         "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
         **({"runtimeClassName": "nvidia"} if _asks_nvidia(gang, role) else {}),
         **({"imagePullSecrets": [{"name": secret}]} if role.login is not None else {}),
-        **({"nodeSelector": {SKU_LABEL: role.resources.sku}} if role.resources.sku and extras.selects_sku else {}),
+        **({"nodeSelector": selects} if selects else {}),
         **extras.spec,
         "containers": [_container(gang, role, extras, [mount for _, mount in volumes])],
         "volumes": [volume for volume, _ in volumes],
@@ -100,6 +101,12 @@ def pod_template(gang: Outline, role: Role, extras: PodExtras) -> Object:
     if extras.annotations:
         metadata["annotations"] = dict(extras.annotations)
     return {"metadata": metadata, "spec": spec}
+
+
+def _node_labels(gang: Outline, role: Role, extras: PodExtras) -> dict[str, str]:
+    """The labels of its nodes. Kueue chooses nodes by these alone, and knows nothing of the nodes of a volume."""
+    sku = {SKU_LABEL: role.resources.sku} if role.resources.sku and extras.selects_sku else {}
+    return {**sku, **({HOST_LABEL: gang.place.machine} if gang.place.machine else {})}
 
 
 def _asks_nvidia(gang: Outline, role: Role) -> bool:
