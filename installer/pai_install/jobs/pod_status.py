@@ -12,6 +12,8 @@ from pai_install.kube.objects import JsonObject, child, conditions, holding, num
 
 State = Literal["WAITING", "STARTING", "RUNNING", "SUCCEEDED", "FAILED", "STOPPING", "STOPPED"]
 STATES: tuple[State, ...] = ("WAITING", "STARTING", "RUNNING", "SUCCEEDED", "FAILED", "STOPPING", "STOPPED")
+# conditions that say of a pod only that it is not ready yet
+_UNREADY = frozenset({"Ready", "ContainersReady"})
 ENDED: frozenset[State] = frozenset({"SUCCEEDED", "FAILED"})
 
 POD_STATES: Mapping[str, State] = {"Running": "RUNNING", "Succeeded": "SUCCEEDED", "Failed": "FAILED"}
@@ -99,7 +101,8 @@ def why_of(status: JsonObject, state: JsonObject) -> str:
         reason = text(ended.get("reason"))
         return "" if reason in {"Error", "Completed"} else reason
     waiting = child(state, "waiting")
-    unplaced = [one.message for one in conditions(status.get("conditions")) if one.status == "False" and one.message]
+    false = (one for one in conditions(status.get("conditions")) if one.status == "False" and one.message)
+    unplaced = (one.message for one in false if one.type not in _UNREADY)
     own = f"{text(status.get('reason'))} {text(status.get('message'))}".strip()
     said = f"{text(waiting.get('reason'))} {text(waiting.get('message'))}".strip()
-    return (own or (said if said != "ContainerCreating" else "") or next(iter(unplaced), ""))[:400]
+    return (own or (said if said != "ContainerCreating" else "") or next(unplaced, ""))[:400]

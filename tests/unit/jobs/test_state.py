@@ -311,7 +311,8 @@ def test_job_without_another_reason_has_the_newest_warning_of_its_object_and_own
 
 def test_pod_that_its_machine_does_not_start_has_the_warning_of_its_kubelet() -> None:
     """A folder of a storage is missing on the machine: the pod itself says only ContainerCreating."""
-    starting = pod("ps-server", 0, "Pending", "w1")
+    unready = [holds(name, "containers with unready status: [main]", "False") for name in ("Ready", "ContainersReady")]
+    starting = pod("ps-server", 0, "Pending", "w1", conditions=unready)
     starting["metadata"]["uid"] = "pod-1"
     starting["status"]["containerStatuses"] = [{"name": "main", "state": {"waiting": {"reason": "ContainerCreating"}}}]
     missing = warning("pod-1", "2026-01-01T00:00:09Z", 'path "/data" does not exist')
