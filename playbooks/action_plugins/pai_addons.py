@@ -57,6 +57,7 @@ def patched(objects: list[Object], patch: Object) -> list[Object]:
     """
     index = next((number for number, entry in enumerate(objects) if _same(entry, patch)), None)
     if index is None:
+        # A new upstream version may rename its objects. A patch without effect would weaken the cluster silently.
         raise AddonError(f"a patch is for {_name(patch)}, which no manifest has")
     if patch.get("$patch") == "delete":
         return [*objects[:index], *objects[index + 1 :]]
@@ -94,9 +95,12 @@ def _labelled(entry: Object, addon: str) -> Object:
 
 
 def _rendered(folder: Path, values: dict[str, Any]) -> list[Object]:
+    # A plain environment would let a template reach Python's internals through its values.
     environment = SandboxedEnvironment(
         loader=FileSystemLoader([folder, folder.parents[1]]),  # shared/NAME is beside the add-ons
+        # A missing value would otherwise be an empty text, and the object valid but wrong.
         undefined=StrictUndefined,
+        # JSON is YAML in which a value cannot end its line or become a key.
         finalize=_as_json,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -172,6 +176,7 @@ class ActionModule(ActionBase):
                 ],
                 "only": sorted(only),
                 "wanted": [addon["name"] for _phase, addon in rendered],
+                # An object may move from one add-on to another. The first one must not prune it.
                 "kept": [_identity(entry) for _phase, addon in rendered for entry in addon["objects"]],
                 "settings": arguments.get("settings") or {},
             },

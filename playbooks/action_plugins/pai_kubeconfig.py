@@ -112,6 +112,7 @@ def write_private(path: str, content: str) -> bool:
     wanted = content.encode()
     try:
         with open(path, "rb") as handle:
+            # One byte more shows a longer file.
             if handle.read(len(wanted) + 1) == wanted and os.fstat(handle.fileno()).st_mode & 0o777 == 0o600:
                 return False
     except FileNotFoundError:
@@ -137,6 +138,7 @@ class ActionModule(ActionBase):
         if found.get("failed"):
             raise AnsibleActionFail(f"{SOURCE} cannot be read")
         try:
+            # The machine may be hostile, so the answer is cut before anything reads it.
             text = base64.b64decode(str(found.get("content"))[: 2 * LONGEST])
             content = kubeconfig(text, str(self._task.args["server"]))
         except (KubeconfigError, ValueError) as error:

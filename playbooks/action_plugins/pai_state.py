@@ -29,6 +29,7 @@ APT = {
     "update_cache": True,
     "cache_valid_time": 86400,
     "lock_timeout": 300,
+    # 101 forbids the scripts of packages to start services, as invoke-rc.d defines it.
     "policy_rc_d": 101,
 }
 # needrestart would restart services of the administrator that no plan names
@@ -50,6 +51,7 @@ class ActionModule(ActionBase):
             wanted = arguments(self._task.args, task_vars or {})
         except ValueError as error:
             raise AnsibleActionFail(str(error)) from error
+        # The module looks first: on most runs nothing is missing, and apt would cost seconds.
         answer = self._execute_module("pai_state", wanted, task_vars=task_vars)
         if missing := answer.get("missing"):
             answer = self._install(missing, wanted, task_vars)

@@ -117,6 +117,7 @@ class ActionModule(ActionBase):
         contents += [image_contents(image) for image in args.get("images") or []]
         blobs = [blob for found, _manifest in contents for blob in found]
         manifests = [manifest for _blobs, manifest in contents]
+        # The machine is asked first: a second run must not send gigabytes again.
         asked = self._module("missing", names(blobs), names(manifests), task_vars)
         wanted_blobs = [blobs[index] for index in asked["missing_blobs"]]
         wanted_manifests = [manifests[index] for index in asked["missing_manifests"]]
@@ -126,6 +127,7 @@ class ActionModule(ActionBase):
             # the module removes each file as soon as the store has it
             for batch in batches(wanted_blobs):
                 self._module("push", self._send(batch), [], task_vars)
+            # A registry refuses a manifest without its blobs, so manifests come in a call of their own.
             self._module("push", [], wanted_manifests, task_vars)
         return result
 
@@ -138,6 +140,7 @@ class ActionModule(ActionBase):
                 sent.append(blob)
                 continue
             remote = self._connection._shell.join_path(folder, blob["digest"].split(":")[1])  # noqa: SLF001
+            # Several images share layers.
             if all(remote != entry.get("path") for entry in sent):
                 self._transfer_file(blob["path"], remote)
             sent.append({**blob, "path": remote})

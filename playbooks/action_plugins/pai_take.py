@@ -36,6 +36,7 @@ class ActionModule(ActionBase):
         try:
             with os.fdopen(descriptor, "wb") as handle:
                 size, found = self._copy(str(words["src"]), handle)
+            # Parts that were read while the file changed would not fit together.
             _require(found == wanted, f"{words['src']} came with another content than the machine said")
             os.replace(f"{dest}.partial", dest)
         except BaseException:
@@ -56,6 +57,7 @@ class ActionModule(ActionBase):
 
     def _part(self, src: str, number: int) -> bytes:
         file = shlex.quote(src)
+        # base64, because the connection of Ansible carries text and would change other bytes.
         command = f"test -r {file} && dd if={file} bs={PART} skip={number} count=1 status=none | base64 --wrap=0"
         found = self._low_level_execute_command(command)
         _require(found["rc"] == 0, f"{src} cannot be read: {str(found['stderr']).strip()[-200:]}")

@@ -37,10 +37,12 @@ def containerd_patch(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> d
         **root,
         "plugins": {
             CRI_IMAGES: {
+                # The default is an image at registry.k8s.io, which an air-gapped machine cannot pull.
                 "pinned_images": {"sandbox": settings["sandbox_image"]},
                 "registry": {"config_path": "/etc/containerd/certs.d"},
             },
             CRI_RUNTIME: {
+                # The device plugin names GPUs as CDI devices, which containerd would ignore.
                 "enable_cdi": True,
                 # without the capability the kernel refuses lower scores and no pod would start
                 "restrict_oom_score_adj": not facts["sys_resource"],
@@ -82,6 +84,7 @@ def containerd_config(current: Mapping[str, Any], patch: Mapping[str, Any]) -> s
             document["disabled_plugins"] = kept
     _merge_table(document, patch)
     _find_cni_programs(document["plugins"][CRI_RUNTIME]["cni"])
+    # An imported file wins over the one that imports it, so our settings are imported last.
     imports = [name for name in document.get("imports", ()) if name != LAST]
     if imports and document["imports"] != [*imports, LAST]:
         document["imports"] = [*imports, LAST]
@@ -114,6 +117,7 @@ def _merge_table(table: Any, patch: Mapping[str, Any]) -> None:
             if not isinstance(table.get(key), Mapping):
                 table[key] = tomlkit.table()
             _merge_table(table[key], value)
+        # An equal value keeps its line, with the comment of the administrator beside it.
         elif table.get(key) != value:
             table[key] = value
 

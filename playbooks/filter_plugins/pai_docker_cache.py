@@ -21,6 +21,7 @@ def haproxy_word(text: str) -> str:
     """
     if not all(character.isprintable() for character in text):
         raise AnsibleError("a name or password of the Docker cache holds a character that cannot be printed")
+    # As in a shell, strong quotes end, one escaped quote follows, and they begin again.
     return "'" + text.replace("'", "'\\''") + "'"
 
 
@@ -90,6 +91,7 @@ def _storage(name: str, azure: Mapping[str, str]) -> dict[str, Any]:
 def _login(upstream: Mapping[str, Any]) -> str:
     """A program that says the login, as the credential helpers of Docker do."""
     login = json.dumps({"Username": upstream["username"], "Secret": upstream["password"]})
+    # A quoted END lets the shell expand nothing in a password.
     return f"#!/bin/sh\n{MANAGED}cat <<'END'\n{login}\nEND\n"
 
 

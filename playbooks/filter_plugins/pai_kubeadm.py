@@ -28,8 +28,10 @@ TLS_ARGUMENTS = {"tls-cipher-suites": ",".join(CIPHER_SUITES), "tls-min-version"
 def kubeadm_ignored(facts: Mapping[str, Any]) -> list[str]:
     """Names of kubeadm's preflight checks that cannot pass on a machine for a reason that is known and harmless."""
     ignored = []
+    # kubeadm reads the configuration of the kernel, which a container does not see, and rejects version 1.
     if facts["cgroup_version"] == 1 or facts["virtualization"]["container"]:
         ignored.append("SystemVerification")
+    # kubeadm wants the module br_netfilter. A container of a kernel without it cannot load one.
     if not facts["bridge_netfilter"]:
         ignored.append("FileContent--proc-sys-net-bridge-bridge-nf-call-iptables")
     return ignored
@@ -62,6 +64,7 @@ def kubelet_config(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> dic
         "kind": "KubeletConfiguration",
         "cgroupDriver": facts["cgroup_driver"],
         "containerRuntimeEndpoint": CRI_SOCKET,
+        # Since Kubernetes 1.35, the kubelet refuses cgroup v1 unless this says otherwise.
         "failCgroupV1": facts["cgroup_version"] != 1,
         "rotateCertificates": True,
         # a training node pulls many large images: several at a time, as many as its disk serves
@@ -101,6 +104,7 @@ def _registration(name: str, *, schedulable: bool) -> dict[str, Any]:
     """schedulable: no taint keeps jobs away, also on a control plane."""
     registration: dict[str, Any] = {"name": name, "criSocket": CRI_SOCKET, "imagePullPolicy": "IfNotPresent"}
     if schedulable:
+        # An empty list and no list differ: without one, kubeadm sets its own taint on a control plane.
         registration["taints"] = []
     return registration
 
@@ -119,6 +123,7 @@ def kubeadm_init(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> str:
         # kubeadm makes a token in any case: for a minute, in a group without rights
         "bootstrapTokens": [{"ttl": "1m0s", "groups": ["system:bootstrappers:pai-install:none"]}],
     }
+    # On a single machine, the DNS pods could not be apart, and one of them would never start.
     if settings["dns_apart"]:
         init["patches"] = {"directory": PATCHES_DIR}
     documents = [
@@ -151,6 +156,7 @@ def _cluster_configuration(settings: Mapping[str, Any]) -> dict[str, Any]:
         "etcd": {
             "local": {
                 "imageTag": settings["etcd_tag"],
+                # etcd's default is 2 GiB. A full etcd accepts no write at all until somebody defragments it.
                 "extraArgs": _arguments({"quota-backend-bytes": 8 << 30}),
             }
         },
@@ -164,6 +170,8 @@ def _cluster_configuration(settings: Mapping[str, Any]) -> dict[str, Any]:
                     "audit-log-path": f"{AUDIT_LOG_DIR}/audit.log",
                     "audit-policy-file": AUDIT_POLICY,
                     "authentication-config": f"{AUTHENTICATION_DIR}/config.yaml",
+                    # NodeRestriction keeps nodes apart. An external IP of a Service could take over traffic to any
+                    # address.
                     "enable-admission-plugins": "NodeRestriction,DenyServiceExternalIPs",
                     "encryption-provider-config": f"{ENCRYPTION_DIR}/config.json",
                     "profiling": "false",
@@ -182,9 +190,9 @@ def _cluster_configuration(settings: Mapping[str, Any]) -> dict[str, Any]:
                 {
                     "node-cidr-mask-size": settings["node_prefix"],
                     "profiling": "false",
-                    # Kubernetes' default, made explicit: people read the history of finished jobs
                     # a kind that comes with an add-on is counted in a group's quota from then on, not 5 minutes later
                     "resource-quota-sync-period": "30s",
+                    # Kubernetes' default, made explicit: people read the history of finished jobs
                     "terminated-pod-gc-threshold": 12500,
                     **TLS_ARGUMENTS,
                 }
@@ -200,6 +208,7 @@ def _volume(name: str, path: str, *, read_only: bool) -> dict[str, Any]:
         "hostPath": path,
         "mountPath": path,
         "readOnly": read_only,
+        # The API server must start also where no role has made the folder yet.
         "pathType": "DirectoryOrCreate",
     }
 

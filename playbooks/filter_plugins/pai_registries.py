@@ -31,6 +31,7 @@ def registry_files(upstreams: Sequence[Mapping[str, Any]], bundle: str) -> list[
     """
     own = dict.fromkeys(text for upstream in upstreams for text in _authorities(upstream))
     files = {BUNDLE: bundle} if bundle else {}
+    # A name by digest: two registries may have the same authority, and a new one gets a new file.
     files |= {authority_path(text): text for text in own if text != "bundle"}
     authorities = [{"path": path, "content": text, "mode": "0644", "live": True} for path, text in files.items()]
     return [*authorities, *map(hosts_file, upstreams)]
@@ -85,6 +86,7 @@ def hosts_file(upstream: Mapping[str, Any]) -> dict[str, Any]:
         "content": hosts_toml(upstream),
         "mode": "0600" if secret else "0644",
         "secret": secret,
+        # An administrator may have written this file before.
         "backup": True,
         "live": True,
     }
@@ -105,6 +107,7 @@ def hosts_toml(upstream: Mapping[str, Any]) -> str:
     elif endpoints and not upstream.get("fallback", True):
         last = endpoints.pop()
         document = {"server": last["endpoint"], **_host(last)}
+    # With nothing to fall back to, a slow cache is better than none.
     wait = {"dial_timeout": DIAL_TIMEOUT} if document else {}
     hosts = {entry["endpoint"]: {**_host(entry), **wait} for entry in endpoints}
     return tomlkit.dumps({**document, **({"host": hosts} if hosts else {})})
@@ -115,6 +118,7 @@ def _host(endpoint: Mapping[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {"capabilities": ["pull", "resolve"]}
     if endpoint.get("ca"):
         found["ca"] = [authority_path(endpoint["ca"])]
+    # containerd would append /v2 to the path otherwise, and the registry would know no such address.
     if "/v2/" in urlsplit(endpoint["endpoint"]).path.rstrip("/"):
         found["override_path"] = True
     if endpoint.get("auth_token"):
@@ -135,6 +139,7 @@ def registry_logins(logins: Sequence[Mapping[str, str]]) -> list[dict[str, Any]]
     """
     auths = {DOCKER_HUB.get(login["registry"], login["registry"]): {"auth": login["auth_token"]} for login in logins}
     shape = {"merge_json": {"auths": auths}, "secret": True, "live": True, "if_there": not auths}
+    # A file that holds logins of others only keeps its mode.
     return [{"path": path, **shape, "mode": "0600" if auths else ""} for path in LOGIN_FILES]
 
 

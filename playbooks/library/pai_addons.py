@@ -93,9 +93,12 @@ class Addons:
         """Applies, prunes, and removes add-ons. Returns the diff."""
         addons = self.module.params["addons"]
         unwanted, others = self.unwanted(), {PREFIX + name for addon in addons for name in addon["not_beside"]}
+        # Two schedulers at once would both place pods, so the old one goes first.
         self.remove_all([name for name in unwanted if name in others])
+        # One kubectl for all add-ons: each call costs as much as a login.
         differs, shown, unsure = self.objects.difference([entry for addon in addons for entry in addon["objects"]])
         for addon in addons:
+            # The default binds the add-on of this round, as a lambda reads its variables when it is called.
             self.attempt(addon["name"], lambda addon=addon: self.install(addon, differs))
         self.remove_all([name for name in unwanted if name not in others])
         gone = "".join(f"- {name}\n" for name in self.removed) + "".join(f"({why})\n" for why in self.stay)
@@ -134,8 +137,10 @@ class Addons:
             self.objects.apply(addon["objects"])
         for entry in addon["waits"]:
             self.objects.wait_for(entry, self.module.params["timeout"])
+        # After the rollout: until the new objects work, the old ones serve.
         self.prune(old)
         name = PREFIX + addon["name"]
+        # The record is last, so a killed run is done again.
         write_record(name, self.module.params["settings"].get(name, {}), expectations(addon["objects"]))
         for replaced in addon["replaces"]:
             _forget(replaced)
@@ -149,6 +154,7 @@ class Addons:
                 f"{name[len(PREFIX) :]} stays until these pods end, as it mounts for them: {', '.join(using[:5])}"
             )
             return
+        # A definition takes all objects of its kind along, and with them the jobs of users.
         if why := self.instances(name, ours_too=False):
             if not self.module.check_mode:
                 raise ObjectError(f"{why}. Delete them, then apply again")
@@ -157,6 +163,7 @@ class Addons:
         if self.module.check_mode:
             self.removed += [entry for namespace, entry in recorded(name) if (namespace, entry) not in self.keep]
             return
+        # While its controller runs: only the controller removes the finalizers of these objects.
         self.clear(name)
         self.prune(recorded(name))
         _forget(name)

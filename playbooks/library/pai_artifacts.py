@@ -96,6 +96,7 @@ def key(artifact: dict[str, Any]) -> str:
 def in_place(artifact: dict[str, Any], ledger: dict[str, Any]) -> bool:
     """Whether every file of this very artifact is as it was installed."""
     entry = ledger.get(key(artifact))
+    # The digest of the download decides, and not the version: a rebuilt archive may have the same version.
     if not entry or entry["sha256"] != artifact["sha256"]:
         return False
     return all(unchanged(path, seen) for path, seen in entry["files"].items())
@@ -124,6 +125,7 @@ class Downloads:
         problem = ""
         for attempt in range(ATTEMPTS):
             if attempt:
+                # A store that restarts for a new certificate answers again within seconds.
                 time.sleep(2**attempt)
             try:
                 self.copy(artifact["url"], path)
@@ -149,10 +151,12 @@ class Downloads:
         opener = urllib.request.build_opener(*handlers)
         with opener.open(url, timeout=self.module.params["timeout"]) as answer, open(path, "wb") as handle:
             began, done = time.monotonic(), 0
+            # read1 returns what has arrived, so that the limit of speed is checked often.
             while block := answer.read1(1 << 20):
                 done += len(block)
                 if done > LARGEST:
                     raise OSError(f"longer than {LARGEST} bytes")
+                # A timeout per read alone would let a stalling server hold the task for days.
                 if time.monotonic() - began > HEAD_START_S + done / SLOWEST:
                     raise OSError(f"slower than {SLOWEST} bytes a second")
                 handle.write(block)
@@ -175,6 +179,7 @@ def install(artifact: dict[str, Any], download: str) -> list[str]:
     with tarfile.open(download, "r:gz") as archive:
         for member in archive:
             parts = [part for part in member.name.split("/") if part not in ("", ".")][artifact["strip"] :]
+            # Links and special files of an archive could lead out of the folder.
             if not member.isfile() or not parts or ".." in parts:
                 continue
             path = os.path.join(artifact["dest"], *parts)
@@ -192,6 +197,7 @@ def put(source: IO[bytes], path: str) -> None:
     with open(temporary, "wb") as handle:
         shutil.copyfileobj(source, handle, 1 << 20)
     os.chmod(temporary, 0o755)
+    # Writing into a running program fails with "text file busy". A rename leaves its old file to it.
     os.replace(temporary, path)
 
 
@@ -199,6 +205,7 @@ def remove(before: dict[str, Any], ledger: dict[str, Any]) -> None:
     """Deletes files of an earlier version that the new one lacks, unless they were changed."""
     wanted = {path for entry in ledger.values() for path in entry["files"]}
     for path, seen in before.items():
+        # A changed file may be one that an administrator put in its place.
         if path not in wanted and os.path.exists(path) and unchanged(path, seen):
             os.remove(path)
 

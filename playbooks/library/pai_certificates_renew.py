@@ -47,6 +47,7 @@ QUORUM_TIMEOUT_S = 90
 def renewable(path: str) -> bool:
     """Whether kubeadm renews the certificate."""
     ours = path.startswith(PKI + "/") or path in [f"/etc/kubernetes/{name}.conf" for name in KUBECONFIGS]
+    # A new authority would make all certificates of the cluster invalid at once.
     return ours and not path.endswith(AUTHORITIES)
 
 
@@ -70,6 +71,7 @@ def programs(address: str) -> dict[str, Callable[[], bool]]:
     return {
         "etcd": lambda: etcd_answers(address),
         "kube-apiserver": api_answers,
+        # Both listen on the loopback address, and their health needs no login.
         "kube-controller-manager": lambda: readiness("https://127.0.0.1:10257/healthz")[0],
         "kube-scheduler": lambda: readiness("https://127.0.0.1:10259/healthz")[0],
     }
@@ -101,6 +103,7 @@ def due(found: list[dict[str, Any]], within_days: int) -> list[str]:
     """The certificates to renew: all where one of them ends in time or cannot be read."""
     limit = time.time() + within_days * DAY_S
     ends = any(entry["expires"] is None or entry["expires"] < limit for entry in found)
+    # All at once: the programs restart a single time.
     return [entry["path"] for entry in found] if ends else []
 
 
@@ -138,6 +141,7 @@ def main() -> None:
     found = [entry for entry in certificates(module.run_command) if renewable(entry["path"])]
     paths = due(found, module.params["within_days"])
     unread = {reader(entry["path"]) for entry in found if entry["unread"]}
+    # A run that was killed between renewal and restart has left programs with old certificates.
     names = [name for name in programs("") if paths or name in unread]
     if not names or module.check_mode:
         module.exit_json(changed=bool(names), renewed=paths, restarted=names)

@@ -94,7 +94,9 @@ def pod(name: str, node: str, image: str, runtime_class: str = "") -> dict[str, 
     serve = f"mkdir /tmp/www && echo {name} >/tmp/www/index.html && exec busybox httpd -f -p {PORT} -h /tmp/www"
     spec: dict[str, Any] = {
         "nodeName": node,
+        # busybox httpd as the first process of a container ignores SIGTERM, and would cost the full grace period.
         "terminationGracePeriodSeconds": 0,
+        # Nodes with taints are proven, too.
         "tolerations": [{"operator": "Exists"}],
         "containers": [
             {
@@ -102,6 +104,7 @@ def pod(name: str, node: str, image: str, runtime_class: str = "") -> dict[str, 
                 "image": image,
                 "command": ["/bin/busybox", "sh", "-c", serve],
                 "ports": [{"containerPort": PORT}],
+                # Only a ready pod becomes an endpoint of its Service.
                 "readinessProbe": {"tcpSocket": {"port": PORT}, "periodSeconds": 1},
             }
         ],
@@ -131,6 +134,7 @@ def objects(nodes: list[str], image: str, runtime_class_nodes: list[str]) -> lis
 
 def ring(count: int) -> dict[int, int]:
     """Returns the index of the Service that each node requests: on another node if there are two."""
+    # Each node asks and is asked once. All pairs would be a thousand times as many on a large cluster.
     return {index: (index + 1) % count for index in range(count)}
 
 
@@ -198,10 +202,12 @@ class ClusterCheck:
             namespaces = self.module.params["namespaces"]
             parts = [self.items(f"--namespace={namespace}", "pods") for namespace in namespaces]
             found = [pod_facts(entry) for part in parts for entry in part]
+            # With --limit, pods of other machines do not count. A pod without a node may be meant for one of these.
             pods = [pod for pod in found if pod["node"] in ("", *self.nodes)]
             ill = [pod for pod in pods if not pod_is_well(pod)]
             if pods and not ill:
                 break
+            # Waiting seldom helps a pod without an image. Any other pod may still become ready.
             if not ill or not all(map(has_no_image, ill)):
                 hope = time.monotonic()
             time.sleep(1)
@@ -220,6 +226,7 @@ class ClusterCheck:
 
     def check_from_pods(self) -> list[dict[str, str]]:
         """Returns findings on DNS, the API, and a Service on another node, from a pod on every node."""
+        # A namespace that is being deleted refuses new objects.
         self.wait_for_removal()
         status, said = self.make_namespace()
         wanted = objects(self.placed, self.module.params["image"], self.module.params["runtime_class_nodes"])
@@ -234,8 +241,10 @@ class ClusterCheck:
                 )
             ]
         pods = self.wait_for_pods([entry["metadata"]["name"] for entry in wanted if entry["kind"] == "Pod"])
+        # A request to a Service without endpoints is refused, which would look like a broken network.
         self.wait_for_endpoints({name for name in pods if name.startswith("node-") and runs(pods, name)})
         self.addresses = addresses(self.items(f"--namespace={NAMESPACE}", "services"))
+        # All of these kubectl processes run on one control plane, so only a few run at a time.
         with concurrent.futures.ThreadPoolExecutor(max_workers=8) as pool:
             lists = list(pool.map(lambda index: self.check_node_pods(index, pods), range(len(self.carrying))))
         return [entry for found in lists for entry in found]
@@ -327,6 +336,7 @@ class ClusterCheck:
         found = self.check_nodes() + self.check_system_pods() + self.sample_findings()
         try:
             found += self.check_from_pods()
+            # A health check right after a join would find no GPUs on new nodes.
             self.wait_for_devices()
             return found
         finally:

@@ -74,6 +74,7 @@ def differences(file: Mapping[str, Any], info: Mapping[str, Any]) -> list[str]:
             found.append(f"{MIRRORS} are {', '.join(used) or 'none'} instead of {', '.join(wanted) or 'none'}")
     if INSECURE in file:
         hosts = [name for name, index in indexes.items() if not index.get("Secure")]
+        # dockerd keeps networks and hosts in different lists of its answer.
         seen = {*hosts, *(registries.get("InsecureRegistryCIDRs") or [])} - LOOPBACK
         named = set(map(registry, file[INSECURE])) - LOOPBACK
         if named != seen:

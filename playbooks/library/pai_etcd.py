@@ -56,6 +56,7 @@ def look(new: list[str]) -> tuple[list[Member], list[Member], str]:
         found = members()
     except EtcdError as error:
         return [], [], f"etcd does not answer: {error}"
+    # A reinstalled machine has lost its data. Its old member would count for the quorum and never answer.
     stale = at(found, new)
     staying = [member for member in found if member not in stale]
     sick = {member["id"]: why for member in staying if (why := sickness(member))}
@@ -73,6 +74,7 @@ def let_go(module: AnsibleModule) -> list[str]:
     places, own = list(module.params["leaving"]), module.params["address"]
     gone: list[str] = []
     while True:
+        # Each removal changes the quorum, so the next one is judged by new answers.
         found, sick = settled(module, places, own)
         going = in_order(found, sick, places)
         if not going or module.params["only_check"] or module.check_mode:
@@ -127,6 +129,7 @@ def main() -> None:
     if module.params["leaving"]:
         gone = let_go(module)
         module.exit_json(changed=bool(gone) and not module.params["only_check"], members=[], removed=gone)
+    # A member that has just restarted is unhealthy for some seconds.
     staying, stale, problem = wait(module.params["new"], module.params["timeout"])
     if problem:
         module.fail_json(

@@ -74,6 +74,7 @@ def distribution() -> dict[str, str]:
 def has_capability(bit: int) -> bool:
     """Whether root may use a capability on this machine at all."""
     bounding = re.search(r"^CapBnd:\s*([0-9a-f]+)$", read("/proc/self/status"), re.MULTILINE)
+    # The bounding set counts: root of a container cannot get a capability that is missing there.
     return bool(bounding and int(bounding.group(1), 16) >> bit & 1)
 
 
@@ -185,8 +186,10 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
+    # A worker has no kubeconfig that may list nodes and pods.
     seen = cluster(module.params["namespaces"]) if os.path.exists(ADMIN_CONF) else None
     machine, units = virtualization(module), module.params["units"]
+    # One question to systemd for all units.
     running = services([*units, RESOLVED])
     facts = {
         "hostname": platform.node(),

@@ -74,6 +74,7 @@ def work(images: list[dict[str, str]], seen: Mapping[str, Held]) -> Work:
     for image in images:
         _add(todo, image, seen)
     kept = {*references(images), *pins(images)}
+    # Their pods may still run, so nothing is deleted here.
     todo.unpin.extend(name for name in seen if name not in kept)
     return todo
 
@@ -91,10 +92,12 @@ def _add(todo: Work, image: dict[str, str], seen: Mapping[str, Held]) -> None:
 def do(todo: Work) -> None:
     """Does it. A pull that fails leaves tags as they are. Raises ImagesError."""
     with concurrent.futures.ThreadPoolExecutor(max_workers=PULLS) as pool:
+        # All pulls come before the first tag. So a failure leaves the tags of a whole version.
         list(pool.map(fetch, todo.pull))
     for name, source in todo.tag.items():
         ctr("images", "tag", "--force", source, name)
     for pin, source in todo.pin.items():
+        # The name of a pin is no valid reference on purpose, which ctr refuses without this option.
         ctr("images", "tag", "--force", "--skip-reference-check", source, pin)
         ctr("images", "label", pin, *words(LABELS))
     for name in todo.unpin:

@@ -65,7 +65,9 @@ def present(module: AnsibleModule) -> None:
     if module.check_mode:
         shown = encryption_config() if module.params["control_plane"] else ""
         module.exit_json(changed=False, token="", ca_hash="", certificate_key="", encryption_config=shown)
+    # kubeadm init and upgrade make these rules again.
     close_bootstrap(Kubectl())
+    # The token ends by itself if the run is killed before the removal.
     create = [*KUBEADM, "token", "create", "--ttl", module.params["ttl"], "--description", DESCRIPTION]
     out = module.run_command([*create, "--print-join-command"], check_rc=True)[1]
     token = re.search(r"--token (\S+)", out)
@@ -110,6 +112,7 @@ def description(secret: dict[str, Any]) -> str:
 
 def shared_secrets(module: AnsibleModule) -> dict[str, str]:
     """Returns secrets for control-plane nodes only: the keys of the uploaded certificates and of secrets at rest."""
+    # Each upload encrypts the certificates with a new key, so one upload serves all machines of a run.
     argv = ["/usr/local/bin/kubeadm", "init", "phase", "upload-certs", "--upload-certs"]
     out = module.run_command([*argv, "--kubeconfig", "/etc/kubernetes/admin.conf"], check_rc=True)[1]
     key = re.search(r"^([0-9a-f]{64})$", out, re.MULTILINE)

@@ -101,11 +101,13 @@ class Kernel:
         builtin = read(f"{folder}/modules.builtin")
         present = []
         for name in names:
+            # A built-in module is always there, and has no file to load.
             known = os.path.isdir(f"/sys/module/{name}") or re.search(
                 rf"/{re.escape(name)}\.ko", builtin.replace("-", "_")
             )
             if known:
                 present.append(name)
+            # A container or a small kernel may lack a module that this machine never needs. That is no failure.
             elif self.module.run_command(["modprobe", "--dry-run", name])[0] != 0:
                 self.unavailable.append(name)
             else:
@@ -123,6 +125,7 @@ class Kernel:
         values = {
             name: sysctl_value(value)
             for name, value in sorted(wanted.items())
+            # systemd-sysctl fails at boot for a parameter that does not exist.
             if settable(name, container) and os.path.exists(sysctl_path(name))
         }
         lines = "".join(f"{name} = {value}\n" for name, value in values.items())
@@ -157,6 +160,7 @@ class Kernel:
         if without != table:
             self.diffs.append({"before": table, "after": without, "before_header": FSTAB, "after_header": FSTAB})
             if self.act("commented the swap lines of /etc/fstab"):
+                # A broken fstab can stop a machine from booting.
                 self.module.preserved_copy(FSTAB, FSTAB + ".pai-backup")
                 with open(FSTAB + ".pai-new", "w", encoding="utf-8") as handle:
                     handle.write(without)

@@ -141,6 +141,8 @@ def alone(timeout_s: float, path: str = LOCK) -> Iterator[None]:
         deadline = time.monotonic() + timeout_s
         while True:
             try:
+                # The kernel drops the lock when its process ends, however that happens. A file with a number would
+                # stay.
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
             except BlockingIOError:
@@ -152,6 +154,7 @@ def alone(timeout_s: float, path: str = LOCK) -> Iterator[None]:
 
 def cause(output: str) -> str:
     """Returns the lines of kubeadm's output with the cause of a failure."""
+    # kubeadm prints pages of progress, and its cause in one line somewhere in between.
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     errors = [line for line in lines if re.search(r"\[ERROR |^error|error execution phase|fatal", line, re.IGNORECASE)]
     return "; ".join(errors[:6]) or "; ".join(lines[-3:])
@@ -187,6 +190,7 @@ class Member:
         """Init or join, after undoing a half-done one of ours."""
         before = marker()
         leftovers = os.path.exists(KUBELET_CONF) or os.path.exists(ADMIN_CONF) or bool(glob.glob(RENDERED[0]))
+        # A reset would destroy a cluster of somebody else. Only our marker permits it.
         if leftovers and not before:
             self.module.fail_json(
                 msg="this machine belongs to a Kubernetes cluster that pai-install did not make",
@@ -196,14 +200,18 @@ class Member:
         if self.module.check_mode:
             return
         restored = state == "init" and bool(before.get("restored"))
+        # kubeadm refuses a machine with files of an earlier attempt. Its own reset knows all of them.
         if (leftovers or before) and not restored:
             self.actions.append("undid an interrupted attempt")
             self.kubeadm("reset", "--force", may_fail=True)
             # kubeadm reset leaves etcd's data of a static pod it no longer finds
             self.module.run_command(["find", "/var/lib/etcd", "-mindepth", "1", "-delete"])
             self.remove_pod_network()
+        # After the reset: a leftover API server of an interrupted init would answer here.
         self.require_fitting_api(state)
+        # Before kubeadm: a run that is killed from here on is known as ours by the next one.
         set_marker(state, done=False, restored=restored)
+        # Before kubeadm: the API server starts with this file, and writes its first secrets encrypted.
         self.make_encryption_key()
         checks = RESTORED_CHECKS if restored else []
         skip = ",".join([*self.module.params["ignore_preflight_errors"], *checks, *self.log_in()])
@@ -273,6 +281,7 @@ class Member:
         while state == "join-control-plane" and not ready and time.monotonic() < deadline:
             time.sleep(2)
             ready, said = readiness(url)
+        # Any answer counts, also an error: something serves an API under the name of this cluster.
         if state == "init" and said:
             self.module.fail_json(
                 msg=f"another control plane answers at {url}: kubeadm init here would create a second cluster",
@@ -301,9 +310,11 @@ class Member:
             self.start_kubelet(stale=stale)
         if state != "join":
             self.wait_for_api()
+        # New nodes read these settings from the cluster when they join.
         if self.module.params["state"] == "init":
             self.kubeadm("init", "phase", "upload-config", "all", "--config", self.config)
         if state != "init":
+            # This is kubeadm's only way to render the settings of a kubelet that has joined.
             self.kubeadm("upgrade", "node", "phase", "kubelet-config")
             for backup in glob.glob(KUBELET_BACKUPS):  # one more with every run
                 shutil.rmtree(backup, ignore_errors=True)
@@ -322,6 +333,7 @@ class Member:
         self.actions.append(f"kubeadm upgrade to {version}")
         if self.module.check_mode:
             return
+        # kubeadm restarts etcd and the API server. Without the quorum of the others, the cluster would stop.
         self.require_quorum(["etcd.yaml", "kube-apiserver.yaml"])
         set_marker(state, done=True, upgrading=version)
         first, ignored = self.module.params["state"] == "init", self.module.params["ignore_preflight_errors"]
@@ -347,6 +359,7 @@ class Member:
                 self.kubeadm("init", "phase", "kubeconfig", name, *where)
                 put_in_place(os.path.join(folder, os.path.basename(path)), path)
             self.actions.append(f"made {path}")
+            # The kubelet waits up to five minutes before it starts a crashed container again.
             restart_static_pod(f"kube-{name}")
 
     def restart_changed_kubelet(self, state: str, before: dict[str, str], *, stale: bool) -> None:
@@ -355,13 +368,16 @@ class Member:
         changed = sorted(path for path in after if after[path] != before.get(path))
         self.actions += [f"rendered {path}" for path in changed]
         kubelet_changed = stale or any(path.startswith("/var/lib/kubelet/") for path in changed)
+        # kubeadm init restarts the kubelet in its own phase, see start_kubelet.
         if state != "init" and (kubelet_changed or unit_state("kubelet.service").get("ActiveState") != "active"):
             self.actions.append("restarted the kubelet")
             self.module.run_command(["systemctl", "restart", "kubelet"], check_rc=True)
 
     def refresh_manifests(self, state: str) -> None:
         """Renders the changed static pods again, after a check that etcd keeps its quorum."""
+        # On joined members, kubeadm init would render an etcd of one member. Their manifest comes from a copy.
         phases = [("control-plane", "all"), ("etcd", "local")] if state == "init" else [("control-plane", "all")]
+        # A dry run first: most runs change nothing, and then nothing asks etcd.
         with self.rendered(*phases) as folder:
             changing = differing(state, folder)
         if not changing:
@@ -378,6 +394,7 @@ class Member:
         """Yields a temporary folder with the files that kubeadm would write in these phases of init."""
         folder = tempfile.mkdtemp(prefix="pai-rendered-")
         try:
+            # Without this variable, kubeadm chooses a folder below /etc/kubernetes/tmp and leaves it there.
             self.module.run_command_environ_update = {"KUBEADM_INIT_DRYRUN_DIR": folder}
             for phase in phases:
                 self.kubeadm("init", "phase", *phase, "--config", self.config, "--dry-run")
@@ -391,6 +408,7 @@ class Member:
         """Renders the first control plane's kubelet settings where that makes a difference: kubeadm restarts it."""
         with self.rendered(("kubelet-start",)) as folder:
             changing = other_than(KUBELET_DIR, folder)
+        # The phase restarts the kubelet in any case, so it runs for a reason only.
         if changing or stale or unit_state("kubelet.service").get("ActiveState") != "active":
             self.kubeadm("init", "phase", "kubelet-start", "--config", self.config)
             self.actions.append("restarted the kubelet")
@@ -438,6 +456,7 @@ class Member:
     def wait_for_api(self) -> None:
         """Waits until the API server of this machine answers: its manifest may just have changed."""
         deadline = time.monotonic() + self.module.params["timeout"]
+        # Not by the endpoint of the cluster, where another control plane would answer.
         server = f"--server=https://127.0.0.1:{API_PORT}"
         while not Kubectl().ask(server, "get", "--raw=/readyz", timeout_s=5).ok:
             if time.monotonic() > deadline:
@@ -484,6 +503,7 @@ def main() -> None:
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as handle:
             refreshing = is_member(state) and module.params["refresh_config"]
+            # A configuration of a join has no ClusterConfiguration, from which manifests are rendered.
             handle.write(module.params["refresh_config"] if refreshing else module.params["config"])
         with alone(module.params["timeout"]):
             if is_member(state):

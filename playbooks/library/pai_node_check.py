@@ -90,6 +90,7 @@ class Checks:
         check = f"containerd-{runtime}"
         name = f"pai-check-{runtime}"
         try:
+            # A pull proves certificate, name, and login of the store. An image in the cache would hide a broken way.
             repull(image)
         except ImagesError as error:
             return own_finding(

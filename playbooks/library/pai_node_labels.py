@@ -61,8 +61,10 @@ def patch(node: Node, labels: dict[str, str], taints: list[str]) -> Node:
 
     seen = metadata.get("labels", {})
     changed: dict[str, str | None] = {key: value for key, value in labels.items() if seen.get(key) != value}
+    # null deletes a key in a merge patch.
     changed.update({key: None for key in owned["labels"] if key not in labels and key in seen})
     old = node["spec"].get("taints", [])
+    # A merge patch replaces a list as a whole, so the taints of others are written again.
     kept = [taint for taint in old if identity(taint) not in owned["taints"] and identity(taint) not in wanted]
     marks = [*kept, *wanted.values()]
 

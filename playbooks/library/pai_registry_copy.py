@@ -98,6 +98,7 @@ def look(task: Task) -> Seen:
     there = task.target.sizes()
     if task.in_use:
         return Seen(found, {path: size for path, size in found.items() if path not in there})
+    # Sizes find what is missing or cut off. Digests of all content would take hours.
     left = {path: size for path, size in found.items() if there.get(path) != size}
     tags = [path for path in found if path not in left and may_change(path)]
     return Seen(found, {**left, **{path: found[path] for path in tags if differs(task, path)}})
@@ -128,6 +129,7 @@ def copy_all(task: Task, left: dict[str, int]) -> dict[str, list[str]]:
     """Copies blobs, then their references, then tags. Returns outcome -> paths."""
     results: dict[str, list[str]] = {"copied": [], "gone": [], "spoiled": [], "late": []}
     with concurrent.futures.ThreadPoolExecutor(THREADS) as pool:
+        # A tag must never lead to a manifest that is missing at the target. So each rank waits for the one before it.
         for number in range(3):
             paths = sorted(path for path in left if rank(path) == number)
             for path, outcome in zip(paths, pool.map(lambda path: copy_one(task, path), paths)):
@@ -143,6 +145,7 @@ def write_schedule(task: Task, paths: list[str], keep_hours: int) -> None:
     except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
         times = {}
     now = time.time()
+    # A time in the past would make the cache drop the content right after the move.
     later = {key: text for key, text in times.items() if text > time.strftime(TIME, time.gmtime(now))}
     fresh = time.strftime(TIME, time.gmtime(now + keep_hours * 3600))
     task.target.write(SCHEDULE, iter([json.dumps(schedule(paths, later, fresh)).encode()]))
@@ -150,6 +153,7 @@ def write_schedule(task: Task, paths: list[str], keep_hours: int) -> None:
 
 def roomless(tasks: list[Task], seen: list[Seen], place: str) -> Optional[str]:
     """Returns why a folder has too little space for the remaining content, or None."""
+    # All upstreams share one disk.
     size, free = sum(sum(one.left.values()) for one in seen), tasks[0].target.free()
     if free is None or size <= free * FULL:
         return None
@@ -192,6 +196,7 @@ def copied(tasks: list[Task], seen: list[Seen], keep_hours: int) -> dict[str, An
     results = [copy_all(task, one.left) for task, one in zip(tasks, seen)]
     done = not any(one["late"] for one in results)
     for task, one, result in zip(tasks, seen, results):
+        # A running cache keeps its list in memory and would write over this file.
         if done and one.all and not task.in_use:
             write_schedule(task, sorted(set(one.all) - set(result["spoiled"])), keep_hours)
     findings = [words(task, one, result) for task, one, result in zip(tasks, seen, results)]

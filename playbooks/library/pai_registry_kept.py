@@ -60,6 +60,7 @@ def keep(folder: str, kept: str, upstream: str, revision: str) -> None:
     with open(os.path.join(new, "revision"), "w", encoding="utf-8") as handle:
         handle.write(revision)
     forget(kept)
+    # A half-made copy would be restored as the whole configuration.
     os.rename(new, kept)
 
 
@@ -94,6 +95,7 @@ def take_pod_back(kubectl: Kubectl, revision: str, timeout: int) -> bool:
     """Whether the pod had to be started with an earlier configuration. Raises KubectlError."""
     if not revision or revision == revision_of(kubectl):
         return False
+    # The pod may have been started for other environment or files than those that are back now.
     undo = ("rollout", "undo", NAMESPACE, DEPLOYMENT, f"--to-revision={revision}")
     wait = ("rollout", "status", NAMESPACE, DEPLOYMENT, f"--timeout={timeout}s")
     for words in (undo, wait):

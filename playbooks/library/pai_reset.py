@@ -105,6 +105,7 @@ class Reset:
 
     def run(self) -> None:
         """Resets the machine. Raises RemainsError and PackagesError with the obstacle."""
+        # The order matters: containerd must run to remove pods, and packages must be there to remove their units.
         self.stop_the_node()
         self.remove_remains()
         self.stop_units()
@@ -126,6 +127,7 @@ class Reset:
         if not os.path.isdir(KUBELET_DIR):
             return
         if unit_state(CONTAINERD).get("ActiveState") != "active" and not self.module.check_mode:
+            # Pods of a stopped containerd cannot be removed, and their mounts would stay.
             command(["systemctl", "start", CONTAINERD], UNIT_S)
         found = pods()
         if found and self.act(f"removed {len(found)} pods"):
@@ -166,6 +168,7 @@ class Reset:
         if self.act(f"stopped {name}"):
             command(["systemctl", "disable", "--now", name], UNIT_S)
             if unit_state(name).get("ActiveState") in ("active", "deactivating"):
+                # A running program would write its files again after they are removed.
                 raise RemainsError(f"{name} does not stop")
 
     def undo_records(self) -> None:
@@ -177,6 +180,7 @@ class Reset:
         for name in before.get("masked", {}):
             if unit_state(name).get("LoadState") == "masked" and self.act(f"unmasked {name}"):
                 command(["systemctl", "unmask", name], UNIT_S)
+        # Swap that a role turned off is on again without a reboot.
         if "/etc/fstab" in self.undo.changed and not self.module.check_mode:
             command(["swapon", "--all"], UNIT_S)
         if self.undo.changed and not self.module.check_mode:
@@ -197,6 +201,7 @@ class Reset:
         ]
         if not ours or not self.act(f"removed the packages {', '.join(ours)}"):
             return
+        # Packages that nothing needed before are the administrator's business.
         loose = unneeded()
         of_runtime = {
             item["name"] for item in self.records.get(RUNTIME_ROLE, {}).get("managed", []) if item["kind"] == "package"
@@ -204,6 +209,7 @@ class Reset:
         if DOCKERS & {*ours}:  # not one that was there before: it goes on
             self.stop_docker()
         plain = [name for name in ours if name in of_runtime and not self.module.params["data"]]
+        # A purge of a runtime's package may delete its data, such as images and volumes.
         remove(plain, purge=False)
         remove([name for name in ours if name not in plain], purge=True)
         for _round in range(ROUNDS):
@@ -239,6 +245,7 @@ class Reset:
                 continue
             if name == CONTAINERD or state.get("ActiveState") == "active":
                 self.act(f"restarted {name}")
+                # systemd refuses a start after several failures in a short time.
                 command(["systemctl", "reset-failed", name], UNIT_S)
                 command(["systemctl", "enable", "--now", name], UNIT_S)
                 command(["systemctl", "restart", name], UNIT_S)
@@ -248,6 +255,7 @@ class Reset:
         if not self.module.params["data"]:
             self.kept += [f"{path}: data" for path in (*KEPT_DATA, CONTAINERD_DATA) if os.path.isdir(path)]
             return
+        # A containerd of the distribution uses the same folder.
         stays = unit_state(CONTAINERD).get("LoadState") == "loaded"
         paths = [] if stays else [CONTAINERD_DATA]
         paths += [item["path"] for item in self.expectations("present") if item.get("content")]

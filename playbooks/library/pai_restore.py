@@ -88,6 +88,7 @@ def unpacked(archive: str, folder: str) -> None:
     try:
         with tarfile.open(archive) as found:
             for entry in found.getmembers():
+                # A link or a path with .. would let an archive write anywhere, and root unpacks it.
                 if not (entry.isfile() or entry.isdir()) or entry.name.startswith("/") or ".." in entry.name.split("/"):
                     raise RestoreError(f"the backup holds {entry.name!r}, which is not a file of a backup")
             found.extractall(folder)  # noqa: S202 - each name was looked at
@@ -112,6 +113,7 @@ def lay_keys(folder: str, kubernetes: str = KUBERNETES) -> None:
         os.makedirs(where, mode=0o700, exist_ok=True)
         for name in names:
             dest = os.path.join(where, name)
+            # Existing keys are those of the same authority, as require_same_cluster has seen.
             if os.path.exists(dest) and "encryption" not in where:
                 continue
             shutil.copyfile(os.path.join(root, name), dest)
@@ -127,6 +129,7 @@ def lay_ledger(folder: str, ledger: str = LEDGER) -> None:
         if not os.path.exists(dest):
             shutil.copyfile(path, dest)
             os.chmod(dest, 0o600)
+            # The folder belongs to the dynamic user of the recorder's unit.
             os.chown(dest, owner.st_uid, owner.st_gid)
 
 
@@ -151,6 +154,7 @@ def stop(aside: str = ASIDE) -> bool:
         manifest = os.path.join(MANIFESTS, f"{name}.yaml")
         if os.path.exists(manifest):
             shutil.move(manifest, os.path.join(aside, f"{name}.yaml"))
+    # etcd must not run while its files are replaced.
     if not until(lambda: not any(map(youngest_start, PODS)), 120):
         start(aside)
         raise RestoreError("the programs of the control plane do not stop: journalctl --unit kubelet says why")
@@ -172,6 +176,7 @@ def made(module: AnsibleModule, folder: str) -> Iterator[str]:
     os.makedirs(DATA, mode=0o700, exist_ok=True)
     for left in glob.glob(os.path.join(DATA, FRESH + "*")):  # of a run that was killed
         shutil.rmtree(left, ignore_errors=True)
+    # Beside the old data, so that they change places by a rename within one file system.
     fresh = tempfile.mkdtemp(prefix=FRESH, dir=DATA)
     peer = f"https://{address}:2380"
     words = ["--name", name, "--initial-cluster", f"{name}={peer}", "--initial-advertise-peer-urls", peer]
@@ -199,6 +204,7 @@ def replace(data: str) -> str:
     for old in copies(UNPROVEN)[1:]:
         shutil.rmtree(old, ignore_errors=True)
     if os.path.exists(os.path.join(DATA, MEMBER)):
+        # The old data are renamed and not deleted: they are the only way back if the backup does not start.
         before = os.path.join(DATA, UNPROVEN + time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()))
         os.rename(os.path.join(DATA, MEMBER), before)
     os.rename(data, os.path.join(DATA, MEMBER))
@@ -299,6 +305,7 @@ def leave() -> None:
     stop()
     shutil.rmtree(ASIDE, ignore_errors=True)
     shutil.rmtree(os.path.join(DATA, MEMBER), ignore_errors=True)
+    # Without data and this file, pai_kubeadm no longer takes the machine for a member, and joins it anew.
     if os.path.exists(ADMIN_CONF):
         os.unlink(ADMIN_CONF)
 

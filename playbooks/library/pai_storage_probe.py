@@ -114,6 +114,7 @@ class Cluster:
         """Returns the names of the created pods, and the API server's message about the others."""
         data = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
         words = (f"--request-timeout={LIST_S}s", "create", "--filename=-")
+        # create in place of apply: a pod that exists already belongs to another run and is none of ours.
         answer = self.kubectl.run(*words, data=data, timeout_s=2 * LIST_S)
         made = {line.split()[0].partition("/")[2] for line in answer.out.splitlines() if " created" in line}
         return made, answer.err.strip()
@@ -136,6 +137,7 @@ class Cluster:
         while left and time.monotonic() < began + REMOVAL_S:
             time.sleep(POLL_S)
             left = self._left(selector)
+        # The kubelet cannot end a pod whose mount hangs, so the API server forgets it.
         self.delete(left, "--force", "--grace-period=0")
 
     def _left(self, selector: str) -> list[tuple[str, str]]:
@@ -170,6 +172,7 @@ class Probe:
 
     def start(self) -> None:
         """Makes as many pods as may work now."""
+        # Hanging pods do no work. If they counted, one dead server would stop the tests of all other storages.
         slow = sum(time.monotonic() - since > SLOW_S for _trial, since in self.open.values())
         room = min(self.parallel - len(self.open) + slow, HANGING * self.parallel - len(self.open))
         batch, self.waiting = self.waiting[: max(0, room)], self.waiting[max(0, room) :]
@@ -187,9 +190,11 @@ class Probe:
         """Judges pods that ended or timed out, and deletes them."""
         pods = self.cluster.pods()
         self.refresh(pods)
+        # A kubelet that hangs itself does not end its pods at their deadline.
         late = {name for name, (_trial, since) in self.open.items() if self.age(since) > self.how.timeout_s + GRACE_S}
         over = [name for name, (_trial, since) in self.open.items() if name in late or self.is_over(name, since, pods)]
         hanging = [name for name in over if pods is not None and name in pods and runs(pods[name])]
+        # A pod that hangs has no termination message yet. Its log says at which step it hangs.
         logs = self.logs([self.open[name][0] for name in hanging])
         for name in over:
             trial, since = self.open.pop(name)
@@ -255,6 +260,7 @@ def rejected_pod(trial: Trial, said: str) -> Finding:
 
 def probe(cluster: Cluster, how: How, grants: list[Grant], workers: list[str], parallel: int) -> list[Finding]:
     """Every verdict."""
+    # Pods of an interrupted run would hold their mounts, and count against the quota of the group.
     cluster.remove(OURS)
     try:
         nodes = {name: entry for (_none, name), entry in cluster.by_name("nodes").items()}

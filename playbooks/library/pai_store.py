@@ -100,6 +100,7 @@ class Registry:
         self.connection.request(method, path, body=body, headers=headers or {})
         answer = self.connection.getresponse()
         text = answer.read()
+        # 404 is the answer for content that is missing, which is what the caller asks.
         if answer.status >= 400 and answer.status != 404:
             raise OSError(f"{method} {path}: {answer.status} {text[:300].decode(errors='replace')}")
         return answer.status, answer.headers
@@ -112,11 +113,13 @@ class Registry:
         """Whether the tag names exactly this manifest."""
         path = f"/v2/{manifest['repository']}/manifests/{manifest['tag']}"
         status, headers = self.request("HEAD", path, headers={"Accept": MANIFEST_TYPES})
+        # A tag may exist and name the manifest of an older version.
         return status == 200 and headers.get("Docker-Content-Digest") == manifest["digest"]
 
     def push_blob(self, blob: dict[str, Any]) -> None:
         """Uploads a blob. The registry verifies its digest."""
         _status, headers = self.request("POST", f"/v2/{blob['repository']}/blobs/uploads/")
+        # The registry names the address of an upload, with a state of its own in the query.
         location = urllib.parse.urlsplit(headers["Location"])
         query = location.query + ("&" if location.query else "") + urllib.parse.urlencode({"digest": blob["digest"]})
         target = f"{location.path}?{query}"
@@ -157,6 +160,7 @@ def writer(program: str, data: str) -> Iterator[Registry]:
 def start(argv: list[str], log: Any) -> subprocess.Popen[bytes]:
     """Starts a program that ends when this one does, however that may be."""
     libc, parent_death_signal = ctypes.CDLL(None), 1
+    # Without this, distribution tries to send traces to a collector on localhost and logs each failure.
     environment = {**os.environ, "OTEL_TRACES_EXPORTER": "none"}
     return subprocess.Popen(
         argv,
@@ -173,6 +177,7 @@ def wait_for(process: subprocess.Popen[bytes], path: str, log: Any) -> None:
     deadline = time.monotonic() + START_TIMEOUT_S
     while process.poll() is None and time.monotonic() < deadline:
         with socket.socket(socket.AF_UNIX) as probe:
+            # The socket file appears before the program accepts connections.
             if probe.connect_ex(path) == 0:
                 return
         time.sleep(0.05)
@@ -215,8 +220,10 @@ def push(registry: Registry, blobs: list[dict[str, Any]], manifests: list[dict[s
     for index, blob in enumerate(blobs):
         registry.push_blob(blob)
         path = blob.get("path")
+        # Each file is in the store and in a temporary folder. A disk need not hold both of all files at once.
         if path and all(later.get("path") != path for later in blobs[index + 1 :]):
             os.unlink(path)
+    # A registry refuses a manifest whose blobs are missing, so manifests come last.
     for manifest in manifests:
         registry.push_manifest(manifest)
 

@@ -72,10 +72,13 @@ def signature(account: Account, verb: str, address: str, headers: Mapping[str, s
     given = {name.lower(): value for name, value in headers.items()}
     length = given.get("content-length", "")
     words = [verb, *(given.get(name, "") for name in ("content-encoding", "content-language"))]
+    # Since version 2015-02-21, Azure signs an empty text in place of a length of 0.
     words += ["" if length == "0" else length]
+    # Azure computes the same text. The order of its lines is fixed, and a missing header is an empty line.
     words += [given.get(name, "") for name in ("content-md5", "content-type", "date", "if-modified-since")]
     words += [given.get(name, "") for name in ("if-match", "if-none-match", "if-unmodified-since", "range")]
     words += [f"{name}:{given[name]}" for name in sorted(given) if name.startswith("x-ms-")]
+    # Azure signs the decoded parameters in the order of their names.
     query = sorted(urllib.parse.parse_qsl(parts.query, keep_blank_values=True))
     resource = f"/{account.account}{parts.path}" + "".join(f"\n{name}:{value}" for name, value in query)
     try:
@@ -129,6 +132,7 @@ class Container:
             if len(data) >= BLOCK:
                 blocks.append(self._block(name, len(blocks), data))
                 data = b""
+        # A small blob needs one request in place of three.
         if not blocks:
             self._put(name, {}, data, {"x-ms-blob-type": "BlockBlob"})
             return
@@ -139,6 +143,7 @@ class Container:
         self._put(name, {"comp": "blocklist"}, text.encode(), {})
 
     def _block(self, name: str, number: int, data: bytes) -> str:
+        # All block names of a blob must have the same length.
         block = base64.b64encode(f"{number:08d}".encode()).decode()
         self._put(name, {"comp": "block", "blockid": block}, data, {})
         return block
@@ -159,6 +164,7 @@ class Container:
         """The answer to a signed request. Raises BlobError, FileNotFoundError, RegistryUnreachableError."""
         path = f"/{self.account.container}" + (f"/{urllib.parse.quote(name)}" if name else "")
         address = self.account.service + path + (f"?{urllib.parse.urlencode(query)}" if query else "")
+        # x-ms-date in place of Date, which a proxy may change.
         own = {"x-ms-date": formatdate(usegmt=True), "x-ms-version": VERSION, **(headers or {})}
         own["Authorization"] = signature(self.account, verb, address, own)
         request = urllib.request.Request(address, data=data, headers=own, method=verb)
@@ -175,6 +181,7 @@ def refusal(account: Account, error: urllib.error.HTTPError) -> Exception:
     code = error.headers.get("x-ms-error-code") or ""
     said = f"(HTTP {error.code}{': ' + code if code else ''})"
     service = account.service
+    # The cache may drop content while it is copied, which is no fault of the account.
     if code == "BlobNotFound":
         return FileNotFoundError(f"{service} has no such blob")
     if error.code == 429 or error.code >= 500:

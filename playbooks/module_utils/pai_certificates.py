@@ -63,6 +63,7 @@ def unread(path: str, root: str = "/") -> bool:
         return True
     started = youngest_start(program) if program else 0.0
     try:
+        # One second of tolerance: the kernel counts starts in ticks, and file systems may round times.
         return bool(started) and started < os.path.getmtime(os.path.join(root, path.lstrip("/"))) - 1
     except OSError:
         return False
@@ -79,6 +80,7 @@ def _pems(root: str) -> dict[str, str]:
     pems = {"/" + os.path.relpath(path, root): _read(path) for path in files}
     for name in KUBECONFIGS:
         path = f"/etc/kubernetes/{name}.conf"
+        # kubeadm writes these certificates into the kubeconfig. No file of their own exists.
         embedded = re.search(r"client-certificate-data:\s*(\S+)", _read(at(path)))
         if embedded:
             pems[path] = _decoded(embedded.group(1))
@@ -109,6 +111,7 @@ def _expiry(run_command: RunCommand, pem: str) -> tuple[int | None, str]:
     if status != 0:
         return None, " ".join(errors.split())[:200] or "openssl cannot read it"
     try:
+        # openssl writes names of months in English, whatever the locale is.
         return calendar.timegm(time.strptime(out.strip(), "notAfter=%b %d %H:%M:%S %Y GMT")), ""
     except ValueError:
         return None, f"openssl says {out.strip()[:100]!r}"

@@ -49,6 +49,7 @@ def node_name(root: str = "/") -> str:
         der = base64.b64decode(block.group(1)) if block else b""
     except (binascii.Error, ValueError):
         return ""
+    # The Python of a machine has no reader of certificates, and a process of openssl would cost time in each run.
     start = der.find(NODE_USER)
     if start < 1:
         return ""
@@ -57,6 +58,7 @@ def node_name(root: str = "/") -> str:
 
 
 def _argument(manifest: str, name: str) -> str:
+    # The manifest has one flag per line, as kubeadm writes it. A machine's Python may have no YAML.
     found = re.search(rf"^\s*- --{re.escape(name)}=(\S+)$", manifest, re.MULTILINE)
     return found.group(1).strip("\"'") if found else ""
 
@@ -76,6 +78,7 @@ def _flannel_backend(root: str) -> str:
     if not _read(root, FLANNEL_SUBNET):
         return ""
     devices = _read(root, NETWORK_DEVICES)
+    # Only vxlan has a network device. Without it, flannel sets routes by host-gw.
     return "vxlan" if re.search(r"^\s*flannel\.\d+:", devices, re.MULTILINE) else "host-gw" if devices else ""
 
 

@@ -48,6 +48,7 @@ def node_facts(node: dict[str, Any]) -> Facts:
     return {
         "name": text(child(node, "metadata").get("name")),
         "ready": holds(conditions, "Ready"),
+        # The API server leaves the field out for a node in scheduling. Only a missing spec means unknown.
         "cordoned": bool(spec.get("unschedulable")) if isinstance(node.get("spec"), dict) else None,
         "pressure": sorted(
             text(row.get("type")) for row in conditions if row.get("type") != "Ready" and row.get("status") == "True"
@@ -79,6 +80,7 @@ def pod_facts(pod: dict[str, Any]) -> Facts:
 
 def holds(conditions: list[dict[str, Any]], kind: str) -> bool | None:
     """Returns whether a condition is "True", or None if it is missing. "Unknown" is False."""
+    # The node controller sets Unknown when a kubelet is silent, which is no good state.
     return next((row.get("status") == "True" for row in conditions if row.get("type") == kind), None)
 
 
@@ -91,6 +93,7 @@ def why_not(status: dict[str, Any]) -> str:
     """Why a pod does not run: its own words, containers that wait or failed, else conditions that do not hold."""
     states = [child(row, "state") for row in rows(status.get("containerStatuses"))]
     waiting = [said(child(state, "waiting")) for state in states]
+    # A container that ended with 0 is no reason: init containers end so.
     ended = [said(child(state, "terminated")) for state in states if child(state, "terminated").get("exitCode")]
     broken = [text(row.get("message")) for row in rows(status.get("conditions")) if row.get("status") == "False"]
     words = [word for word in (said(status), *waiting, *ended) if word]
@@ -121,6 +124,7 @@ def judge_node(name: str, node: Facts | None, version: str) -> dict[str, str]:
         value = node["why"] or "NotReady"
         remedy = "check journalctl --unit kubelet on the machine"
         return finding("node-ready", "FAIL", name, "node is not Ready", value=value, expected="Ready", remedy=remedy)
+    # A node of another version works, but an upgrade stopped before it.
     if node["version"] != version:
         message = "node does not run the planned version"
         value = node["version"] or "unknown"

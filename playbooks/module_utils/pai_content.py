@@ -44,6 +44,7 @@ class Folder(NamedTuple):
                 path = os.path.join(place, name)
                 try:
                     found[os.path.relpath(path, self.root)] = os.lstat(path).st_size
+                # The cache serves while its content moves, so files come and go during the walk.
                 except FileNotFoundError:  # dropped by the cache meanwhile
                     continue
         return found
@@ -60,12 +61,14 @@ class Folder(NamedTuple):
         os.makedirs(os.path.dirname(whole), mode=0o700, exist_ok=True)
         temporary = whole + TEMPORARY
         try:
+            # Nobody else may write there. A link in this place would be a trap.
             descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
             with os.fdopen(descriptor, "wb") as handle:
                 for piece in pieces:
                     handle.write(piece)
                 handle.flush()
                 os.fsync(handle.fileno())
+            # The cache may read the file at any moment, and would serve half of it.
             os.replace(temporary, whole)
         except BaseException:
             if os.path.lexists(temporary):
@@ -122,17 +125,20 @@ def title(place: Mapping[str, str]) -> str:
 
 def is_content(path: str) -> bool:
     """Returns whether a path is stored content, not an upload in progress."""
+    # An upload belongs to a running request of the registry. Its copy would never end.
     unfinished = "/_uploads/" in f"/{path}" or path.endswith((TEMPORARY, ".tmp"))
     return path.startswith("docker/registry/v2/") and not unfinished
 
 
 def may_change(path: str) -> bool:
     """Returns whether the content of a path can change, such as the target of a tag."""
+    # All other paths contain a digest, so equal paths have equal content.
     return path.endswith("/current/link")
 
 
 def rank(path: str) -> int:
     """The copy order: content first, references to it later."""
+    # A killed copy then never leaves a tag or manifest whose layers are missing.
     return 0 if BLOB.fullmatch(path) else 2 if "/_manifests/tags/" in path else 1
 
 

@@ -31,12 +31,14 @@ def file_sha256(path: str) -> str:
     """Hex digest of a file's bytes. Raises OSError."""
     with open(path, "rb") as handle:
         before = os.fstat(handle.fileno())
+        # Small files are read each time: their entries would make the cache large for no gain.
         if before.st_size < LARGE_BYTES:
             return sha256(handle.read())
         seen, digest = _remembered().get(path, ("", ""))
         if seen == _identity(before):
             return digest
         digest = _digest(handle)
+        # A file that was written while it was read has the digest of neither version.
         if _identity(os.fstat(handle.fileno())) == _identity(before) and _settled(before):
             _remember(path, _identity(before), digest)
         return digest
@@ -62,6 +64,7 @@ def _remembered() -> dict[str, tuple[str, str]]:
     """Returns path -> (identity, digest) of the cached files, or {} if the cache is unusable."""
     try:
         info = os.stat(os.path.dirname(REMEMBERED), follow_symlinks=False)
+        # Another user's entries could hide a changed program.
         if info.st_uid != os.geteuid() or info.st_mode & 0o077:
             return {}
         with open(REMEMBERED, encoding="utf-8") as handle:
@@ -73,6 +76,7 @@ def _remembered() -> dict[str, tuple[str, str]]:
 def _remember(path: str, identity: str, digest: str) -> None:
     """Adds one file to the cache atomically. If this fails, the next run computes the digest again."""
     folder = os.path.dirname(REMEMBERED)
+    # pai_facts checks roles in threads, and each of them writes the whole cache.
     with _ONE_AT_A_TIME:
         known = {**_remembered(), path: (identity, digest)}
         try:

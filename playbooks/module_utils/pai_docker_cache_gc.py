@@ -21,6 +21,7 @@ class CollectError(Exception):
 
 def collect(*, check: bool) -> Dict[str, Any]:
     """Runs the garbage collector and returns its report. check: dry run. Raises CollectError."""
+    # -I keeps the folder and the environment of the caller out: root must not load a module from there.
     words = [sys.executable, "-I", PROGRAM, *(["--check"] if check else [])]
     done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     try:

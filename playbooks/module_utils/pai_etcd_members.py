@@ -36,6 +36,7 @@ def remove(member: Member, url: str = HERE) -> None:
 def parse_member(entry: dict[str, Any]) -> Member:
     """Parses a member from etcd's JSON gateway. A member that never started has no name."""
     return {
+        # The gateway writes numbers of 64 bits as texts, since JSON readers would round them.
         "id": str(entry["ID"]),
         "name": entry.get("name", ""),
         "peers": entry.get("peerURLs", []),
@@ -48,6 +49,7 @@ def sickness(member: Member) -> str:
     """Returns why a member does not count for the quorum, or ""."""
     if member["learner"]:
         return "is still catching up with the others"
+    # A join that was cut off leaves such a member. It counts for the quorum, but never votes.
     if not member["clients"]:
         return "was added and never started"
     try:
@@ -90,9 +92,11 @@ def leave_problem(found: list[Member], sick: dict[str, str], places: list[str], 
         return "the control plane that is asked cannot leave by its own word"
     if going and not staying:
         return "no member would be left"
+    # Removing a healthy member while another is down can lose the quorum. Removing a dead one cannot.
     lost = [member for member in staying if member["id"] in sick]
     if lost and any(member["id"] not in sick for member in going):
         return f"first restore or remove what is not well: {_named(lost, sick)}"
+    # etcd accepts a removal only with a majority of all present voters.
     well = len(voters) - sum(member["id"] in sick for member in voters)
     if going and well <= len(voters) // 2:
         return f"etcd has no quorum, so it takes no member out: {_named(voters, sick)}"
@@ -101,6 +105,7 @@ def leave_problem(found: list[Member], sick: dict[str, str], places: list[str], 
 
 def in_order(found: list[Member], sick: dict[str, str], places: list[str]) -> list[Member]:
     """Returns the members at `places` in the order of their removal: unhealthy members first."""
+    # A dead member counts for the size of the quorum until it is removed.
     return sorted(at(found, places), key=lambda member: (member["id"] not in sick, label(member)))
 
 
@@ -135,6 +140,7 @@ def _ask(url: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
         context = ssl.create_default_context(cafile=PKI + "/ca.crt")
         context.load_cert_chain(CERTIFICATE, PKI + "/healthcheck-client.key")
         opener = urllib.request.build_opener(
+            # etcd is never behind the proxy of the environment, also if no_proxy lacks an address.
             urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context)
         )
         data = None if body is None else json.dumps(body).encode()

@@ -61,6 +61,7 @@ def with_block(text: str, block: str, marker: str) -> str:
     wanted = f"{begin}\n{body}{end}"
     if read_block(text, marker) is not None:
         pattern = rf"^{re.escape(begin)}\n.*?^{re.escape(end)}$"
+        # A function in place of a text: re.sub would interpret backslashes of the block.
         return re.sub(pattern, lambda _match: wanted, text, count=1, flags=re.MULTILINE | re.DOTALL)
     if text and not text.endswith("\n"):
         text += "\n"
@@ -92,6 +93,7 @@ def stays_live(item: dict[str, Any], old: str | None, text: str) -> bool:
         return False
     if item["live"]:
         return True
+    # A change of live keys alone needs a reload only. Any other change needs a restart.
     before, after = (json.loads(content or "{}") for content in (old.strip(), text))
     return digest_of_rest(before, item["live_keys"]) == digest_of_rest(after, item["live_keys"])
 
@@ -100,6 +102,7 @@ def expectations(item: dict[str, Any], owner: str, text: str, mode: str) -> list
     """Returns the expectations for drift detection of the file."""
     path = item["path"]
     if item["state"] == "absent":
+        # A file that comes back is drift, too: programs would read it again.
         return [{"kind": "absent", "path": path}]
     if shared(item):
         rest = "" if item["live"] else digest_of_rest(json.loads(text), item["live_keys"])
@@ -162,6 +165,7 @@ class FileSet:
             return
         if item["state"] == "absent":
             self.remove(item, old)
+        # Lines can only be replaced in a file that exists. An empty new file would hide the default of a package.
         elif old is not None or any(item[form] is not None for form in ("content", "block", "merge_json")):
             self.write(item, old)  # else: only replacements, and nothing to replace in
 
@@ -198,6 +202,7 @@ class FileSet:
     def read(self, path: str) -> str | None:
         """Returns the text of a file, including bytes that are not UTF-8, or None if it is missing."""
         try:
+            # newline="" keeps Windows line ends of an admin's file as they are.
             with open(path, encoding="utf-8", errors="surrogateescape", newline="") as handle:
                 return handle.read()
         except FileNotFoundError:
@@ -219,6 +224,7 @@ class FileSet:
         """Keeps the change and its diff."""
         path = item["path"]
         self.changed.append(path)
+        # A diff with NUL bytes would end up in the journal and the report.
         if "\0" in before:
             before = "(binary content)\n"
         if item["secret"]:
@@ -228,6 +234,7 @@ class FileSet:
     def keep_backup(self, item: dict[str, Any]) -> None:
         """Copies the old file beside itself, for people and for a rollback."""
         path = item["path"]
+        # A copy of our own last version would hide the admin's original.
         if not item["backup"] or path in self.written_before():
             if item["content"] is None and item["state"] == "present" and not os.path.exists(path):
                 note("files", path, "")
@@ -235,6 +242,7 @@ class FileSet:
         self.backups[path] = ""
         if os.path.exists(path):
             copy = free_name(f"{path}.{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}")
+            # preserved_copy keeps owner, mode, and SELinux context, so that a rollback is exact.
             self.module.preserved_copy(path, copy)
             self.backups[path] = copy
         note("files", path, self.backups[path])
@@ -257,11 +265,13 @@ class FileSet:
                 self.changed.append(path)
                 if not self.module.check_mode:
                     os.unlink(path)
+                    # The folder of a registry goes with its last file. It stays if an admin put a file of another name there.
                     with contextlib.suppress(OSError):  # not empty
                         os.rmdir(os.path.dirname(path))
         if not self.module.check_mode:
             written = [item["path"] for item in items if item["content"] is not None and item["state"] == "present"]
             os.makedirs(FILES_DIR, mode=0o700, exist_ok=True)
+            # The list is written last: a killed run then removes obsolete files again the next time.
             with open(kept + ".new", "w", encoding="utf-8") as handle:
                 json.dump({"paths": written}, handle)
             os.replace(kept + ".new", kept)
@@ -276,16 +286,21 @@ class FileSet:
         folder = os.path.dirname(path)
         if not os.path.isdir(folder):
             os.makedirs(folder, mode=int(self.module.params["directory_mode"], 8))
+        # In the folder of the file: a rename across file systems is not atomic.
         descriptor, temporary = tempfile.mkstemp(prefix=".pai-", suffix=os.path.basename(path), dir=folder)
         try:
             with os.fdopen(descriptor, "w", encoding="utf-8", errors="surrogateescape", newline="") as handle:
                 handle.write(text)
                 handle.flush()
+                # Without it, a power cut after the rename could leave an empty file.
                 os.fsync(handle.fileno())
+            # The mode is set before the rename, so that a secret is never readable under its name.
             os.chmod(temporary, int(mode, 8))
             if keep_time:
                 info = os.stat(path)
                 os.utime(temporary, ns=(info.st_atime_ns, info.st_mtime_ns))
+            # A program that restarts with a wrong file is down. So its own checker judges the file before it is in
+            # place.
             self.validate(item, temporary)
             self.keep_backup(item)
             os.replace(temporary, path)

@@ -50,6 +50,7 @@ def words(labels: Mapping[str, str]) -> list[str]:
 def by_digest(name: str, digest: str) -> str:
     """The image NAME:TAG as REPOSITORY@DIGEST."""
     repository, colon, tag = name.rpartition(":")
+    # A colon before a slash is the port of the registry, and no tag.
     return f"{repository if colon and '/' not in tag else name}@{digest}"
 
 
@@ -79,6 +80,7 @@ def parse(listing: str) -> dict[str, Held]:
     """Parses the output of `ctr images ls`: name -> image."""
     found = {}
     for line in listing.splitlines()[1:]:
+        # SIZE has a space in it, so labels have no fixed column. A label is recognized by its equals sign.
         columns = line.split()  # REF TYPE DIGEST SIZE PLATFORMS LABELS
         if len(columns) > 3:
             labels = ",".join(columns[3:]).split(",")
@@ -115,6 +117,7 @@ def _output(argv: list[str], timeout_s: float) -> str:
 def held(names: Iterable[str], *, owned: bool = False) -> dict[str, Held]:
     """Returns the present images of `names`. owned: also images that an earlier run pinned. Raises ImagesError."""
     filters = [f'name=="{name}"' for name in names]
+    # So a later run finds images that the site no longer needs.
     if owned:
         filters.append(f'labels."{OWNED}"=={LABELS[OWNED]}')
     return parse(ctr("images", "ls", *filters)) if filters else {}
@@ -130,6 +133,7 @@ def pull(reference: str, labels: Iterable[str]) -> None:
 
     labels: the complete list, because containerd drops the old labels of an image with the same name.
     """
+    # A name that is pulled again loses its old labels, so all of them are given each time.
     options = [option for label in labels for option in ("--label", label)]
     ctr("images", "pull", "--hosts-dir", HOSTS_DIR, *options, reference, timeout_s=PULL_S)
 
@@ -157,10 +161,12 @@ def others(
     pinned: Iterable[str], images: Iterable[Mapping[str, Any]], containers: Iterable[Mapping[str, Any]]
 ) -> tuple[int, list[str]]:
     """Does the same for outputs of containerd and crictl."""
+    # A container names its image by the id of its configuration, and a pod by a tag or digest.
     ids = {name: image["id"] for image in images for name in (*image["repoTags"], *image["repoDigests"])}
     known = set(pinned)
     runs = [(it, _held_name(it["image"].get("userSpecifiedImage", ""))) for it in containers]
     ours = [(it, name) for it, name in runs if name in known]
+    # A container keeps its image until it is restarted, also if the tag names another image by now.
     return len(ours), [f"{it['metadata']['name']} ({name})" for it, name in ours if it["imageRef"] != ids.get(name)]
 
 

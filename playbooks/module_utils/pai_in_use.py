@@ -48,6 +48,7 @@ def old_shims(proc: str = "/proc") -> int:
 
     Docker 20.10 and newer use runc-v2.
     """
+    # The kernel's own name of a process has 15 characters, which is too short for this shim.
     programs = [os.path.basename(read(path).split("\0")[0]) for path in glob.glob(proc + "/[0-9]*/cmdline")]
     return sum(name in OLD_SHIMS for name in programs)
 
@@ -87,6 +88,7 @@ def dropping_chains(text: str) -> list[str]:
         elif words[:1] == ["chain"]:
             chain = words[1]
         elif "hook forward" in line and "policy drop" in line and table.split()[0] in ("ip", "inet"):
+            # iptables-nft keeps its chains in this table. Administrators know them by the name of iptables.
             found.append("iptables FORWARD" if (table, chain) == ("ip filter", "FORWARD") else f"{table} {chain}")
     return found
 
@@ -101,6 +103,7 @@ def _ours(path: str) -> bool:
     """Whether containerd wrote the file from the template that versions before /etc/pai-install/cni gave it."""
     try:
         found = json.loads(read(path))
+        # Earlier versions let containerd write into this folder. Such a file is ours and no obstacle.
         return bool(found["name"] == "pods" and found["plugins"][0]["bridge"] == "cni0")
     except (ValueError, KeyError, IndexError, TypeError):
         return False

@@ -26,6 +26,7 @@ def images(path: str = ROLES_DIR + "/system_images.json") -> dict[str, str]:
     for item in managed if isinstance(managed, list) else []:
         name = str(item.get("name", "")) if isinstance(item, dict) and item.get("kind") == "image" else ""
         repository, _, tag = name.rpartition("/")[2].partition(":")
+        # A reference with a digest says nothing of a version.
         if tag and "@" not in name:
             found[repository] = tag
     return found

@@ -54,6 +54,7 @@ def enforce_modes() -> None:
     """Gives the restricted files back to root, and removes excess permissions."""
     for path in mode_problems():
         os.chown(path, 0, 0)
+        # Permissions are only taken away. An admin may have stricter ones.
         os.chmod(path, stat.S_IMODE(os.stat(path).st_mode) & int(restricted_files()[path], 8))
 
 
@@ -70,6 +71,7 @@ def written_at() -> dict[str, int]:
 def keep_times(before: dict[str, str], written: dict[str, int]) -> None:
     """Gives files that were rendered as they had been their old time: a younger one asks for a restart."""
     for path, digest in rendered_files().items():
+        # kubeadm writes all of its files again, also unchanged ones. The kubelet would restart for nothing.
         if before.get(path) == digest and os.stat(path).st_mtime_ns != written[path]:
             os.utime(path, ns=(written[path], written[path]))
 
@@ -111,6 +113,7 @@ def put_in_place(source: str, path: str) -> None:
         try:
             return os.replace(source, path)
         except IsADirectoryError:
+            # rmdir removes an empty folder only, so no file of an admin is lost.
             os.rmdir(path)
 
 
@@ -132,6 +135,7 @@ def keep_copies(state: str) -> None:
     """Keeps the copies."""
     os.makedirs(COPIES, mode=0o700, exist_ok=True)
     for path in kept(state):
+        # kubeadm has no command that renders these files again without a join.
         shutil.copy2(path, copy_of(path))
 
 
@@ -145,6 +149,7 @@ def bring_back(state: str) -> None:
     for path in kept(state):
         copy = copy_of(path)
         if os.path.exists(copy) and (not os.path.exists(path) or file_sha256(path) != file_sha256(copy)):
+            # The kubelet watches the folder of manifests. A half-written file would stop its pod.
             shutil.copy2(copy, path + ".pai-new")
             os.replace(path + ".pai-new", path)
 

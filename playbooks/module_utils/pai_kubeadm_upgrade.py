@@ -40,7 +40,9 @@ def commands(
     """
     options = [f"--ignore-preflight-errors={','.join(ignored)}"] if ignored else []
     if glob.glob(patches + "/*"):
+        # kubeadm upgrade does not know the patches of init. Without them it would undo ours.
         options.append(f"--patches={patches}")
+    # The settings of the cluster are upgraded once, on the first control plane.
     if not first:
         return [("upgrade", "node", *options)]
     return [

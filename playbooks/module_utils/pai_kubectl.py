@@ -50,6 +50,7 @@ class Kubectl:
         stdin = (data or "").encode()
         try:
             done = subprocess.run(
+                # The input is always given, if only empty: kubectl must not read that of the task.
                 argv, input=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=timeout_s, check=False
             )
         except subprocess.TimeoutExpired:
@@ -60,6 +61,7 @@ class Kubectl:
 
     def ask(self, *words: str, timeout_s: float = QUESTION_S) -> Answer:
         """Runs kubectl for one short request, which the API server must answer in timeout_s seconds."""
+        # kubectl asks for the kinds of the API first, each with this timeout. So the process gets twice the time.
         return self.run(f"--request-timeout={timeout_s:g}s", *words, timeout_s=2 * timeout_s)
 
     def get(self, *words: str, timeout_s: float = QUESTION_S) -> Any:

@@ -68,6 +68,7 @@ def write_record(
     """
     path = os.path.join(ROLES_DIR, name + ".json")
     os.makedirs(ROLES_DIR, mode=0o700, exist_ok=True)
+    # A rename within one folder is atomic, so a power cut leaves the old record or the new one, never half of one.
     descriptor, temporary = tempfile.mkstemp(dir=ROLES_DIR)
     with os.fdopen(descriptor, "w", encoding="utf-8") as handle:
         record = {"schema_version": 1, "settings": settings, "managed": expected, **({"notes": notes} if notes else {})}
@@ -92,6 +93,7 @@ def drifted(expectations: Iterable[dict[str, Any]], api_answers: bool = True) ->
     expected = list(expectations)
     units = unit_states([item["name"] for item in expected if item["kind"] == "unit"])
     packages = _installed([item["name"] for item in expected if item["kind"] == "package"])
+    # One question for all units, packages, or objects: a process for each of them would dominate a run without changes.
     problems = _object_problems([item for item in expected if item["kind"] == "object"], api_answers)
     problems += image_problems([item for item in expected if item["kind"] == "image"])
     for item in expected:
@@ -134,6 +136,7 @@ def restarts(expectations: Iterable[dict[str, Any]], lost: Iterable[dict[str, An
 
 def _read(path: str) -> str | None:
     try:
+        # Files of an admin may contain Latin-1. These bytes come back unchanged when a file is written again.
         with open(path, encoding="utf-8", errors="surrogateescape") as handle:
             return handle.read()
     except OSError:
@@ -191,11 +194,13 @@ def _check_block(item: dict[str, Any]) -> str:
     block = read_block(_read(item["path"]) or "", item["marker"])
     if block is None:
         return f"the block of pai-install in {item['path']} is missing"
+    # Lines outside of the block belong to the admin, so only the block has a digest.
     same = sha256(block.encode(errors="surrogateescape")) == item["sha256"]
     return "" if same else f"the block of pai-install in {item['path']} was changed by hand"
 
 
 def _check_absent(item: dict[str, Any]) -> str:
+    # A broken symbolic link counts as well: a program may follow it once its target exists.
     return f"{item['path']} is back" if os.path.lexists(item["path"]) else ""
 
 
@@ -216,6 +221,7 @@ def _check_nomatch(item: dict[str, Any]) -> str:
 
 def _check_sysctl(item: dict[str, Any]) -> str:
     seen = _read(sysctl_path(item["name"]))
+    # The kernel separates several numbers with tabs, and a site writes spaces.
     value = " ".join((seen or "").split())
     return "" if value == item["value"] else f"{item['name']} is {value or 'missing'} instead of {item['value']}"
 
@@ -227,10 +233,12 @@ def _check_noswap(_item: dict[str, Any]) -> str:
 
 def _check_node(item: dict[str, Any]) -> str:
     try:
+        # A kubelet may read its own node only. So no administrator's kubeconfig is needed on a worker.
         node = Kubectl(KUBELET_CONF).get("node", item["name"], timeout_s=10)
     except KubectlError:
         return f"node {item['name']} cannot be seen in the cluster"
     labels = node["metadata"].get("labels", {})
+    # Other labels and taints of the node belong to administrators and controllers.
     lacking = [f"label {key}={value}" for key, value in item["labels"].items() if labels.get(key) != value]
     taints = taint_words(node["spec"].get("taints", []))
     lacking += [f"taint {word}" for word in item["taints"] if word not in taints]
@@ -267,6 +275,7 @@ def _unit_problem(item: dict[str, Any], seen: dict[str, str]) -> str:
     name = item["name"]
     if item["active"] and seen.get("ActiveState") != "active":
         return f"{name} is {seen.get('ActiveState') or 'missing'} instead of active"
+    # A static unit has no [Install] section, so systemd never calls it enabled.
     enabled = seen.get("UnitFileState") in ("enabled", "enabled-runtime", "static", "alias", "generated")
     if item["enabled"] and not enabled:
         return f"{name} is {seen.get('UnitFileState') or 'not there'} instead of enabled"
@@ -289,6 +298,7 @@ def newer_than_reload(paths: list[str], state: dict[str, str]) -> list[str]:
 
 
 def _newer(paths: list[str], monotonic_us: str) -> list[str]:
+    # systemd tells monotonic time, which a step of the wall clock does not change. Files have wall-clock times.
     moment = time.time() - (time.clock_gettime(time.CLOCK_MONOTONIC) - int(monotonic_us or 0) / 1e6)
     return [path for path in paths if os.path.exists(path) and os.stat(path).st_mtime > moment]
 
@@ -308,6 +318,7 @@ def unit_states(names: list[str]) -> dict[str, dict[str, str]]:
 def _installed(names: list[str]) -> set[str]:
     if not names:
         return set()
+    # A removed package with its settings left is known to dpkg as well, with another status.
     shown = command(["dpkg-query", "--show", "--showformat=${Package} ${db:Status-Status}\n", *names], QUESTION_S)[1]
     return {line.split()[0] for line in shown.splitlines() if line.endswith(" installed")}
 
@@ -319,6 +330,7 @@ def object_versions(objects: list[dict[str, Any]]) -> dict[tuple[str, str], str]
     controllers (status, certificates, defaults) do not change the digest.
     """
     found = {}
+    # kubectl reads objects of one namespace per call.
     by_namespace: dict[str, list[str]] = {}
     for entry in objects:
         by_namespace.setdefault(entry["namespace"], []).append(entry["name"])
@@ -332,6 +344,7 @@ def object_versions(objects: list[dict[str, Any]]) -> dict[tuple[str, str], str]
         for line in Kubectl().ask(*words, timeout_s=10).out.splitlines():
             name, deleted, fields = (*line.split(" ", 2), "", "")[:3]
             version = sha256(fields.encode())[:16] if fields else "not ours"
+            # The record has kinds in lower case, and the API server answers with its own spelling.
             found[(namespace, name.lower())] = GOING if deleted else version
     return found
 
@@ -342,6 +355,7 @@ def _object_problems(expected: list[dict[str, Any]], api_answers: bool) -> list[
     for item in expected:
         version = seen.get((item["namespace"], item["name"].lower()))
         where = f" in {item['namespace']}" if item["namespace"] else ""
+        # This may also be an API server that did not answer, so the sentence does not say that the object is missing.
         if version is None:
             problems.append((item, f"{item['name']}{where} cannot be seen in the cluster"))
         elif version == GOING:

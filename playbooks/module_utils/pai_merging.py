@@ -27,6 +27,7 @@ def merge(base: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
         if isinstance(old, dict) and isinstance(value, dict):
             merged[key] = merge(old, value)
         elif isinstance(old, list) and isinstance(value, list):
+            # A list of name=value words has each name once: Docker refuses two cgroup drivers in exec-opts.
             named = {_name(word) for word in value} - {None}
             merged[key] = [word for word in old if word not in value and _name(word) not in named] + value
             if all(word in old for word in value) and len(merged[key]) == len(old):
@@ -43,6 +44,7 @@ def subtract(base: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
         if key not in patch:
             left[key] = value
         elif isinstance(value, dict) and isinstance(patch[key], dict):
+            # An object that only we filled goes as a whole.
             rest = subtract(value, patch[key])
             if rest:
                 left[key] = rest
@@ -67,6 +69,7 @@ def merged(path: str, owner: str, current: dict[str, Any], patch: dict[str, Any]
     the removal of a key on reload.
     """
     gone = subtract(kept_patch(path, owner), patch)
+    # Two roles write into daemon.json, and a key of one must not go with the other's.
     for other in _patches_of_others(path, owner):
         gone = subtract(gone, other)
     wanted = merge(subtract(current, gone), patch)
@@ -82,6 +85,7 @@ def merged_text(path: str, owner: str, old: str | None, patch: dict[str, Any]) -
     if not isinstance(current, dict):
         raise ValueError("it is not a JSON object")  # noqa: TRY004 - as for text that is no JSON
     wanted = merged(path, owner, current, patch)
+    # The same text again: a new format of the file alone would restart Docker.
     if old and wanted == current:
         return old
     # a diff shows what changes, and no line that only moved or was indented in another way
@@ -115,6 +119,7 @@ def merged_problem(item: dict[str, Any]) -> str:
         return f"{item['path']} is no JSON object"
     keys = item["live_keys"]
     patch = kept_patch(item["path"], item["owner"])
+    # An empty list never stays in a file that had none, so it cannot be missed.
     wanted = {key: value for key, value in patch.items() if value not in EMPTY and (key in keys or not item["sha256"])}
     same = not item["sha256"] or digest_of_rest(current, keys) == item["sha256"]
     return "" if same and merge(current, wanted) == current else f"{item['path']} was changed by hand"
@@ -153,6 +158,7 @@ def keep_patch(path: str, owner: str, patch: dict[str, Any]) -> None:
     temporary = patch_path(path, owner) + ".new"
     with open(temporary, "w", encoding="utf-8") as handle:
         json.dump(patch, handle)
+    # A patch may hold a login at a registry.
     os.chmod(temporary, 0o600)
     os.replace(temporary, patch_path(path, owner))
 

@@ -44,6 +44,7 @@ def _answer(answer: str, why: str = "") -> dict[str, str]:
 
 
 def _connected(server: str, port: int, timeout_s: float) -> socket.socket:
+    # Linux exports have the option secure by default: they refuse ports above 1023, which any user may use.
     for own in random.sample(_ROOTS_PORTS, 5) if os.geteuid() == 0 else ():
         try:
             return socket.create_connection((server, port), timeout=timeout_s, source_address=("", own))
@@ -71,11 +72,13 @@ def _opaque(data: bytes) -> bytes:
 def _exchange(connection: socket.socket, request: bytes, deadline: float) -> bytes:
     """The reply, without its record marks. Raises OSError when it does not come in time, ValueError for no reply."""
     connection.sendall(struct.pack(">I", 1 << 31 | len(request)) + request)
+    # A record of ONC RPC may come in several fragments. The highest bit marks the last one.
     reply, last = b"", False
     while not last:
         (mark,) = struct.unpack(">I", _read(connection, 4, deadline))
         last = bool(mark >> 31)
         reply += _read(connection, mark & 0x7FFFFFFF, deadline)
+    # Any service may listen on this port. A reply repeats the number of the call.
     if reply[:8] != request[:4] + struct.pack(">I", 1):
         raise ValueError("not the answer to the question")
     return reply
@@ -86,6 +89,7 @@ def _read(connection: socket.socket, length: int, deadline: float) -> bytes:
         raise ValueError(f"an answer of {length} bytes")
     data = b""
     while len(data) < length:
+        # The deadline counts for the whole reply, so a slow sender of single bytes cannot hold a machine.
         connection.settimeout(max(0.01, deadline - time.monotonic()))
         part = connection.recv(length - len(data))
         if not part:
@@ -106,6 +110,7 @@ def _parsed(reply: bytes) -> dict[str, str]:
     (status,) = struct.unpack_from(">I", reply, 24 + length)
     if status == _NFS_OK:
         return _answer(SERVED)
+    # nfsd hides exports from machines without access, so a missing folder and a refusal look alike.
     if status in _REFUSALS:
         return _answer(MISSING, _REFUSALS[status])
     return _answer(UNCLEAR, f"NFS error {status}")

@@ -39,6 +39,7 @@ def make_request(run: RunCommand, name: str) -> str:
 
     Raises LoginError with openssl's message.
     """
+    # A key of an interrupted join is used again: its certificate may be on the way.
     if not os.path.exists(KEY):
         os.makedirs(STATE_DIR, exist_ok=True)
         _write(KEY, _openssl(run, "genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256"))
@@ -54,6 +55,7 @@ def require_subject(run: RunCommand, request: str, name: str) -> None:
         text = _openssl(run, "req", "-in", handle.name, "-noout", "-text")
     if seen.replace("subject=", "", 1).strip() != subject(name):
         raise LoginError(f"the request is for {seen!r}, not for the node {name}")
+    # Other names in a certificate could let a node pass for a server.
     if "Subject Alternative Name" in text:
         raise LoginError("the request asks for other names besides")
 
@@ -75,7 +77,9 @@ def write_login(certificate: str, authority: str, endpoint: str) -> None:
     if os.path.lexists(CURRENT):
         os.unlink(CURRENT)
     os.symlink(dated, CURRENT)
+    # It comes after the certificate that it names, so a kubelet never finds half a login.
     _write(KUBELET_CONF, kubeconfig(authority, endpoint))
+    # The key is in the file of the kubelet now, and a second copy would only be one more place to guard.
     os.unlink(KEY)
 
 

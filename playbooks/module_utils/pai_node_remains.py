@@ -68,6 +68,7 @@ def remove_pods() -> None:
     deadline = time.monotonic() + PODS_S
     found = pods()
     while found and time.monotonic() < deadline:
+        # A pod must stop first: only then do CNI plugins free its address and interface.
         command([*CRICTL, "stopp", *found], max(1.0, deadline - time.monotonic()))
         command([*CRICTL, "rmp", "--force", *found], max(1.0, deadline - time.monotonic()))
         found = pods()
@@ -78,7 +79,9 @@ def remove_pods() -> None:
 def mounts_below(folder: str, table: str = "") -> list[str]:
     """Returns the mount points below a folder, excluding the folder, innermost first. table: content of mountinfo."""
     rows = [line.split() for line in (table or _mountinfo()).splitlines()]
+    # mountinfo writes spaces in paths as \040.
     paths = [row[4].encode().decode("unicode_escape") for row in rows if len(row) > 4]
+    # The inner mounts go first: an outer one is busy while something is mounted below it.
     return sorted({path for path in paths if path.startswith(folder + "/")}, key=len, reverse=True)
 
 
@@ -92,6 +95,7 @@ def unmount_below(folder: str) -> None:
     for path in mounts_below(folder):
         status, _said = command(["umount", path], UNMOUNT_S)
         if status != 0:
+            # A mount of a dead NFS server hangs every ordinary umount. The lazy one detaches it in any case.
             command(["umount", "--lazy", "--force", path], UNMOUNT_S)
     left = mounts_below(folder)
     if left:
@@ -110,6 +114,7 @@ def remove_folder(folder: str) -> None:
         return
     for name in os.listdir(folder):
         path = os.path.join(folder, name)
+        # rmtree refuses links, and would otherwise delete their targets.
         if os.path.isdir(path) and not os.path.islink(path):
             shutil.rmtree(path)
         else:
@@ -125,6 +130,7 @@ def empty_folders() -> list[str]:
     """Those of the others that nothing is in, the inner ones first."""
     gone: list[str] = []
     for path in EMPTY:
+        # A folder with only empty folders of the list in it is empty soon.
         if os.path.isdir(path) and not [name for name in os.listdir(path) if os.path.join(path, name) not in gone]:
             gone.append(path)
     return gone
@@ -172,6 +178,7 @@ def remove_docker_filters() -> None:
 def _rewrite_filters(reduced: Callable[[str], str]) -> None:
     for save, restore in _variants():
         status, said = command([save], QUESTION_S)
+        # restore replaces the tables as a whole in one step, so no packet meets half of the rules.
         if status == 0 and said != (rest := reduced(said)):
             subprocess.run(
                 [restore],
@@ -186,6 +193,7 @@ def _rewrite_filters(reduced: Callable[[str], str]) -> None:
 
 def _variants() -> Iterator[tuple[str, str]]:
     for family in ("iptables", "ip6tables"):
+        # iptables has two back ends in the kernel, and a program may have used either of them.
         for kind in ("nft", "legacy"):
             if kind == "legacy" and not read(f"/proc/net/{'ip6' if family == 'ip6tables' else 'ip'}_tables_names"):
                 continue  # asking would load it

@@ -48,6 +48,7 @@ def wanted_packages(os_id: str, branch: int, modules: str, packages: str, *, fab
     Raises DriverError where there is no such package.
     """
     proprietary = modules == "proprietary"
+    # NVIDIA's repository has several branches. Its pinning package keeps apt on one of them.
     if packages == "nvidia":
         unversioned = {f"nvidia-driver-pinning-{branch}": False}
         if os_id == "debian":
@@ -81,6 +82,7 @@ def choose(offered: Mapping[str, Sequence[str]], wanted: Mapping[str, bool], bra
     common = [
         driver
         for driver in dict.fromkeys(driver_of(version) for version in offered[exact[0]])
+        # nvidia-smi and the fabric manager refuse a driver of another version, so all packages must have the same one.
         if driver.partition(".")[0] == str(branch) and all(driver in map(driver_of, offered[name]) for name in exact)
     ]
     if not common:

@@ -79,6 +79,7 @@ class Objects:
         if not objects:
             return False, "", ""
         status, diff, errors = self._kubectl.run("diff", *_how(), data=_list(objects))
+        # kubectl diff in place of a comparison here: the API server itself fills in defaults before it compares.
         # 0: the same, 1: differs; more: it cannot tell, for example because the namespace is one of the objects
         return status != 0, diff, errors.strip() if status > 1 else ""
 
@@ -86,11 +87,16 @@ class Objects:
         """Makes objects as they should be. Raises ObjectError with the API server's words."""
         for batch in in_order(objects):
             if own := [entry for entry in batch if not _is_adopted(entry)]:
+                # The API server refuses a changed value of a PriorityClass, so the old object goes before the new one
+                # comes.
                 self._make_way([entry for entry in own if entry["kind"] == "PriorityClass"])
                 self._apply(own)
+            # Server-side apply would take all fields that an admin once applied. A later apply would then drop them.
             for entry in filter(_is_adopted, batch):
                 self._complete(entry)
             if batch[0]["kind"] == "CustomResourceDefinition":
+                # Objects of a kind that the API server does not serve yet are refused, so the next batch waits for its
+                # definition.
                 self._wait_until_served([name for _namespace, name in map(identity, batch)])
 
     def _apply(self, objects: list[dict[str, Any]]) -> None:
@@ -99,6 +105,7 @@ class Objects:
             status, _out, errors = self._kubectl.run("apply", *_how(), data=_list(objects))
             if status == 0:
                 return
+            # All other refusals are final: a second try would only delay the message by half a minute.
             if time.monotonic() > end or not any(words in errors for words in TRANSIENT):
                 raise ObjectError(f"kubectl apply failed: {errors.strip()}")
             time.sleep(0.5)
@@ -157,8 +164,10 @@ class Objects:
         kind, _, plain = name.partition("/")
         line = "{.kind} {.apiVersion} {.metadata.annotations." + REMOVAL.replace(".", "\\.") + "}{'\\n'}"
         shown = "--output=jsonpath={range .items[*]}" + line + "{end}"
+        # The label decides, and not the name: an object that an admin created under this name stays.
         ours = [kind, f"--selector={OURS}", f"--field-selector=metadata.name={plain}", shown]
         status, out, errors = self._kubectl.ask("get", *where, *ours)
+        # The definition is gone, and its objects went with it.
         if status != 0 and "the server doesn't have a resource type" in errors:
             return False, ""
         if status != 0:
@@ -174,6 +183,7 @@ class Objects:
             return False, f"{name} stays, and pai-install no longer manages it"
         if why := self._in_use(kind, plain):
             return False, why
+        # kubectl would wait for finalizers, such as those of a claim that a pod still uses, and block the task.
         status, _out, errors = self._kubectl.run("delete", *where, name, "--ignore-not-found", "--wait=false")
         if status != 0:
             raise ObjectError(f"{name} could not be deleted: {errors.strip()}")
@@ -205,10 +215,12 @@ class Objects:
 
     def mounting(self, driver: str) -> list[str]:
         """Returns running pods (NAMESPACE/NAME) with volumes of a CSI driver. Only the driver can unmount them."""
+        # A pod names a claim, and only the volume behind it names its driver.
         volumes = [
             it["spec"] for it in self._items("persistentvolumes") if it["spec"].get("csi", {}).get("driver") == driver
         ]
         claims = {(it["claimRef"]["namespace"], it["claimRef"]["name"]) for it in volumes if it.get("claimRef")}
+        # The list of all pods is large, so a driver without claims does not ask for it.
         pods = self._items("pods", "--all-namespaces") if claims else []
         return [f"{it['metadata']['namespace']}/{it['metadata']['name']}" for it in pods if claims & set(_claims(it))]
 
@@ -222,6 +234,8 @@ class Objects:
         while made:
             found = [line.split(" ") for line in self._instances(",".join(made))]
             theirs = [line for line in found if line[0] not in {name for names in made.values() for name in names}]
+            # An object under deletion may wait for its finalizer, which only the controller removes. It gets time
+            # before it counts.
             if not any(deleted for _name, deleted, _owner in theirs) or time.monotonic() > end:
                 left = [name for name, _deleted, owner in theirs if ours_too or owner != MANAGER]
                 return [name.replace("|/", " ").replace("|", " ") for name in left]
@@ -264,6 +278,8 @@ class Objects:
         where = {"namespace": namespace} if namespace else {}
         bare = {**what, "metadata": {"name": name, **where}}
         answer = self._kubectl.run("apply", *_how(), data=_list([bare]))
+        # Some kinds forbid null in place of a mapping, as Volcano's queues do. Then our entries go first, by a merge
+        # patch.
         if not answer.ok and (entries := self._entries(bare)):
             words = [*([f"--namespace={namespace}"] if namespace else []), identity(bare)[1], "--type=merge"]
             answer = self._kubectl.ask("patch", *words, f"--field-manager={MANAGER}", f"--patch={json.dumps(entries)}")
@@ -308,6 +324,7 @@ class Objects:
         kinds = ["pods,persistentvolumeclaims", where]
         if not self._names(kinds):
             return []
+        # Pods of a removed Deployment need their grace period. They would make the namespace look used.
         self._kubectl.run("wait", "--for=delete", "pods", "--all", where, f"--timeout={ENDING_S}s")
         return self._names(kinds)
 
@@ -321,6 +338,7 @@ class Objects:
         """Waits for a rollout (NAMESPACE KIND/NAME). Raises ObjectError with pods and events when it does not end."""
         namespace, _, target = entry.partition(" ")
         where = ["--namespace", namespace]
+        # A rollout that is complete needs no look at its pods, and no pod of it may be deleted.
         if self._complete_within(SETTLED_S, where, target).ok:
             return
         self._start_anew(where, target)
@@ -331,6 +349,7 @@ class Objects:
             f"{target} in {namespace} is not complete after {seconds} s: {(errors or out).strip()}",
             {
                 "pods": self._lines([*where, "get", "pods", "--output=wide"]),
+                # Events are sorted by time, since kubectl sorts them by name. The last ones say what went wrong.
                 "events": self._lines([*where, "get", "events", "--sort-by=.lastTimestamp"])[-20:],
             },
         )

@@ -43,6 +43,7 @@ def begin(packages: dict[str, str]) -> None:
 def note(topic: str, name: str, value: Any) -> None:
     """Stores the original state on the first call. Does nothing without origins."""
     found = origins()
+    # Only the first value is the administrator's. Later ones are our own.
     if found is not None and name not in found.setdefault(topic, {}):
         found[topic][name] = value
         _write(found)

@@ -42,6 +42,7 @@ def removable(
 
     simulate: the removals of apt for a set of packages, including these. None if apt refuses.
     """
+    # A package that was there before us stays, also if a role asked for it.
     wanted = [name for name in dict.fromkeys(recorded) if name in there and name not in before]
     gone = simulate(wanted) if wanted else set()
     if gone is not None and gone <= set(wanted):

@@ -15,5 +15,6 @@ def in_parallel(work: Callable[[Item], Result], items: Iterable[Item]) -> list[R
     wanted = list(items)
     if not wanted:
         return []
+    # Threads suffice, since these questions wait for other programs or machines.
     with concurrent.futures.ThreadPoolExecutor(max_workers=min(32, len(wanted))) as pool:
         return list(pool.map(work, wanted))

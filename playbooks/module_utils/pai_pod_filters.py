@@ -31,6 +31,7 @@ def packet_filters() -> tuple[list[str] | None, list[str] | None]:
             return None, None
         tables, chains = filters_of_pods(said)
     if "nat" in read("/proc/net/ip_tables_names").split():
+        # The legacy back end has its own tables, which nft does not list.
         rules = command(["iptables-legacy", "--table", "nat", "--list-rules"])[1]
         chains += [name for name in re.findall(r"^-N (\S+)", rules, re.MULTILINE) if name.startswith(CHAINS)]
     return tables, sorted(set(chains))

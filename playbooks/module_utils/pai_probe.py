@@ -71,6 +71,7 @@ def names_in(folder: str) -> list[str]:
 def active_units(units: Iterable[str]) -> list[str]:
     """Those of the systemd units that are active."""
     wanted = list(units)
+    # systemctl ends with 3 if one unit is inactive, and still prints a line for each.
     states = command(["systemctl", "is-active", *wanted])[1].split()
     return [unit for unit, state in zip(wanted, states) if state == "active"]
 

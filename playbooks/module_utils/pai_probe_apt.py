@@ -36,11 +36,13 @@ def refused_sources(further: str = "", lists: str = LISTS) -> list[str]:
     try:
         os.chmod(folder, 0o755)  # apt fetches as a user of its own  # noqa: S103 - release files are public
         os.makedirs(f"{folder}/lists/partial")
+        # With the old Release files, apt asks the servers for changes only.
         for path in glob.glob(f"{lists}/*Release*"):
             shutil.copy(path, f"{folder}/lists")
         with open(f"{folder}/apt.conf", "w", encoding="utf-8") as handle:
             handle.write(CONFIGURATION.format(folder=folder) + further)
         argv = ["apt-get", "--quiet", f"--config-file={folder}/apt.conf", "update"]
+        # apt writes its errors to standard error.
         status, said = command(argv, TIMEOUT_S, errors=True)
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -45,6 +45,7 @@ ZRAM_UNITS = ("zramswap.service", "zram-config.service", "armbian-zram-config.se
 
 def identity() -> dict[str, Any]:
     """Returns names and ids. container: name from systemd-detect-virt, empty on a physical or virtual machine."""
+    # It ends with 1 on a machine that is no container, and still prints a word.
     container = command(["systemd-detect-virt", "--container"])
     return {
         "hostname": platform.node(),
@@ -88,12 +89,14 @@ def hardware() -> dict[str, Any]:
 
 def secure_boot(sys: str = "/sys") -> bool:
     """Returns whether the kernel loads only signed modules, as `mokutil --sb-state` reports."""
+    # The variable has four bytes of attributes before its one byte of value, so a text reader does not fit.
     value = read_bytes(sys + "/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c")
     return len(value) == 5 and value[4] == 1
 
 
 def dkms_key_enrolled() -> bool:
     """Whether the firmware knows the key by which DKMS signs the modules that it builds."""
+    # Debian's DKMS makes its own key. Ubuntu's DKMS signs with the key of shim-signed.
     keys = [path for path in ("/var/lib/dkms/mok.pub", "/var/lib/shim-signed/mok/MOK.der") if os.path.exists(path)]
     return any("already enrolled" in command(["mokutil", "--test-key", key])[1] for key in keys)
 
@@ -101,6 +104,7 @@ def dkms_key_enrolled() -> bool:
 def headers() -> str:
     """Where the headers of the running kernel are: "installed", "available", or "" when no package source has them."""
     release = platform.release()
+    # DKMS builds against this folder. It may exist although apt knows no package, as with a kernel of one's own.
     if os.path.isdir(f"/lib/modules/{release}/build"):
         return "installed"
     said = command(["apt-cache", "policy", f"linux-headers-{release}"])[1]
@@ -142,6 +146,7 @@ def mount_of(path: str, table: list[list[str]]) -> dict[str, Any]:
     there = existing(path)
     real = os.path.realpath(there)
     above = [row for row in table if real == row[1] or real.startswith(row[1].rstrip("/") + "/")]
+    # Mounts may lie in one another. The longest mount point is the one that holds the path.
     row = max(above, key=lambda entry: len(entry[1])) if above else ["", "/", "", ""]
     space = os.statvfs(there)
     return {
@@ -153,6 +158,7 @@ def mount_of(path: str, table: list[list[str]]) -> dict[str, Any]:
         "noexec": bool(space.f_flag & os.ST_NOEXEC),
         "project_quotas": kept(there),
         "total_bytes": space.f_blocks * space.f_frsize,
+        # f_bfree would count the blocks that the file system reserves for root.
         "free_bytes": space.f_bavail * space.f_frsize,
         "inodes": space.f_files,
         "inodes_free": space.f_favail,
@@ -170,9 +176,12 @@ def swap() -> dict[str, Any]:
     """Returns active swap, and the entries that activate swap at the next boot."""
     fstab = [line.strip() for line in read("/etc/fstab").splitlines()]
     listed = command(["systemctl", "list-units", "--all", "--plain", "--no-legend", "--type=swap"])[1]
+    # A masked unit is how an admin switches swap off for good, so it activates nothing.
     units = [line.split()[0] for line in listed.splitlines() if line.strip() and " masked " not in line]
+    # systemd lists no unit that it has not loaded, but starts it at the next boot.
     written = [unit for unit in glob.glob("/etc/systemd/system/*.swap") if os.path.realpath(unit) != os.devnull]
     units += [os.path.basename(unit) for unit in written]
+    # Packages bring this file with comments only. A section in it makes a device.
     zram = [path for path in ZRAM if re.search(r"^\s*\[", read(path), re.MULTILINE)][:1]
     return {
         "active": [line.split()[0] for line in read("/proc/swaps").splitlines()[1:]],
@@ -195,7 +204,9 @@ def timekeeping() -> dict[str, Any]:
 
 def kernel_synchronised() -> bool | None:
     """Returns whether the kernel's clock is synchronised, or None if unknown. timedatectl would start a service."""
+    # The size is larger than struct timex of any architecture, so the kernel never writes past it.
     record = ctypes.create_string_buffer(512)  # struct timex, all zero: only asks
+    # The offset of maxerror below holds for 64 bits only.
     if ctypes.sizeof(ctypes.c_long) != 8 or ctypes.CDLL(None).adjtimex(record) < 0:
         return None
     maximum_error_us = int.from_bytes(record.raw[24:32], sys.byteorder)
@@ -207,6 +218,7 @@ def kernel_modules(wanted: list[str]) -> dict[str, Any]:
     folder = f"/lib/modules/{platform.release()}"
     texts = read(folder + "/modules.dep", 1 << 26) + "\n" + read(folder + "/modules.builtin")
     known = {os.path.basename(name).replace("-", "_") for name in re.findall(r"^(\S+?)\.ko", texts, re.MULTILINE)}
+    # A built-in module may have no folder in /sys, so the kernel's own lists of modules count, too.
     there = [name for name in wanted if os.path.isdir(f"/sys/module/{name}") or name in known]
     return {
         "there": there,
@@ -218,6 +230,7 @@ def kernel_modules(wanted: list[str]) -> dict[str, Any]:
 
 def cgroups() -> dict[str, Any]:
     """Version 2 when the unified hierarchy is the only one, and its controllers."""
+    # The unified hierarchy lists only controllers that are enabled. /proc/cgroups lists all that the kernel has.
     if cgroup_version() == 2:
         return {"version": 2, "controllers": read(CGROUP_CONTROLLERS).split()}
     rows = [line.split() for line in read("/proc/cgroups").splitlines()[1:]]
@@ -227,6 +240,7 @@ def cgroups() -> dict[str, Any]:
 def packages() -> dict[str, str]:
     """Installed packages that matter -> version."""
     status = "${Package} ${db:Status-Status} ${Version}\n"
+    # dpkg-query ends with 1 if one package is unknown, and still prints the others. So its status does not count.
     listed = command(["dpkg-query", "--show", "--showformat", status, *PACKAGES])[1]
     rows = [line.split() for line in listed.splitlines()]
     return {row[0]: row[2] for row in rows if len(row) == 3 and row[1] == "installed"}
@@ -246,6 +260,7 @@ def docker_program(*, running: bool, proc: str = "/proc") -> dict[str, Any]:
 
     program: empty if not installed. package: empty for no package, None if dpkg fails.
     """
+    # The file on PATH may be newer than, or another one than, the daemon that runs.
     program = (main_program("docker", proc) if running else "") or found_program("dockerd")
     if not program:
         return {"program": "", "package": ""}
@@ -279,12 +294,14 @@ def docker() -> dict[str, Any]:
         found["cgroup_parent"] = str(settings.get("cgroup-parent", ""))
     except ValueError as error:
         found["daemon_json"] = str(error)
+    # A request to docker.socket would start a Docker that its admin has stopped.
     if found["running"]:
         said = command(["docker", "info", "--format", "{{json .}}"])[1]
         info = json.loads(said) if said.strip() else {}
         found["version"] = info.get("ServerVersion") or ""
         found["containers"] = info.get("ContainersRunning")
         found["data_root"] = info.get("DockerRootDir") or found.get("data_root", "")
+        # The running daemon counts here, and not its file: a setting without reload has no effect yet.
         found["live_restore"] = info.get("LiveRestoreEnabled")
         found["swarm"] = (info.get("Swarm") or {}).get("LocalNodeState", "inactive") != "inactive"
         if os.geteuid() == 0:
@@ -320,6 +337,7 @@ def containerd(path: str = "/etc/containerd/config.toml") -> dict[str, Any]:
     names = command(["ctr", "namespaces", "list", "--quiet"])[1].split() if found["running"] else []
     for name in names:
         count = len(command(["ctr", "--namespace", name, "tasks", "list", "--quiet"])[1].split())
+        # Other checks count the containers of Docker and Kubernetes. Nobody else sees those of nerdctl, for example.
         if count and name not in ("moby", "k8s.io"):
             found["tasks"][name] = count
     return found
@@ -353,6 +371,7 @@ def kubernetes() -> dict[str, Any]:
         "marker": parsed,
         "roles": [name[: -len(".json")] for name in names_in(STATE_DIR + "/roles") if name.endswith(".json")],
         "files": [path for pattern in KUBERNETES_FILES for path in sorted(glob.glob(pattern))],
+        # A digest is enough to tell two clusters apart, and no certificate goes into the report.
         "authority": hashlib.sha256(authority.encode()).hexdigest()[:16] if authority else "",
         "etcd_entries": len(names_in("/var/lib/etcd")),
         "cni": cni_files(),
@@ -369,8 +388,10 @@ def write_latency(folder: str, seconds: float) -> dict[str, Any]:
     """
     there = existing(folder)
     try:
+        # A slow disk makes etcd lose its leader again and again. Its 99th percentile counts, so samples are kept.
         took = sorted(timed_writes(there, seconds))
     except OSError as error:
+        # An old kernel answers O_TMPFILE with EISDIR, and a file system without such files with EOPNOTSUPP.
         if error.errno in (errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.ENOSPC, errno.EROFS):
             return {"folder": there, "samples": 0}
         raise
@@ -386,6 +407,7 @@ def timed_writes(folder: str, seconds: float) -> list[float]:
         deadline = time.monotonic() + seconds
         while not took or (time.monotonic() < deadline and len(took) < 200):
             began = time.monotonic()
+            # The size and the sync after each write are those of etcd's write-ahead log, as in etcd's advice for fio.
             os.write(descriptor, b"\0" * 2300)
             os.fdatasync(descriptor)
             took.append((time.monotonic() - began) * 1000)

@@ -54,7 +54,9 @@ def routes() -> list[dict[str, str]]:
     found = []
     for line in read("/proc/net/route").splitlines()[1:]:
         words = line.split()
+        # Bit 1 of the flags is RTF_UP. Routes that are down tell nothing about reachable networks.
         if len(words) > 7 and int(words[3], 16) & 1:
+            # The kernel prints addresses in the byte order of the machine, which is little-endian on amd64 and arm64.
             target, mask = (socket.inet_ntoa(struct.pack("<L", int(words[index], 16))) for index in (1, 7))
             network = ipaddress.IPv4Network(f"{target}/{mask}", strict=False)
             found.append({"network": str(network), "interface": words[0]})
@@ -67,8 +69,10 @@ def listeners() -> list[dict[str, Any]]:
     for protocol, path in (("tcp", "tcp"), ("tcp", "tcp6"), ("udp", "udp"), ("udp", "udp6")):
         for line in read("/proc/net/" + path, 1 << 24).splitlines()[1:]:
             words = line.split()
+            # 0A is the state LISTEN. UDP has no such state: an unconnected socket has 07.
             if words[3] == ("0A" if protocol == "tcp" else "07"):
                 address, _, port = words[1].rpartition(":")
+                # Several sockets may listen on one port (SO_REUSEPORT), so the inode is part of the key.
                 sockets[f"{path}-{words[1]}-{words[9]}"] = {
                     "protocol": protocol,
                     "address": readable(address),
@@ -101,6 +105,7 @@ def socket_owners(inodes: set[str]) -> dict[str, str]:
             except OSError:
                 continue
             if target.startswith("socket:[") and target[8:-1] in inodes:
+                # Children inherit sockets. The process with the first number is usually the parent.
                 found.setdefault(target[8:-1], f"{program(process)} ({process})")
     return found
 
@@ -188,7 +193,9 @@ def package_sources() -> dict[str, str]:
     lines = "\n".join(re.findall(r"^\s*deb\s.*$", "\n".join(read(path) for path in files), re.MULTILINE))
     stanzas = "\n".join(read(path) for path in glob.glob("/etc/apt/sources.list.d/*.sources"))
     listed = "\n".join(re.findall(r"^(?:URIs:|\s+https?:).*$", stanzas, re.MULTILINE | re.IGNORECASE))
+    # With a proxy, apt connects to nothing else. The names of its sources may not even resolve then.
     urls = proxy or re.findall(r"https?://\S+", lines + "\n" + listed)
+    # A machine with many sources must not use up the time of the whole probe.
     servers = sorted({server for url in urls for server in server_of(url)})[:6]
     return dict(in_parallel(lambda server: (server, connect_problem(*split(server))), servers))
 
@@ -232,9 +239,11 @@ def peers(wanted: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
 def peer_answers(peer: dict[str, Any]) -> dict[str, Any]:
     """tcp: port -> open, refused, silent or rejected. small, large: whether a datagram of that size arrived."""
     address = peer["address"]
+    # A silent port costs the whole timeout. One after the other, a firewall would take minutes.
     ports = in_parallel(lambda port: (str(port), tcp_answer(address, int(port))), peer["tcp"])
     small = datagram_answer(address, 64)
     size = path_mtu(address)
+    # 28 bytes are the headers of IPv4 and UDP. A network with a smaller MTU drops this packet, and TCP hangs later.
     large = datagram_answer(address, size - 28) if small and size else None
     return {"tcp": dict(ports), "small": small, "large": large, "size": size}
 
@@ -246,6 +255,7 @@ def tcp_answer(address: str, port: int) -> str:
     except ConnectionRefusedError:
         return "refused"
     except OSError as error:
+        # A firewall with REJECT answers by ICMP at once. One with DROP is silent.
         rejected = error.errno in (errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EACCES, errno.EPERM)
         return "rejected" if rejected else "silent"
     return "open"
@@ -271,6 +281,7 @@ def datagram_answer(address: str, size: int) -> bool:
         handle.setsockopt(socket.IPPROTO_IP, MTU_DISCOVER, MTU_DISCOVER_DO)
         handle.settimeout(ANSWER_TIMEOUT)
         handle.connect((address, TRACE_PORT))
+        # The first datagram may be lost while the kernel still asks for the MAC address.
         for _attempt in range(2):
             try:
                 handle.send(b"\0" * size)

@@ -71,6 +71,7 @@ def missing(folders: Iterable[Folder]) -> list[Step]:
         limit = folder.limit if own else 0
         if folder.wanted == limit or (not folder.wanted and folder.project < FIRST_PROJECT):
             continue  # a limit of the admin's own stays where the site says nothing
+        # A number in use would put two folders under one limit.
         number = own or max(FIRST_PROJECT, *taken) + 1
         taken.add(number)
         steps.append(Step(folder.path, number, folder.wanted, joins=not limit))
@@ -81,12 +82,14 @@ def looked_at(path: str, size: int, each: bool) -> list[Folder]:
     """Returns a folder with its desired limit, or with `each` one entry per subfolder. Raises OSError."""
     if not os.path.isdir(path):
         return []  # not made yet
+    # A link could lead a limit to a folder outside of the storage.
     names = sorted(entry.name for entry in os.scandir(path) if entry.is_dir(follow_symlinks=False)) if each else [""]
     return [_folder(os.path.join(path, name).rstrip("/"), rounded(size)) for name in names]
 
 
 def rounded(size: int) -> int:
     """A size as every file system keeps it."""
+    # A limit that the file system rounds by itself would look like drift in every run.
     return -(-size // _GRAIN) * _GRAIN
 
 
@@ -134,6 +137,7 @@ def _folder(path: str, wanted: int) -> Folder:
 @contextmanager
 def _opened(path: str, folder: int | None = None) -> Iterator[int]:
     """Yields a file descriptor. Symbolic links are not followed."""
+    # Users own the files below. O_NOFOLLOW stops links to other files, and O_NONBLOCK stops a FIFO from blocking root.
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
     try:
         yield descriptor
@@ -145,6 +149,7 @@ def _join(path: str, number: int) -> None:
     """Gives a folder and its contents a project. Files that others create meanwhile inherit it."""
     with _opened(path) as top:
         device = os.fstat(top).st_dev
+        # The folder comes first: what users create from now on inherits the project, so the walk misses nothing.
         _set_project(top, number)
     for _path, folders, files, folder in os.fwalk(path):
         folders[:] = [name for name in folders if _joined(folder, name, number, device)]
@@ -156,6 +161,7 @@ def _joined(folder: int, name: str, number: int, device: int) -> bool:
     """Gives the project to a file or folder. Returns whether it is one, on this file system."""
     try:
         seen = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        # Another file system has projects of its own, and devices and sockets have none.
         if seen.st_dev != device or not (stat.S_ISDIR(seen.st_mode) or stat.S_ISREG(seen.st_mode)):
             return False
         with _opened(name, folder) as found:
@@ -184,6 +190,7 @@ def _set_project(descriptor: int, number: int) -> None:
     flags, extent, extents, there, cow = _attributes(descriptor)
     inherited = _INHERITED if stat.S_ISDIR(os.fstat(descriptor).st_mode) else 0
     if (there, flags & inherited) != (number, inherited):
+        # The call sets all fields at once. The others go back as they were read.
         words = _ATTRIBUTES.pack(flags | inherited, extent, extents, number, cow)
         fcntl.ioctl(descriptor, _SET_ATTRIBUTES, words)
 
@@ -202,11 +209,13 @@ def _limit(descriptor: int, number: int) -> int:
 
 def _set_limit(descriptor: int, number: int, size: int) -> None:
     question = ctypes.create_string_buffer(_QUOTA_SIZE)
+    # The soft limit is 0, so no grace period runs. Only the hard limit counts.
     _LIMITS.pack_into(question, 0, _VERSION, _PROJECT_FLAG, _SOFT_AND_HARD, number, size // _SECTOR, 0)
     _quotactl(descriptor, _SET_LIMITS, number, question)
 
 
 def _quotactl(descriptor: int, command: int, number: int, buffer: ctypes.Array[ctypes.c_char]) -> None:
+    # Old versions of glibc have no function for quotactl_fd, so this is the bare system call.
     libc = ctypes.CDLL(None, use_errno=True)
     words = (_QUOTACTL_FD, descriptor, command << 8 | _OF_PROJECTS, number)
     if libc.syscall(*(ctypes.c_long(word) for word in words), buffer) != 0:

@@ -79,10 +79,12 @@ class Image(NamedTuple):
 def parse_image(text: str) -> Image:
     """The image of a name as Docker reads it: busybox is docker.io/library/busybox:latest."""
     name, at, digest = text.partition("@")
+    # Docker takes the first part for a host only with a dot, a colon, or as localhost. So busybox/x is a repository.
     first, slash, rest = name.partition("/")
     host = first if slash and ("." in first or ":" in first or first == "localhost") else ""
     path = rest if host else name
     repository, colon, tag = path.rpartition(":")
+    # A colon before a slash belongs to the port of the host.
     if not colon or "/" in tag:
         repository, tag = path, "latest"
     if not host:
@@ -112,6 +114,7 @@ def endpoint(upstream: str, folder: str = HOSTS_DIR) -> Endpoint:
             lines = list(_tables(handle.read()))
     except OSError as error:
         raise RegistryError(f"this machine has no {path}: it asks {upstream} itself") from error
+    # containerd asks the hosts of the file in their order. The first one is therefore the cache or mirror.
     hosts = [table for table, _key, _value in lines if table.startswith('host."') and not table.endswith(".header")]
     first = hosts[0] if hosts else ""
     found = {key: value for table, key, value in lines if table == first}
@@ -137,6 +140,7 @@ def trust(files: tuple[str, ...]) -> ssl.SSLContext:
 
 def only_these(authorities: str) -> ssl.SSLContext:
     """Returns a TLS context with only these authorities (PEM). Raises ssl.SSLError or ValueError for invalid ones."""
+    # create_default_context would also trust the system's authorities, so a stranger with their certificate could answer.
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.load_verify_locations(cadata=authorities)
     return context
@@ -155,6 +159,7 @@ class Client:
 
     def open(self, path: str, accept: tuple[str, ...] = ()) -> http.client.HTTPResponse:
         """The answer to GET PATH. Raises RegistryError with the reason in plain words."""
+        # containerd adds ns for a mirror. A cache of several upstreams finds the upstream by it.
         query = f"?{urllib.parse.urlencode({'ns': self.upstream})}" if self.upstream else ""
         address = self.place.address(path) + query
         headers = {"Accept": ", ".join(accept)} if accept else {}
@@ -163,6 +168,7 @@ class Client:
         try:
             answer = self.opener.open(urllib.request.Request(address, headers=headers), timeout=ANSWER_S)
         except urllib.error.HTTPError as error:
+            # A public registry answers 401 to everybody first, and gives tokens without a login. That is no failure.
             bearer = (error.headers.get("WWW-Authenticate") or "").lower().startswith("bearer")
             kind = LoginWantedError if error.code == 401 and bearer and not self.place.authorization else RegistryError
             raise kind(_refusal(error, path)) from error
@@ -177,6 +183,7 @@ class Client:
         """
         try:
             with self.open("/v2/") as answer:
+                # A captive portal or a proxy answers 200, too. Only a registry sends this header.
                 if "registry/2.0" not in (answer.headers.get("Docker-Distribution-Api-Version") or ""):
                     raise RegistryError(f"{self.place.root} answers, but is no registry")
         except LoginWantedError:
@@ -186,6 +193,7 @@ class Client:
         """A JSON object of the registry."""
         with self.open(path, accept) as answer:
             try:
+                # A registry of others may send an endless answer, or one that is nested without end.
                 found = json.loads(answer.read(LARGEST_DOCUMENT))
             except (ValueError, RecursionError, OSError) as error:
                 raise RegistryError(f"{self.place.url}{path} is no JSON: {error}") from error
@@ -198,6 +206,7 @@ class Client:
         size = 0
         try:
             with self.open(path) as answer:
+                # A layer may have several gigabytes, so it never is in memory as a whole.
                 while chunk := answer.read(CHUNK):
                     size += len(chunk)
         except (OSError, http.client.HTTPException) as error:
@@ -208,6 +217,7 @@ class Client:
 def pull_through(client: Client, image: Image, architecture: str) -> int:
     """Reads an image for one architecture through the endpoint, which fills a cache. Returns the number of bytes."""
     manifest = client.document(f"/v2/{image.repository}/manifests/{image.tag}", (*INDEXES, *MANIFESTS))
+    # An index names a manifest per architecture. A cache that reads the index alone holds no layer.
     if "manifests" in manifest:
         chosen = _for_architecture(manifest["manifests"], architecture)
         if chosen is None:
@@ -215,6 +225,7 @@ def pull_through(client: Client, image: Image, architecture: str) -> int:
         manifest = client.document(f"/v2/{image.repository}/manifests/{chosen}", MANIFESTS)
     layers = manifest.get("layers")
     parts = [manifest.get("config"), *(layers if isinstance(layers, list) else [])]
+    # An empty layer may occur several times in an image.
     digests = dict.fromkeys(part["digest"] for part in parts if isinstance(part, Mapping) and "digest" in part)
     return sum(client.drain(f"/v2/{image.repository}/blobs/{digest}") for digest in digests)
 
@@ -224,6 +235,7 @@ def probe_insecure(url: str, username: str, password: str) -> None:
     trusting = ssl.create_default_context()
     trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
     try:
+        # TLS first, as Docker does with an insecure registry: a password should not go over the wire in clear text.
         probe(url, username, password, "", trusting)
     except (WithoutTlsError, RegistryUnreachableError):
         probe(url.replace("https://", "http://", 1), username, password, "")
@@ -240,6 +252,7 @@ def probe(url: str, username: str, password: str, ca: str, context: Optional[ssl
             context.load_verify_locations(cadata=ca)
         except (ssl.SSLError, ValueError) as error:
             raise RegistryError(f"the CA for {url} is none: {error}") from error
+    # This one uses the proxy of the environment, because an upstream is outside of the site.
     opener = urllib.request.build_opener(urllib.request.HTTPSHandler(context=context))
     basic = "Basic " + base64.b64encode(f"{username}:{password}".encode()).decode() if username else ""
     status, headers = _response(opener, f"{url}/v2/", "")
@@ -247,10 +260,12 @@ def probe(url: str, username: str, password: str, ca: str, context: Optional[ssl
     _require_working(url, status)
     if "registry/2.0" not in headers.get("docker-distribution-api-version", "") and not challenge:
         raise RegistryError(f"{url} answers, but is no registry (HTTP {status})")
+    # An answer of 200 to a request without a login means that the registry asks nobody for one.
     if not username or status == 200:
         return
     words = dict(re.findall(r'(\w+)="([^"]*)"', challenge))
     if challenge.lower().startswith("bearer") and "realm" in words:
+        # A registry could send its visitors from TLS to plain HTTP, or to a file of this machine.
         if urllib.parse.urlsplit(words["realm"]).scheme != urllib.parse.urlsplit(url).scheme:
             raise RegistryError(f"{url} sends its visitors to {words['realm']!r} to log in: no password goes there")
         query = urllib.parse.urlencode({"service": words.get("service", ""), "account": username})
@@ -264,6 +279,7 @@ def probe(url: str, username: str, password: str, ca: str, context: Optional[ssl
 
 def _require_working(url: str, status: int) -> None:
     """Raises RegistryUnreachableError where it answers that it cannot answer now: that says nothing of an account."""
+    # A busy registry must not make a correct account look wrong.
     if status == 429 or status >= 500:
         raise RegistryUnreachableError(f"{url} cannot answer now (HTTP {status})")
 
@@ -300,6 +316,7 @@ def _refusal(error: urllib.error.HTTPError, path: str) -> str:
         429: "was asked too often: its upstream limits the number of pulls",
         503: "does not reach its upstream, or is not up yet",
     }
+    # An error page may be long, and its beginning says enough.
     said = error.read(300).decode(errors="replace").strip()
     return f"{words.get(error.code, 'refuses')} (HTTP {error.code}{': ' + said if said else ''})"
 

@@ -47,6 +47,7 @@ def write_record(module: AnsibleModule, managed: list[dict[str, Any]]) -> dict[s
         return {"path": "", "given_back": []}
     path = os.path.join(pai_managed.ROLES_DIR, params["role"] + ".json")
     expected = flat([params["managed"], managed])
+    # Whoever may write a folder may replace a file of root in it.
     expected += folders([*expected, {"kind": "file", "path": path}])
     expected += [{"kind": "package", "name": name} for name in params["packages"]]
     given_back = restore_ownership(expected, check=module.check_mode)

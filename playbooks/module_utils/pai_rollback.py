@@ -16,6 +16,7 @@ def roll_back(copies: Mapping[str, str]) -> list[str]:
     for path, copy in copies.items():
         if copy:
             shutil.copy2(copy, path)
+        # A new file may be the cause of the failure, so it goes.
         elif os.path.exists(path):
             os.unlink(path)
     return sorted(copies)

@@ -30,6 +30,7 @@ def root_kubectl_expectations(state: str) -> list[dict[str, Any]]:
 
 def leads_to_the_cluster() -> bool:
     """Whether it is the link that is made here."""
+    # A kubeconfig of the administrator's own may lead to another cluster, and stays.
     return os.path.islink(CONFIG) and os.readlink(CONFIG).startswith("/etc/kubernetes/")
 
 

@@ -55,6 +55,7 @@ def docker_repository(apt: str = "/etc/apt") -> str:
     for path in [apt + "/sources.list", *sorted(glob.glob(apt + "/sources.list.d/*"))]:
         text = read(path) if path.endswith((".list", ".sources")) else ""
         active = [line for line in text.splitlines() if DOCKER_HOST in line and not line.lstrip().startswith("#")]
+        # The first line of our file says that it is ours, so it never stands in its own way.
         if active and not text.startswith(OURS):
             return path
     return ""
@@ -62,6 +63,7 @@ def docker_repository(apt: str = "/etc/apt") -> str:
 
 def docker_version() -> str:
     """Returns the version of the installed dockerd, such as 20.10.24, or "" if it is missing or does not start."""
+    # docker version would ask the daemon, and start a stopped one by its socket.
     said = command(["dockerd", "--version"], timeout_s=10)[1]
     found = re.search(r"version (\d+(?:\.\d+)*)", said)
     return found.group(1) if found else ""
@@ -86,6 +88,7 @@ def containers(pattern: str = "/proc/[0-9]*/cmdline") -> int:
                 words = handle.read().decode(errors="replace").split("\0")
         except OSError:
             continue  # it has just ended
+        # A shim outlives its daemons. That is how containers live on during a restart.
         shim = "containerd-shim" in words[0]
         if shim and "-namespace" in words and words[words.index("-namespace") + 1] == DOCKER_NAMESPACE:
             count += 1

@@ -29,6 +29,7 @@ def until(holds: Callable[[], bool], timeout_s: float) -> bool:
 def wait_for_restart(manifests: list[str], since: float, timeout_s: float = 60) -> None:
     """Waits until the programs of these static pods have restarted, because the old ones respond until then."""
     names = [name[: -len(".yaml")] for name in manifests]
+    # Starts of processes are known to a tick of the kernel's clock only, so a second of tolerance.
     until(lambda: all(youngest_start(name) >= since - 1 for name in names), timeout_s)
 
 
@@ -52,6 +53,7 @@ def restart_static_pod(name: str, timeout_s: float = 60) -> None:
     """
     manifest, aside = os.path.join(MANIFESTS, f"{name}.yaml"), aside_of(name)
     if os.path.exists(manifest):
+        # The kubelet ends a static pod whose manifest is gone. A touched manifest would change nothing.
         shutil.move(manifest, aside)
     elif not os.path.exists(aside):
         return
@@ -76,7 +78,9 @@ def youngest_start(program: str, proc: str = "/proc") -> float:
                 words = handle.read()
         except OSError:
             continue  # it ended meanwhile
+        # A name of a process may contain parentheses, so the last one ends it.
         name, _, rest = text.partition("(")[2].rpartition(")")
+        # The kernel cuts the name of a process to 15 characters.
         if name == program[:15] and KUBERNETES in words:
             starts.append(booted + int(rest.split()[19]) / ticks)
     return max(starts)

@@ -116,12 +116,17 @@ def pod(trial: Trial, how: How) -> dict[str, Any]:
             "labels": {PROBE: "storage", RUN: how.run},
         },
         "spec": {
+            # kube-scheduler would refuse a cordoned or full worker, and a queue would let the pod wait.
             "nodeName": trial.worker,
             "restartPolicy": "Never",
+            # The kubelet ends the pod also if the command was killed on the controller host.
             "activeDeadlineSeconds": how.timeout_s,
             "terminationGracePeriodSeconds": 5,
+            # The pod runs in the namespace of a group and needs no access to the API.
             "automountServiceAccountToken": False,
+            # A namespace with many Services gives each container thousands of variables, up to the limit of the kernel.
             "enableServiceLinks": False,
+            # Jobs with a toleration may run on workers with taints, so the storage is tried there, too.
             "tolerations": [{"operator": "Exists"}],
             "containers": [
                 container("writer", WRITER, trial, how, 0),
@@ -151,6 +156,7 @@ def container(name: str, script: str, trial: Trial, how: How, user: int) -> dict
             "requests": {"cpu": "0", "memory": "0"},
             "limits": {"cpu": "1", "memory": f"{64 + 2 * how.mib}Mi"},
         },
+        # Policies of groups refuse a pod that could gain privileges.
         "securityContext": {"runAsUser": user, "allowPrivilegeEscalation": False},
         "volumeMounts": [{"name": "storage", "mountPath": MOUNT}],
     }

@@ -138,6 +138,7 @@ def ended(pod: Pod, events: list[str], age_s: float) -> bool:
     """Returns whether the result of a pod is final. events: messages of the kubelet. age_s: age of the pod in s."""
     if text(child(pod, "status").get("phase")) in ENDED:
         return True
+    # An error of the first seconds may go away by itself, as when a driver is still starting.
     hopeless = waiting(pod)[0] in NO_IMAGE or any(not WAITS.search(line) for line in events)
     return hopeless and age_s >= FINAL_S and not started(pod)
 
@@ -183,6 +184,7 @@ def pod_problem(trial: Trial, pod: Pod) -> Finding | None:
     status, describe = child(pod, "status"), f"run kubectl describe node {trial.worker}"
     if waiting(pod)[0] in NO_IMAGE:
         why = "the worker cannot pull the image of the test pod"
+        # A worker without the image says nothing about the storage, so there is no FAIL.
         return unasked(trial, why, "pai-install verify", " ".join(waiting(pod)))
     if text(status.get("reason")).startswith(NO_ROOM):
         refusal = f"{text(status.get('reason'))} {text(status.get('message'))}".strip()
@@ -201,6 +203,7 @@ def unmounted(trial: Trial, events: list[str], waited_s: float) -> Finding:
         remedy = "check the server, the network to it, and journalctl --unit kubelet on the machine"
         value = _short(" ".join(events[-1:]))
         return finding(MOUNT_CHECK, "FAIL", trial.worker, message, value=value, remedy=remedy)
+    # The last message counts: the kubelet tries again, and an earlier cause may be repaired.
     why, remedy = meaning(telling[-1])
     message = f"{name} cannot be mounted" + (f": {why}" if why else "")
     remedy = remedy or "check journalctl --unit kubelet on the machine"
@@ -231,6 +234,7 @@ def judge_use(trial: Trial, told: dict[str, str], waited_s: float) -> Finding:
         remedy = f"run kubectl describe node {trial.worker}"
         return unasked(trial, "its pod could not create the test data", remedy, told["error"])
     if told["step"] == "compare":
+        # This is the gravest result: a storage that loses data without an error.
         message = f"{name}: the data read differ from the data written"
         remedy = "use it for nothing until the server, its disks and the network are checked"
         return finding(USE_CHECK, "FAIL", trial.worker, message, value=_short(told["error"]), remedy=remedy)
@@ -246,6 +250,7 @@ def judge_use(trial: Trial, told: dict[str, str], waited_s: float) -> Finding:
 def read_only(trial: Trial, told: dict[str, str]) -> Finding:
     """Returns the finding for a read-only storage."""
     name = trial.grant.storage
+    # The mount is read-only in the site, and root on a worker could still write. So a group could.
     if told.get("wrote") == "yes":
         remedy = "export it read-only on the server. The test data are deleted"
         message = f"{name} is read-only in the site, but writable"

@@ -57,6 +57,7 @@ class Undo:
         """Takes back all that is in files. Other kinds are not this module's."""
         for item in expectations:
             undo = _UNDO.get(item["kind"])
+            # User data survives a reset without --with-data.
             if undo is not None and not item.get("data"):
                 undo(self, item)
 
@@ -67,8 +68,10 @@ class Undo:
         if copy and os.path.exists(copy):
             self.changed.add(path)
             if self.act(f"gave {path} back"):
+                # The copy has owner and mode of the original.
                 os.replace(copy, path)
             return
+        # A lost copy must not cost the admin the file, so the file stays then.
         if not copy and os.path.lexists(path) and not os.path.isdir(path):
             self.changed.add(path)
             if self.act(f"removed {path}"):
@@ -99,8 +102,10 @@ class Undo:
         path, owner = item["path"], item["owner"]
         current, gone = read_object(path), kept_patch(path, owner)
         if current is not None and gone:
+            # Two roles write into daemon.json. A key that both set must survive the first of them.
             for other in _other_patches(path, owner):
                 gone = subtract(gone, other)
+            # A value that the admin changed after us is not ours any more, and stays.
             rest = in_order_of(current, subtract(current, gone))
             if rest != current:
                 old = _text(path) or ""
@@ -121,9 +126,11 @@ class Undo:
             temporary = path + ".pai-new"
             with open(temporary, "w", encoding="utf-8", errors="surrogateescape", newline="") as handle:
                 handle.write(text)
+            # copystat leaves the owner out, so chown follows.
             shutil.copystat(path, temporary)
             info = os.stat(path)
             os.chown(temporary, info.st_uid, info.st_gid)
+            # Programs that watch the time of the file must see the change.
             os.utime(temporary)
             os.replace(temporary, path)
 
@@ -145,6 +152,7 @@ class Undo:
         """
         for path in dict.fromkeys([*paths, *self.files]):
             for copy in sorted(glob.glob(glob.escape(path) + "*.pai-backup")):
+                # A copy may be the only trace of an admin's settings. It goes only if nothing is lost with it.
                 if (path in self.files or _text(path) in (None, _text(copy))) and self.act(f"removed {copy}"):
                     os.unlink(copy)
                     self.tidy(copy)

@@ -43,6 +43,7 @@ def outdated(name: str, state: dict[str, str]) -> bool:
     It notices by itself when a file that it has read is newer, not when one appeared in a place that comes first.
     """
     ours = os.path.join(ADMIN_UNITS, name)
+    # A unit of a package in /usr/lib is read until a daemon-reload finds ours in /etc.
     shadowed = os.path.exists(ours) and state.get("FragmentPath") != ours
     return state.get("NeedDaemonReload") == "yes" or shadowed
 
@@ -98,10 +99,12 @@ class UnitSet:
     def stop(self, name: str) -> None:
         """Stops and disables a unit that exists."""
         state = unit_state(name)
+        # systemctl fails for a unit that no package brought, such as ntpsec on most machines.
         if state.get("LoadState") != "loaded":
             return
         running = state.get("ActiveState") in ("active", "activating", "reloading")
         if (running or state.get("UnitFileState") == "enabled") and self.act(f"stopped and disabled {name}"):
+            # A reset starts it again.
             note("stopped", name, True)
             self.systemctl("disable", "--now", name)
 
@@ -112,16 +115,19 @@ class UnitSet:
         if outdated(name, state) and not self.module.check_mode:
             self.systemctl("daemon-reload")
             state = unit_state(name)
+        # systemctl refuses to enable or start a masked unit.
         if state.get("LoadState") == "masked" and self.act(f"unmasked {name}"):
             self.systemctl("unmask", name)
         if unit["enabled"] and state.get("UnitFileState") not in ENABLED and self.act(f"enabled {name}"):
             self.must("enable", name)
+        # A unit that a timer starts, or kubeadm, is enabled only.
         if not unit["started"]:
             return
         if state.get("ActiveState") != "active":
             if self.act(f"started {name}"):
                 self.up(unit, "restart")
             return
+        # Times in place of a flag: if a run was killed between file and restart, the next run still sees it.
         stale = newer_than_start(unit["restart_if_newer"], state)
         if unit["restart"] or stale:
             if self.act(f"restarted {name}"):
@@ -147,6 +153,7 @@ class UnitSet:
         """Whether the unit is active and its check passes before the time is up."""
         return self.becomes_true(
             lambda: (
+                # systemd calls a simple service active before it listens. So a check may ask the program itself.
                 unit_state(unit["name"]).get("ActiveState") == "active"
                 and self.passes(unit["check"], unit["check_output"])
             )
@@ -171,6 +178,7 @@ class UnitSet:
     def fail(self, unit: dict[str, Any], said: str) -> None:
         """Takes the log lines, brings the old files back, fails the task."""
         name = unit["name"]
+        # The log comes first, because the restart with the old files adds lines of its own.
         log = last_log_lines(self.module, name)
         restored = roll_back(self.backups)
         if restored:
