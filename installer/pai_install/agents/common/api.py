@@ -49,6 +49,7 @@ def with_token(url: str, token: Path, authority: Path | None) -> Callable[[], Ac
     """Returns access by a token. token, authority: files, read at each call. Without authority: plain HTTP."""
 
     def access() -> Access:
+        # The kubelet renews the token of a pod while its program runs, so nothing is kept from the last call.
         tls = None if authority is None else ssl.create_default_context(cafile=str(authority))
         return Access(url, tls, token.read_text().strip())
 
@@ -84,6 +85,7 @@ class Client:
         """The object that the API server returns. kind: media type of the body. Raises ApiError."""
         place = f"{method} {path.partition('?')[0]}"
         with self._open(method, path, body, kind, accept=accept) as response:
+            # One byte more tells a large answer from a complete one.
             content = response.read(_MAX_RESPONSE + 1)
         try:
             return parse_object(content, max_size=_MAX_RESPONSE)
@@ -102,6 +104,7 @@ class Client:
             except ApiError as error:
                 if error.status != HTTPStatus.REQUEST_ENTITY_TOO_LARGE or size == 1:
                     raise
+                # One page of large objects must not stop the whole list.
                 size //= 2
                 continue
             yield page
@@ -111,6 +114,7 @@ class Client:
 
     def watch(self, path: str, query: Mapping[str, str], duration_s: int) -> Iterator[Json]:
         """Events until the API server ends the watch. Raises ApiError."""
+        # Without bookmarks, a quiet watch would begin again at a version that etcd has compacted.
         options = {"watch": "1", "timeoutSeconds": str(duration_s), "allowWatchBookmarks": "true"}
         target = f"{path}?{urlencode({**query, **options})}"
         with self._open("GET", target, timeout_s=duration_s + _WATCH_GRACE_S) as response:
@@ -122,6 +126,7 @@ class Client:
 
     def log(self, namespace: str, pod: str, container: str, lines: int, max_size: int) -> str:
         """The last lines of a container's log, at most max_size bytes. Raises ApiError."""
+        # Not limitBytes: the API server counts it from the first of these lines and would cut off the last ones.
         query = urlencode({"container": container, "tailLines": str(lines)})
         tail, size = b"", 0
         with self._open("GET", f"{object_path('v1', 'pods', namespace, pod)}/log?{query}") as response:

@@ -17,6 +17,7 @@ def drained(events: queue.Queue[_Event], wait_s: float, batch_s: float = 0) -> I
     """
     try:
         yield events.get(timeout=wait_s)
+        # A new job has many pods at once. One pass for all of them is cheaper than one for each.
         time.sleep(batch_s)
         while True:
             yield events.get_nowait()

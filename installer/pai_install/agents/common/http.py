@@ -42,6 +42,7 @@ class Endpoint:
             content = response.read(MAX_BODY + 1)
             if len(content) > MAX_BODY:
                 raise HttpError(f"its answer is larger than {MAX_BODY} bytes")
+            # http.client takes a closed connection for the end of the body, also if bytes are missing.
             if response.length:
                 raise HttpError("its answer ends early")
             return Response(response.status, content)
@@ -94,6 +95,7 @@ def _ended_after(timeout_s: float, line: socket.socket) -> Iterator[None]:
             return
 
     timer = threading.Timer(timeout_s, end)
+    # A timer thread must not keep a program from ending.
     timer.daemon = True
     timer.start()
     try:

@@ -43,6 +43,7 @@ class Lease:
         if seen[0] not in ("", self.identity) and now - self.seen_at < DURATION_S:
             return False
         try:
+            # The version in the metadata makes the API server refuse the second of two holders.
             self.client.json("PUT", self._path, self._desired(child(current, "metadata"), now))
         except ApiError as error:
             if error.status == http.HTTPStatus.CONFLICT:  # another holder was first
@@ -106,6 +107,7 @@ def while_held(lease: Lease, until: float, step: Callable[[], None], warn: Calla
                 return
             renewed = time.time()
         except ApiError as error:
+            # Earlier than another one may take the Lease, so that two never work at once.
             if time.time() - renewed > DURATION_S - RENEW_S:
                 raise
             warn(str(error))

@@ -158,6 +158,7 @@ def read(lines: Iterable[str]) -> Ledger:
 
 def _hold(body: Json, uid: str) -> Hold | None:
     start, end, devices = _time(body.get("start")), _time(body.get("end")), number(body.get("devices"))
+    # A damaged disk may leave any digits in a line. Limits keep one line from spoiling all sums.
     if not uid or start is None or not devices or devices > _MAX_DEVICES or (end is not None and end < start):
         return None
     words: dict[str, Any] = {name: text(body.get(name))[:_MAX_WORD] for name in _WORDS}
@@ -201,6 +202,7 @@ def merged(ledgers: Iterable[Ledger]) -> Ledger:
         for uid, hold in ledger.holds.items():
             holds[uid] = merged_hold(holds[uid], hold) if uid in holds else hold
         quotas |= ledger.quotas
+        # Ledgers repeat each other's pods, so a sum of damaged lines would count the same loss several times.
         alive, damaged = max(alive, ledger.alive), max(damaged, ledger.damaged)
     return Ledger(holds, quotas, alive, damaged)
 
@@ -219,6 +221,7 @@ def merged_hold(one: Hold, other: Hold) -> Hold:
         one,
         **words,
         devices=max(it.devices for it in pair),
+        # A control plane that was down sees the pod later than the others.
         start=min(it.start for it in pair),
         queued=min(queued) if queued else None,
         end=last.end,

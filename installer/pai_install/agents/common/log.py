@@ -38,6 +38,7 @@ class Log:
             if now - self._warned.get(key, -REPEAT_S) < REPEAT_S:
                 return
             if len(self._warned) >= _MAX_WARNINGS:
+                # Texts of errors may contain names of users' objects. Without a bound, memory would grow with them.
                 self._warned.clear()
             self._warned[key] = now
         self._write(self._mark, event, fields)

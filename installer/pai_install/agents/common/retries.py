@@ -12,4 +12,5 @@ _MOST_DIGITS = 9
 def retries_of(job: Json) -> int | None:
     """How many real failures restart a job, None if its scheduler counts them."""
     note = text(child(job, "metadata", "annotations").get(RETRIES))
+    # str.isdigit is true for digits such as a superscript two, which int() rejects.
     return int(note) if note.isascii() and note.isdigit() and len(note) <= _MOST_DIGITS else None

@@ -43,6 +43,7 @@ class Series:
         if not self.at < end <= self.at + LATE_S:
             before = unknown_until(end - MINUTE_S)  # there is a gap, or the clock was set
         height = BUSY if level is None or not 0 <= level < CEILING else int(level)
+        # A busier minute covers all earlier ones that were less busy, so they tell nothing more.
         kept = tuple(step for step in before.steps if step[1] > height)
         return Series(end, (*kept, (end, height)))
 
@@ -137,6 +138,7 @@ def _steps(value: object, at: int) -> Steps | None:
         end, level = (number(row[0]), number(row[1])) if isinstance(row, list) and len(row) == 2 else (None, None)
         if end is None or level is None or end > at or level > BUSY:
             return None
+        # Only a damaged or forged condition breaks this order. It counts as unknown.
         if steps and not (end > steps[-1][0] and level < steps[-1][1]):
             return None
         steps.append((end, level))

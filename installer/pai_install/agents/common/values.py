@@ -49,6 +49,7 @@ def parse_all(
         text = content.decode() if isinstance(content, bytes) else content
         try:
             values = _load(text)
+        # Python's decoder recurses. A member could nest an annotation deeper than its stack.
         except RecursionError:
             values = _load(_flattened(text, max_depth))
     except ValueError as error:
@@ -74,11 +75,13 @@ def parse_object(content: bytes | str, **limits: int) -> Json:
 
 
 def _integer(digits: str) -> int | None:
+    # The time of int() grows with the square of the digits.
     return int(digits) if len(digits) <= _MAX_DIGITS else None
 
 
 def _float(digits: str) -> float | None:
     value = float(digits)
+    # 1e999 is valid JSON and becomes infinity, which no sum survives.
     return value if math.isfinite(value) else None
 
 
@@ -120,6 +123,7 @@ def _prune(values: list[Any], max_depth: int, max_values: int) -> None:
         count += sum(map(len, level))
         if count > max_values:
             raise LargeJsonError(f"it has more than {max_values} values")
+        # Level by level in place of a recursion, which deep values would break again.
         below = (entry for node in level for entry in (node.values() if isinstance(node, dict) else node))
         level = [entry for entry in below if isinstance(entry, (dict, list))]
     for node in level:
@@ -142,11 +146,13 @@ def text(value: Any) -> str:
     """Returns a string that can be encoded, or "" for any other value."""
     if not isinstance(value, str):
         return ""
+    # JSON may hold half a surrogate pair. A later print or request would fail on it.
     return value if value.isascii() else value.encode(errors="replace").decode()
 
 
 def number(value: Any) -> int | None:
     """Returns a whole number from 0 on, or None for any other value."""
+    # In Python, True is an int.
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 

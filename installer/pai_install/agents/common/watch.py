@@ -37,6 +37,7 @@ def follow(
             item, change = child(event, "object"), event.get("type")
             if change == "ERROR":
                 raise ApiError(f"watch {path}: {text(item.get('message'))}", number(item.get("code")) or 0)
+            # Bookmarks carry a version, too. The next watch begins there, and not at the list.
             version = meta(item, "resourceVersion") or version
             if change in ("ADDED", "MODIFIED", "DELETED"):
                 changed(change == "DELETED", item)

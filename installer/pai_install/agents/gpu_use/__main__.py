@@ -71,6 +71,7 @@ class Meter:
     def sample(self) -> None:
         """Queries the driver and the kubelet."""
         assigned = self._assigned()
+        # Without holders and metrics, nvidia-smi would only wake the driver.
         if not assigned and self.metrics is None:
             return
         gpus = self.smi.query()
@@ -88,6 +89,7 @@ class Meter:
             self.warn(str(error))
             return {}
         assigned: dict[Pod, Sequence[str]] = {_name(pod): pods.hived_gpus(pod) for pod in self.running}
+        # The kubelet does not know devices that HiveD assigned. Where it knows devices of a pod, they count.
         assigned.update({pod: devices for pod, devices in held.items() if devices})
         return {pod: devices for pod, devices in assigned.items() if devices}
 
@@ -125,6 +127,7 @@ class Meter:
         usage.cpu = usage.cpu.then(end, cpu if whole else None)
         usage.work = usage.work.plus(measure.work(samples) if whole else Work())
         at, level = usage.reported
+        # Each report is a write to etcd. Above the ceiling, no limit could tell two reports apart.
         if usage.gpu.now < CEILING or level < CEILING or end - at >= _BUSY_REPORT_S or end < at:
             self._patch_condition(pod, usage, len(samples))
 
@@ -159,8 +162,10 @@ def run(meter: Meter, minutes: int | None = None) -> None:
         started, clock = time.monotonic(), time.time()
         for number in range(1, SAMPLES + 1):
             meter.sample()
+            # Times of the samples are fixed from the start, so that slow answers do not add up.
             time.sleep(max(started + number * MINUTE_S / SAMPLES - time.monotonic(), 0))
         now, lasted = time.time(), time.monotonic() - started
+        # A clock that was set makes the minute look longer or shorter than the monotonic one.
         meter.end_minute(int(now), whole=abs(now - clock - lasted) < _CLOCK_S)
         minutes = None if minutes is None else minutes - 1
 

@@ -43,6 +43,7 @@ def call(path: Path, method: str, message: bytes = b"") -> bytes:
         body = b"\0" + struct.pack(">I", len(message)) + message
         connection.sendall(
             _PREFACE
+            # Setting 4 is the window of a stream. Its default of 64 KiB would need updates for a longer answer.
             + frame(_SETTINGS, 0, 0, struct.pack(">HI", 4, _ROOM))
             + frame(_WINDOW, 0, 0, struct.pack(">I", _ROOM))
             + frame(_HEADERS, _END_HEADERS, 1, _headers(method))
@@ -64,6 +65,7 @@ def _answer(connection: socket.socket) -> bytes:
         if kind == _SETTINGS and not flags & _ACK:
             connection.sendall(frame(_SETTINGS, _ACK, 0, b""))
         elif kind == _PING and not flags & _ACK:
+            # gRPC ends a connection whose pings nobody acknowledges.
             connection.sendall(frame(_PING, _ACK, 0, content))
         elif kind in (_RESET, _AWAY):
             raise KubeletError(f"the call was refused: {content[:80]!r}")

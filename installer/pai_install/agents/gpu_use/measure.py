@@ -33,6 +33,7 @@ def sample(minute: Minute, gpus: Mapping[str, Gpu], pods: Mapping[Pod, Iterable[
         rows = minute.setdefault(pod, {})
         for device in devices:
             own = device.partition(_TURN)[0]
+            # The kubelet names a GPU by its UUID, and HiveD by its index.
             found = gpus.get(own) or numbers.get(own)
             rows.setdefault(device, []).append(found.busy if found is not None else None)
 

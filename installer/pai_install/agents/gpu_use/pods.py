@@ -30,6 +30,7 @@ def processor_s(uid: str, groups: Path = GROUPS) -> float | None:
     """Returns the seconds of processor time that the pod has used, or None without its control group."""
     if not _UID.fullmatch(uid):
         return None
+    # A dash in the name of a slice means a level of the hierarchy, so the kubelet writes underscores.
     flat = uid.replace("-", "_")
     for pattern in (f"kubepods.slice/**/kubepods*-pod{flat}.slice", f"kubepods/**/pod{uid}"):
         for folder in (found for root in _ROOTS for found in (groups / root).glob(pattern)):

@@ -64,6 +64,7 @@ def parse(text: str) -> dict[str, Gpu]:
             continue
         more = dict(zip(FIELDS, words[len(_BASE) :]))
         bus = more.pop("pci.bus_id", "")
+        # nvidia-smi writes eight digits of the PCI domain, and the kernel log writes four.
         found[words[1]] = Gpu(words[0], _percent(words[2]), numbers(more), bus.lower()[-12:])
     return found
 
@@ -120,6 +121,7 @@ class Smi:
         """Returns the GPU of each UUID, none if nvidia-smi fails."""
         text = self._ask(FULL_QUERY if self._full else QUERY)
         if text is None and self._full and self.hangs is None:
+            # An old driver rejects the whole query for one unknown field.
             text = self._ask(QUERY)
             self._full = text is None
         return {} if text is None else parse(text)
@@ -130,6 +132,7 @@ class Smi:
         return {} if text is None else parse_remapped(text)
 
     def _ask(self, words: Sequence[str]) -> str | None:
+        # One process per sample would pile up behind a driver that hangs.
         if self.hangs is not None and self.hangs.poll() is None:
             return None
         self.hangs, began = None, time.monotonic()

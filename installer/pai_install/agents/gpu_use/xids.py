@@ -44,6 +44,7 @@ def parse(text: str) -> Xids:
 def _address(text: str) -> str:
     """Returns an address such as 0000:3b:00.0, as the driver gives it."""
     word = text.lower()
+    # Some lines of the driver leave the function of the PCI address out.
     return word if "." in word else f"{word}.0"
 
 

@@ -61,6 +61,7 @@ class Directory:
         """Takes the state of a pod."""
         spec, status = child(item, "spec"), child(item, "status")
         address = _address(status.get("podIP"))
+        # A pod with hostNetwork has the address of its machine, which is in no group.
         if address is None or spec.get("hostNetwork") is True or status.get("phase") in _OVER:
             self.pods.pop(meta(item, "uid"), None)
             return

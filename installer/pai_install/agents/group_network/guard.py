@@ -91,6 +91,7 @@ class Guard:
 
     def step(self, wait_s: float = _LOOK_S) -> None:
         """Takes the events since the last step, and applies what they change."""
+        # With thousands of pods, nft needs a while. Waiting in proportion keeps the service from using a core.
         for take in drained(self.events, wait_s, max(_BATCH_S, _BATCH_COSTS * self.cost_s)):
             take()
         with guarded(self.warn, "the packet filter"):
@@ -98,10 +99,12 @@ class Guard:
 
     def apply(self) -> None:
         """Applies the rules unless they are in force. Raises NftError. Before anything is published there are none."""
+        # Half of the sets would close pods that are allowed to talk.
         if not {OTHERS, MACHINES} <= self.sets.keys():
             return
         sets = {name: read_addresses(words) for name, words in self.sets.items() if name != WEB}
         wanted = ruleset(self.rules, sets, read_pages(self.sets.get(WEB, "")))
+        # Another program, such as a restart of nftables.service, may flush all tables.
         if wanted != self.applied or not self._in_force():
             started = time.monotonic()
             self.run("-f", "-", rules=wanted)

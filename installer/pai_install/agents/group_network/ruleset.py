@@ -48,6 +48,7 @@ def ruleset(
     numbers = {name: f"group{number}" for number, name in enumerate(groups)}
     members = {address: numbers[name] for name, found in groups.items() for address in found}
     lines = [
+        # nft fails to delete a table that is missing, so the first line makes sure that there is one.
         f"table {TABLE}",
         f"delete table {TABLE}",
         f"table {TABLE} {{",
@@ -65,6 +66,7 @@ def ruleset(
         "}",
         *(line for name, found in groups.items() for line in _group(rules, name, numbers[name], found)),
         "chain from_pod {",
+        # One lookup for all groups. A rule per group would cost each packet more with every group.
         "ip saddr vmap @group_of",
         "ip saddr @others accept",
         "ip daddr @members drop",
@@ -72,6 +74,7 @@ def ruleset(
         "}",
         "chain forward {",
         "type filter hook forward priority -5; policy accept;",
+        # Only the first packet of a connection is judged, so that a notebook's own downloads get their answers.
         "ip daddr . tcp dport @web tcp flags & (syn | ack) == syn ip saddr != @control_planes drop",
         f"ip saddr {rules.cidr} jump from_pod",
         "}",

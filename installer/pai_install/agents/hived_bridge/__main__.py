@@ -51,6 +51,7 @@ class Bridge:
         self.configuration = Configuration(settings.wanted, settings.used, record, self.metrics, log, self._probe.up)
         self._servers = (
             Server(("127.0.0.1", settings.extender_port), self._extend, CALL_LIMIT_S),
+            # Prometheus and the kubelet come from other machines. This port takes no body and changes nothing.
             Server(("", settings.open_port), self._state, _PROBE_LIMIT_S),
         )
         self._threads = [threading.Thread(target=server.serve_forever, args=(_POLL_S,)) for server in self._servers]
@@ -58,6 +59,7 @@ class Bridge:
 
     def start(self) -> None:
         """Writes HiveD's configuration, then listens. Raises OSError."""
+        # HiveD's container waits for its file.
         self.configuration.begin()
         for thread in self._threads:
             thread.start()
@@ -88,6 +90,8 @@ class Bridge:
             return self.extender.answer(verb, body)
         except RefusedError:
             raise
+        # kube-scheduler shows this text in the events of the pod. Without an answer, it would only see a closed
+        # connection.
         except Exception as error:
             self.log.warn("a call of kube-scheduler cannot be processed", verb=verb, reason=repr(error))
             return Response(500, b'{"Error": "hived-bridge: internal error"}')

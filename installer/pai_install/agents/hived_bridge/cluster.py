@@ -55,6 +55,7 @@ class Cluster:
             "message": cause,
             "lastTransitionTime": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
         }
+        # The API server refuses a patch with another UID. A new pod of this name is then safe.
         body = {"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}}
         path = f"{object_path('v1', 'pods', pod.namespace, pod.name)}/status?fieldManager=hived-bridge"
         with self._counted("patch"):

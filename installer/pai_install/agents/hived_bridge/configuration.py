@@ -52,6 +52,7 @@ def turn(state: State, wanted: str, now: float, *, up: bool) -> State:
     """What follows from HiveD's answering or not at that moment. Pure."""
     given = State("", now, state.good, kept=state.kept)
     waited = now - state.since
+    # A new text is always tried, whatever became of the one before.
     if wanted not in (state.used, state.refused):
         return replace(given, used=wanted)
     if up and waited >= SETTLE_S:

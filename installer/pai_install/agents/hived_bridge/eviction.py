@@ -114,6 +114,7 @@ class Eviction:
     def _find(self, who: Wanted) -> list[Pod]:
         """Those of the pods that exist. Raises ApiError."""
         found = {pod.uid: pod for node in sorted(who.nodes) for pod in self._cluster.pods_on(node)}
+        # The list of all pods without a node is long where many jobs wait, so it is read only if a pod is missing.
         if not who.pods <= found.keys():
             found |= {pod.uid: pod for pod in self._cluster.pods_on(_UNBOUND)}
         return [found[uid] for uid in sorted(who.pods & found.keys())]

@@ -86,6 +86,7 @@ class Extender:
             self._delay("waiting")
         answer, meaning = self._filtered(self._with_places_of_gang(call, body))
         self.waiting.note(call.uid, waits=meaning in ("wait", "preempt"))
+        # kube-scheduler did not offer these nodes, so they lack cores, memory, or a label for the pod.
         if meaning == "placed" and (full := chosen_nodes(answer) - frozenset(call.nodes)):
             return held(full), "held"
         if meaning == "preempt":
@@ -109,6 +110,7 @@ class Extender:
         try:
             answer = self.hived.extend("filter", body)
             for _ in range(_UNINFORMED_RETRIES):
+                # An error would send the pod into kube-scheduler's back-off of up to ten seconds.
                 if verdict(answer) != "uninformed":
                     break
                 self._delay("uninformed")

@@ -62,6 +62,7 @@ def filter_call(body: bytes) -> PodCall:
     """Reads ExtenderArgs with node names. Raises RefusedError."""
     args = _object(body)
     nodes = args.get("NodeNames")
+    # kube-scheduler sends names only if nodeCacheCapable is set. Whole nodes would be megabytes per pod.
     if not isinstance(nodes, list) or not all(isinstance(node, str) for node in nodes):
         raise RefusedError("NodeNames is not a list of names")
     return _pod_call(args, nodes)
@@ -104,6 +105,7 @@ def verdict(answer: Response) -> Verdict:
     if result.get("NodeNames"):
         return "placed"
     reasons = _mapping(failed, "FailedNodes").values()
+    # HiveD has no field for this. Its text is the only sign, and v0.3.4 is the last version.
     return "preempt" if any(_PREEMPTIBLE.match(str(reason)) for reason in reasons) else "wait"
 
 

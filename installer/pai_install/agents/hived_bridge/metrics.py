@@ -53,6 +53,7 @@ class Metrics:
     def observe(self, name: str, value: float, **labels: str) -> None:
         """Puts a duration in seconds into a histogram."""
         for bound in BUCKETS:
+            # Buckets of Prometheus are cumulative, and one without observations still has to be there.
             self._add(name, float(value <= bound), {**labels, "le": f"{bound:g}"}, "_bucket")
         for suffix, amount, more in (("_bucket", 1.0, {"le": "+Inf"}), ("_count", 1.0, {}), ("_sum", value, {})):
             self._add(name, amount, {**labels, **more}, suffix)

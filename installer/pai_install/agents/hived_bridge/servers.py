@@ -31,6 +31,7 @@ class Server(ThreadingHTTPServer):
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Responses in a thread of its own while there are slots."""
+        # Anything in the pod network reaches the open port. A thread per connection without limit would end the bridge.
         if self._slots.acquire(blocking=False):
             super().process_request(request, client_address)
         else:
@@ -76,6 +77,7 @@ class Handler(BaseHTTPRequestHandler):
         if self.headers.get_content_type() != "application/json":
             raise RefusedError("the body is not JSON")
         length = self.headers.get("Content-Length", "")
+        # int() accepts signs, spaces, and digits of other scripts.
         if not length.isascii() or not length.isdigit() or int(length) > LARGEST_BODY:
             raise RefusedError(f"the body has no length up to {LARGEST_BODY}")
         body = self.rfile.read(int(length))

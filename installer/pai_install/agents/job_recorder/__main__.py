@@ -141,6 +141,7 @@ class Recorder:
 
     def _run(self, action: Action, now: Callable[[], float]) -> None:
         if isinstance(action, Read):
+            # A silent kubelet lets its log wait for the timeout. Watches must not wait with it.
             self._pool.submit(self._read, action)
             return
         try:
@@ -164,6 +165,7 @@ class Recorder:
         """Sets the pod to Failed and deletes it without waiting for its node, if the node is lost."""
         path = object_path("v1", "pods", release.namespace, release.pod)
         try:
+            # The node is read at the last moment: it may have come back since.
             if not is_lost(self.client.json("GET", f"/api/v1/nodes/{quote(release.node, safe='')}")):
                 return
             # by its UID: the next pod may have the same name
@@ -178,6 +180,7 @@ class Recorder:
     def _end(self, job: Json) -> None:
         """Ends a job of Volcano with its pods. Its object stays."""
         target = {"apiVersion": text(job.get("apiVersion")), "kind": text(job.get("kind"))}
+        # Volcano's controller accepts commands by objects only. A deleted job would lose its status.
         target |= {"name": meta(job, "name"), "uid": meta(job, "uid")}
         metadata = {"generateName": f"{meta(job, 'name')[:40].rstrip('-.')}-", "namespace": meta(job, "namespace")}
         body = {"apiVersion": _BUS, "kind": "Command", "metadata": metadata, "action": "TerminateJob", "target": target}
@@ -205,6 +208,7 @@ def _maps_path(namespace: str) -> str:
 
 def record(recorder: Recorder, lease: Lease, until: float) -> None:
     """Records until then, or until the Lease is lost. Raises ApiError when it cannot renew the Lease."""
+    # Before the watches: pods of a known job would otherwise begin a second record.
     recorder.recall(time.time())
     recorder.watch()
     while_held(lease, until, lambda: recorder.step(1.0), recorder.warn)

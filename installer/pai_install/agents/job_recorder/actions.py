@@ -33,7 +33,9 @@ class Actor:
             if isinstance(action, Warn):
                 self._note(action.job, {WARNED: action.note})
             elif isinstance(action, Stop):
+                # The reason comes first: the record takes it from the last state of the job.
                 self._note(action.job, {STOPPED_BY: ME, STOPPED_WHY: action.why})
+                # Foreground deletion would keep the object, and its name, until the last pod has ended.
                 options = {"propagationPolicy": "Background", "preconditions": {"uid": action.job.uid}}
                 self.client.delete(_path(action.job), options)
                 self.warn(f"{action.job.namespace}/{action.job.name}: stopped: {action.why}")

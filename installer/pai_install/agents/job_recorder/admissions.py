@@ -66,6 +66,7 @@ def _queued(workload: Json, before: Admission | None, admitted: int | None) -> i
     created = created_of(workload) or None
     if admitted is None:
         return since(workload, "Evicted", "True") or (created if first else None)
+    # Conditions of an admitted Workload no longer say when its wait began. The state before does.
     if before is not None and before.admitted in (None, admitted):
         return before.queued
     return created if first else None

@@ -114,11 +114,13 @@ class Book:
             return
         for uid, pod in self._pods.items():
             if uid not in uids and pod.hold.end is None:
+                # Nobody saw the end. The last time at which this program worked is the earliest possible one.
                 pod.end(End(int(min(self._alive or now, now)), "", estimated=True), now)
         for uid, hold in self._open.items():
             if uid not in uids:
                 lost = self._pods[uid] = _Pod(replace(hold, samples=()))
                 lost.end(End(hold.seen, "", estimated=True), now)
+        # The first list after the start tells which pods of the old files still run. Later ones are of this run.
         self._open = {}
         self._ended = {uid for uid in self._ended if uid in uids}
 
@@ -135,6 +137,7 @@ class Book:
 
     def _see_pod(self, pod: Json, now: float, *, gone: bool) -> None:
         uid = meta(pod, "uid")
+        # A list after a lost watch shows pods again whose end is in the file already.
         if uid in self._ended:
             return
         known = self._pods.get(uid) or self._new_pod(pod, now)
@@ -171,6 +174,7 @@ class Book:
         self._written_quotas.update(self._quotas.values())
         for pod in self._pods.values():
             lines += self._lines_of(pod, now)
+        # A clock that was set back counts as late, so that the file has no gap.
         if not 0 <= now - self._alive < ALIVE_S:
             self._alive = int(now)
             lines.append(line_of_time(self._alive))
@@ -191,12 +195,14 @@ class Book:
             self._ended.add(uid)
         used = {pod.key for pod in self._pods.values()}
         idle = self._gone - used - {(key[0], *key[2:]) for key in used}
+        # A Workload goes before the pods of its job. Their lines still need its times.
         self._gone -= idle
         self._jobs = {key: job for key, job in self._jobs.items() if key not in idle}
         self._admissions = {key: one for key, one in self._admissions.items() if key not in idle}
         self._joined = {mark: uid for mark, uid in self._joined.items() if mark[0] in self._jobs}
 
     def _lines_of(self, pod: _Pod, now: float) -> Iterator[str]:
+        # Watches of pods and jobs are not in step. A line without its job would have to be written twice.
         if not self._complete(pod) and pod.hold.end is None and now - pod.seen_at < _JOB_S:
             return
         sample, before = pod.sample, pod.sampled
@@ -223,6 +229,7 @@ class Book:
             queued=pod.hold.queued if pod.hold.queued is not None else self._queued(pod, job, admission),
         )
         taken = admission.preempted
+        # Kueue suspends a job to take its devices, so its pods only look stopped.
         if taken is not None and hold.end is not None and hold.start <= taken <= hold.end and hold.reason != COMPLETED:
             hold = replace(hold, reason=PREEMPTED)
         pod.hold = hold
@@ -235,6 +242,7 @@ class Book:
         if admission.admitted is None:
             return None
         if joins(pod.created, start, admission):
+            # A replacement of a failed pod did not wait in the queue. Only the first pod of a place did.
             first = self._joined.setdefault((pod.key, pod.place, admission.admitted), pod.hold.uid)
             if first == pod.hold.uid:
                 return admission.queued

@@ -104,6 +104,7 @@ class Bookkeeper:
     def _sku_of(self, node: str) -> str:
         """The SKU by the node's label, which only administrators write. "" while the API server does not say it."""
         at, sku = self._nodes.get(node, (0.0, ""))
+        # A node's type changes with its hardware only. One request per pod would be thousands a day.
         if time.time() - at < _NODE_S:
             return sku
         try:

@@ -47,6 +47,7 @@ def with_pod(before: Attempts, pod: Json) -> Attempts:
         return before
     if disruption_of(pod) is not None or is_refused(pod):
         return Attempts(before.failed, before.lost | {attempt})
+    # Volcano deletes the other pods of a job after a failure. Their ends are no failures of their own.
     if text(child(pod, "status").get("phase")) == "Failed" and not is_going(pod):
         return Attempts(before.failed | {attempt}, before.lost)
     return before

@@ -33,6 +33,7 @@ def gpu_pod(pod: Json, job: tuple[str, ...]) -> GpuPod:
         meta(pod, "creationTimestamp"),
         _holds_gpus(pod),
         phase in ENDED_PHASES,
+        # A pod that is ending does nothing with its GPUs on purpose.
         phase == "Running" and not is_going(pod),
         seconds(text(status.get("startTime"))),
         utilization_of(pod),

@@ -36,6 +36,7 @@ def devices_of(pod: Json) -> int:
     """The number of devices that the pod holds while it has a node."""
     spec = child(pod, "spec")
     main = sum(_asked(row) for row in rows(spec.get("containers")))
+    # Init containers run before the others, so the kubelet counts the larger need and not the sum.
     return max([main, *(_asked(row) for row in rows(spec.get("initContainers")))]) or _cells(pod)
 
 
@@ -87,6 +88,7 @@ def end_of(pod: Json, start: int, now: float, *, deleted: bool) -> End | None:
     if phase not in ENDED_PHASES and not deleted:
         return None
     finished, deletion = _finished(pod), int(seconds(meta(pod, "deletionTimestamp")))
+    # In the order of trust: what a container did, what a user asked for, what a controller saw.
     said = finished or deletion or since(pod, "DisruptionTarget", "True") or since(pod, "Ready", "False")
     ended = {"Succeeded": COMPLETED, "Failed": FAILED}.get(phase, "")
     reason = _disruption(pod) or (STOPPED if deletion and phase != "Succeeded" else ended) or STOPPED

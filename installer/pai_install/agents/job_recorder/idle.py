@@ -110,6 +110,7 @@ class Idle:
 
     def due(self, now: float) -> list[Action]:
         """Returns the actions to take now. Each is returned again until its effect is seen."""
+        # abs: after the clock was set back, nobody may wait until the old time comes again.
         if abs(now - self._looked) < LOOK_S:
             return []
         self._looked = now
@@ -122,9 +123,11 @@ class Idle:
         """By the first limit that says something. A job is told of one thing at a time, the graver one."""
         limits = self._limits.get(job.cluster, self._limits.get("", ()))
         own = [limit for limit in limits if limit.what != ("idle" if job.notebook else "notebook")]
+        # Pods of an older job with this name do not count.
         mine = [pod for pod in pods if pod.holds and not pod.ended and pod.created >= job.created]
         told = job.warned
         first = [limit for limit in own if told is not None and limit.what == told.what]
+        # The limit of the warning is gone from the site, and its end must not be announced any more.
         if told is not None and not first:
             yield Warn(job, None)
             return
@@ -173,8 +176,10 @@ def _warned(note: str) -> Warned | None:
 def gathered(limit: Limit, pods: list[GpuPod]) -> tuple[Evidence, str] | None:
     """Returns evidence about all pods of a job with GPUs, and its words. None if a pod is unknown."""
     uses = [pod.use for pod in pods if pod.use is not None]
+    # One unknown pod may be the busy one of the job.
     if not uses or len(uses) < len(pods) or not all(pod.runs for pod in pods):
         return None
+    # The job is known only until the oldest of its reports.
     at, gpus = min(use.at for use in uses), sum(use.gpus for use in uses)
     held = f"{gpus} GPU{'s' * (gpus != 1)}"
     if limit.what == "long":

@@ -40,14 +40,17 @@ class LedgerFiles:
             size = os.fstat(handle).st_size
             if size + len(content) > self.max_bytes:
                 raise OSError(f"{path} has {size} bytes, and at most {self.max_bytes} are allowed")
+            # A power cut may leave half a line. The next one must not grow onto it and be lost, too.
             if size and os.pread(handle, 1, size - 1) != b"\n":
                 content = b"\n" + content  # the last line was torn
             while content:
+                # write may take only a part, as on a disk that fills up.
                 content = content[os.write(handle, content) :]
             os.fsync(handle)
         finally:
             os.close(handle)
         if new:
+            # A new file is safe from a power cut only once its folder is on the disk.
             _sync(self.folder)
 
     def prune(self, now: float) -> None:

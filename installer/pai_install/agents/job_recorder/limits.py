@@ -68,6 +68,7 @@ def verdict(limit: Limit, evidence: Evidence | None, warned: Warned | None, now:
         return Verdict.WARN if holds else Verdict.NOTHING
     if not holds or evidence.since > warned.at or evidence.at < warned.at or warned.then != limit.then:
         return Verdict.CLEAR
+    # A shorter grace in the site must not take time away that a user was promised.
     if limit.then != "warn" and evidence.at - warned.at >= max(limit.grace_s, warned.grace_s):
         return Verdict.ACT
     return Verdict.NOTHING

@@ -45,6 +45,7 @@ class LostPods:
             at, release = self._due[uid]
             self._due[uid] = (at, replace(release, ended=ended))
         else:
+            # deletionTimestamp includes the grace period of the pod, so only the kubelet's own delay is added.
             release = Release(meta(pod, "namespace"), meta(pod, "name"), uid, node, ended)
             self._due[uid] = (seconds(meta(pod, "deletionTimestamp")) + LATE_S, release)
 

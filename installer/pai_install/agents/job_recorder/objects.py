@@ -87,6 +87,7 @@ def stopped_by(job: Json) -> tuple[str, str]:
 def kept_job(job: Json) -> dict[str, Any]:
     """Returns its names and marks, the outline of its requests, and its status."""
     outline = _outline(child(job, "spec"))
+    # A user may write a spec of megabytes, and its record must fit into a ConfigMap.
     spec = outline if len(json.dumps(outline)) <= _MOST_SPEC else {}
     what = {"apiVersion": _name(job.get("apiVersion")), "kind": _name(job.get("kind"))}
     if is_pod(job):
@@ -142,6 +143,7 @@ def kept_pod(pod: Json) -> dict[str, Any]:
         {"name": _name(row.get("name")), "restartCount": number(row.get("restartCount")) or 0, "state": _state(row)}
         for row in rows(status.get("containerStatuses"))
     ]
+    # The kubelet sorts these states by name, and readers show the first row.
     containers.sort(key=lambda row: row["name"] != own)
     return {
         "metadata": _metadata(pod),

@@ -72,6 +72,7 @@ def taken_by(before: tuple[Preemption, ...], job: str, pod: Json) -> tuple[Preem
     scheduled = _condition(pod, "PodScheduled")
     if not before or before[-1].by or scheduled is None:
         return before
+    # Timestamps of Kubernetes have one form and one zone, so they compare as texts.
     if text(scheduled.get("lastTransitionTime")) < before[-1].at:
         return before
     return (*before[:-1], replace(before[-1], by=f"{meta(pod, 'namespace')}/{job}"[:MAX_TEXT]))

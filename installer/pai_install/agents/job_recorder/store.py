@@ -154,6 +154,7 @@ class Store:
         slot = self._jobs.setdefault(key, [])
         found = next((one for one in slot if one.uid == meta(item, "uid")), None)
         if found is None:
+            # A name is used again only after the older job is gone, also if the watch missed its end.
             for other in slot:
                 if other.job is not None and other.removed is None and other.job["kind"] == item.get("kind"):
                     _remove(other, now)
@@ -181,8 +182,10 @@ class Store:
         before = found.pods.get(place)
         if before is not None and meta(before, "creationTimestamp") > meta(item, "creationTimestamp"):
             return  # of an earlier attempt
+        # A replacement has a new log. The one of the pod before it would look like its own.
         if before is not None and meta(before, "uid") != uid:
             found.logs.pop(meta(before, "name"), None)
+        # A ConfigMap holds 1 MiB, and memory must not grow with the pods of one user.
         if before is None and len(found.pods) >= _MOST_PODS:
             return
         found.pods[place] = objects.kept_pod(item)
@@ -192,6 +195,7 @@ class Store:
         if name in found.logs and before is not None and objects.is_over(before):
             live.final = True  # it was read before the recorder was started again
         live.container = objects.container_of(item)
+        # Attempts while the pod ran say nothing about its last lines.
         if objects.is_over(item) and not live.over:
             live.failures = 0
         live.wrote, live.over, live.going = objects.has_written(item), objects.is_over(item), objects.is_going(item)
@@ -199,6 +203,7 @@ class Store:
     def _note_preemption(self, found: _Tracked, pod: Json) -> None:
         if (disruption := disruption_of(pod)) is not None:
             found.preemptions = with_disruption(found.preemptions, disruption)
+            # A pod says that it lost its devices, but not to whom. The next pod on that machine tells it.
             losers = self._freed.setdefault(disruption.machine, []) if disruption.machine else [found]
             if found not in losers:
                 losers.append(found)
@@ -247,6 +252,7 @@ class Store:
 
     def log_read(self, asked: Read, lines: str | None, now: float) -> None:
         """The requested last lines were read. lines: None if the machine did not return them."""
+        # Before all else: a read whose job is gone must give its slot back, too.
         self._reads -= 1
         found = next((one for one in self._all() if one.uid == asked.job), None)
         if found is None:
@@ -291,6 +297,7 @@ class Store:
         if one.job is None:
             return
         last, facts = one.settled(now), one.written
+        # facts() costs time for a large job, so it is made only when a write is due.
         if now - one.written_at >= WRITE_S or (last and one.written):
             facts = one.facts()
         told = facts != one.written
@@ -298,6 +305,7 @@ class Store:
         # whoever reads that the job is gone reads its last lines, too: they come first
         if one.logs_changed and (waited or last or (told and one.removed)):
             one.logs_changed, one.logs_urgent, one.logs_at = False, False, now
+            # All pods of a job share one ConfigMap, so many pods get fewer lines each.
             most = min(self.rules.log_bytes, _MOST_LOGS // max(len(one.logs), 1))
             yield WriteLogs(one.job, {pod: tail(lines, most) for pod, lines in sorted(one.logs.items())})
         if told:
@@ -308,6 +316,7 @@ class Store:
 
     def _read_next(self, now: float) -> Iterator[Read]:
         waiting = [(live, one) for one in self._all() if one.job for live in one.live.values() if live.waits(now)]
+        # A pod that ends may be deleted within seconds, with its log.
         waiting.sort(key=lambda it: (not it[0].urgent, it[0].read_at))
         for live, one in waiting[: max(AT_ONCE - self._reads, 0)]:
             live.reading = True
@@ -339,6 +348,7 @@ class Store:
             return None
         slot = self._jobs.setdefault(key, [])
         known = [one for one in slot if meta(pod, "uid") in one.live]
+        # A pod cannot be older than its job. An older pod belongs to the job that had the name before.
         fit = known or [one for one in slot if one.job is None or one.created <= meta(pod, "creationTimestamp")]
         if not fit:
             slot.append(_Tracked(born=now))

@@ -65,6 +65,7 @@ class Watcher:
                     self.notify(Listed(self.resource, ()))  # the cluster does not have this kind, or not yet
                     self.sleep(_MISSING_KIND_S)
                     continue
+                # 410 is how the API server ends a watch whose version etcd has compacted. That is normal.
                 if error.status != http.HTTPStatus.GONE:
                     self.warn(str(error))
                 self.sleep(pause)
@@ -84,5 +85,6 @@ class Watcher:
         if self.resource == PODS:
             return "/api/v1/pods"
         group, _, resource = self.resource.partition("/")
+        # An upgrade of a controller may serve another version of its kind. The API server names the current one.
         found = self.client.json("GET", f"/apis/{group}")
         return f"/apis/{text(child(found, 'preferredVersion').get('groupVersion'))}/{resource}"
