@@ -139,8 +139,8 @@ def _ask(url: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
     try:
         context = ssl.create_default_context(cafile=PKI + "/ca.crt")
         context.load_cert_chain(CERTIFICATE, PKI + "/healthcheck-client.key")
+        # etcd is never behind the proxy of the environment, also if no_proxy lacks an address.
         opener = urllib.request.build_opener(
-            # etcd is never behind the proxy of the environment, also if no_proxy lacks an address.
             urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context)
         )
         data = None if body is None else json.dumps(body).encode()

@@ -265,7 +265,7 @@ class FileSet:
                 self.changed.append(path)
                 if not self.module.check_mode:
                     os.unlink(path)
-                    # The folder of a registry goes with its last file. It stays if an admin put a file of another name there.
+                    # The folder of a registry goes with its last file, unless an admin put another file there.
                     with contextlib.suppress(OSError):  # not empty
                         os.rmdir(os.path.dirname(path))
         if not self.module.check_mode:

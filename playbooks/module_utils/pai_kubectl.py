@@ -49,8 +49,8 @@ class Kubectl:
         argv = [self.program, f"--kubeconfig={self.kubeconfig}", *words]
         stdin = (data or "").encode()
         try:
+            # The input is always given, if only empty: kubectl must not read that of the task.
             done = subprocess.run(
-                # The input is always given, if only empty: kubectl must not read that of the task.
                 argv, input=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=timeout_s, check=False
             )
         except subprocess.TimeoutExpired:

@@ -140,7 +140,7 @@ def trust(files: tuple[str, ...]) -> ssl.SSLContext:
 
 def only_these(authorities: str) -> ssl.SSLContext:
     """Returns a TLS context with only these authorities (PEM). Raises ssl.SSLError or ValueError for invalid ones."""
-    # create_default_context would also trust the system's authorities, so a stranger with their certificate could answer.
+    # create_default_context would also trust the system's authorities, whose customers could answer then.
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.load_verify_locations(cadata=authorities)
     return context

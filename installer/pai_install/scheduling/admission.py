@@ -73,6 +73,7 @@ def policy(
         "kind": "ValidatingAdmissionPolicy",
         "metadata": {"name": name},
         "spec": {
+            # A rule that cannot be evaluated must not let a request through.
             "failurePolicy": "Fail",
             "matchConditions": conditions,
             "matchConstraints": {"resourceRules": [kind.rule]},
@@ -130,6 +131,7 @@ def priorities_at(scheduling: Scheduling) -> Mapping[str, tuple[Priority, ...]]:
 
 def literal(value: object) -> str:
     """Texts, numbers, lists and mappings as CEL writes them."""
+    # CEL takes literals of JSON. Quotes of a name cannot end the expression then.
     return json.dumps(value, ensure_ascii=False)
 
 

@@ -31,6 +31,7 @@ class Amount:
 
     def resources(self, supply: Supply, devices: Iterable[str] = ()) -> Mapping[str, str]:
         """Resource -> quantity: of each of `devices`, the SKU's own among them, of cpu and of memory."""
+        # Kueue refuses a flavor that does not name each resource of its group, also with 0.
         names = [*devices] or [name for name in (supply.resource,) if name]
         found = {name: count(self.units if name == supply.resource else 0) for name in names}
         return {**found, CPU: cpu(self.cpu_millis), MEMORY: memory(self.memory_bytes)}

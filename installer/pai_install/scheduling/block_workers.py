@@ -46,6 +46,7 @@ class _Machines:
 
     def workers(self, sku: str, share: SkuShare | None) -> Workers:
         layout = list(self.of_layout.values())
+        # A job that fits the smallest machine fits all of them.
         millis, size = min(one.machine_millis for one in layout), min(one.machine_bytes for one in layout)
         has_devices = share is None or bool(share.gpu or share.gpu_type)
         found = Workers(

@@ -137,5 +137,6 @@ def _loss(running: Running, gone: Collection[str], change: QuotaChange | None) -
     """Returns the lost guarantee, or all used units if the virtual cluster is removed."""
     if running.cluster in gone:
         return Affected(running.cluster, running.sku, running.units, removed=True)
+    # Units beyond the old guarantee were borrowed before, and are no loss of this change.
     units = min(running.units, change.before) - change.after if change is not None else 0
     return Affected(running.cluster, running.sku, units, removed=False)

@@ -47,6 +47,7 @@ def _shares(asked: tuple[_Asked, ...], workers: Mapping[str, Workers]) -> Iterat
     for sku in dict.fromkeys(one.sku for one in asked if one.units):
         mine = [one for one in asked if one.sku == sku and one.units]
         units = sum(one.units for one in mine)
+        # A share of whole machines and parts of machines can only be said in units.
         machines = sum(one.machines for one in mine) if all(one.machines for one in mine) else 0
         yield Share(sku, units, units * workers[sku].memory_bytes, lend=units, borrow=None, machines=machines)
 
@@ -73,6 +74,7 @@ class _Block:
                 sku = top.chain.leaf if self._names_of_block else self._skus.get(node.node, "")
                 workers = self.workers.get(sku)
                 if workers is not None and node.node not in pinned and (node.node, sku) not in seen:
+                    # A block may name one machine in several chains, and its devices exist once.
                     seen.add((node.node, sku))
                     units = found[top.chain.top]
                     units[workers.sku] = units.get(workers.sku, 0) + workers.units

@@ -225,11 +225,13 @@ def _below(value: JsonObject, way: tuple[str, ...], part: PodPart) -> Iterator[P
 
 def _beside(holder: JsonObject) -> tuple[int, int]:
     """How many of the template that a mapping holds there are at once, and in all: a batch Job's come in turns."""
+    # A JobSet holds a Job's template, so both count: replicas of the Job and its own parallelism.
     if "replicas" in holder:
         replicas = _count(holder.get("replicas"))
         return replicas, replicas
     completions = number(holder.get("completions"))
     parallel = _count(holder.get("parallelism"))
+    # Without completions, a Job runs its pods together until one of them succeeds.
     return (parallel, parallel) if completions is None else (min(parallel, completions), max(completions, 0))
 
 

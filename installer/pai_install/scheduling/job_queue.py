@@ -49,6 +49,7 @@ def queue_of(item: JsonObject, kind: JobKind) -> JobQueue:
     of_hived = scheduler.removeprefix(HIVED_SCHEDULER) if scheduler.startswith(HIVED_SCHEDULER) else ""
     queue = text(child(item, *kind.queue[:-1]).get(kind.queue[-1])) if kind.queue else ""
     note = words(child(template, "metadata").get("annotations")).get(QUEUE_NOTE, "")
+    # A job that was written for another scheduler keeps that one's marks, so all of them are read.
     cluster = text(cells.get("virtualCluster")) or of_hived or labels.get(QUEUE_LABEL, "") or queue or note
     value = number(cells.get("priority"))
     names = (spec.get("priorityClassName"), policy.get("priorityClass"), pod.get("priorityClassName"))
@@ -60,6 +61,7 @@ def queue_of(item: JsonObject, kind: JobKind) -> JobQueue:
 def hived_spec(pod: JsonObject) -> JsonObject:
     """Returns the content of HiveD's annotation of a pod or template, or {} if it is missing or invalid."""
     try:
+        # Any member may write this annotation, so it is parsed with limits.
         found = load_untrusted_yaml(text(child(pod, "metadata", "annotations").get(HIVED_SPEC)))
     except (YAMLError, ValueError):
         return {}

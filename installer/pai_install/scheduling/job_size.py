@@ -22,6 +22,7 @@ def size_policies(scheduling: Scheduling) -> Iterator[Object]:
     limits = {
         namespace: {cluster.name: cluster.pods_per_job or MAX_PODS for cluster in clusters}
         for namespace, clusters in clusters_at(scheduling).items()
+        # Sites without a limit have no policy, so nothing is evaluated for their jobs.
         if any(cluster.pods_per_job for cluster in clusters)
     }
     for kind in KINDS if limits else ():

@@ -47,6 +47,7 @@ def priority_policy(scheduling: Scheduling) -> Iterator[Object]:
     }
     variables = {
         "highest": literal({place: PRIORITIES[name] for place, name in highest.items()}),
+        # kube-scheduler compares numbers alone. A class of another name may have the same one.
         "priority": "has(object.spec.priority) ? object.spec.priority : 0",
     }
     rule = Rule(

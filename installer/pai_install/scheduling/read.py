@@ -118,9 +118,11 @@ def _submitters(site: Site, cluster: str, named: tuple[str, ...]) -> tuple[tuple
     """The groups that may submit, in the order of the site, and their namespaces."""
     groups = groups_of(site.services)
     if not groups:
+        # A site without groups has its jobs in the namespace default.
         return (), (DEFAULT,)
     allowed = set(named) | set(_by_acls(groups, cluster))
     if allowed:
+        # In OpenPAI, administrators may submit to every virtual cluster.
         allowed |= {group.name for group in groups if administrates(group)}
     names = tuple(group.name for group in groups if not allowed or group.name in allowed)
     return names, tuple(map(namespace_of, names))

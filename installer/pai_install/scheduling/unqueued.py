@@ -70,6 +70,7 @@ def unqueued_objects(scheduling: Scheduling | None, namespaces: Collection[str])
         "kind": "PriorityClass",
         "metadata": {"name": CLASS},
         "value": PRIORITIES[LOWEST],
+        # The pod takes only room that is idle.
         "preemptionPolicy": "Never",
         "description": "pods of groups outside queues",
     }

@@ -23,6 +23,7 @@ _OWN = f"has(object.metadata.labels) && {literal(OWNER)} in object.metadata.labe
 
 def administration_policies(groups: Mapping[str, str]) -> Iterator[Object]:
     """Policies on accounts and bindings, in all namespaces. groups: name -> namespace."""
+    # In all namespaces: RBAC of an administrator permits accounts everywhere, and only the policy says where.
     yield from in_force(_accounts(), None)
     yield from in_force(_memberships(groups), None)
     yield from in_force(_administrators(), None)

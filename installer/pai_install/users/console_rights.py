@@ -55,12 +55,14 @@ def console_objects(
     profile = {**rule_on("", ("configmaps",), ("get",)), "resourceNames": list(PROFILE)}
     yield from _granted("Role", f"{NAME}-profile", [profile], (PROFILE_IN,))
     yield from _granted("ClusterRole", f"{NAME}-records", [rule_on("", ("configmaps",), _LOOK)], spaces)
+    # An older API server ignores the verbs of constrained impersonation, and would refuse every request.
     if constrained(kubernetes_version):
         whom = rule_on(_AUTHENTICATION, ("serviceaccounts",), ("impersonate:serviceaccount",))
         yield from _granted("Role", f"{NAME}-users", [whom], (USERS,))
         yield from _granted("ClusterRole", f"{NAME}-as-users", _in_groups(scheduler), (*spaces, USERS, TEMPLATES))
         yield from _granted("ClusterRole", f"{NAME}-as-users-everywhere", _everywhere(scheduler), ())
     else:
+        # The role is in the namespace of users, so no other account can be impersonated.
         whom = rule_on("", ("serviceaccounts",), ("impersonate",))
         yield from _granted("Role", f"{NAME}-users", [whom], (USERS,))
 
@@ -103,6 +105,7 @@ def _everywhere(scheduler: SchedulerType | None) -> Iterator[Object]:
         yield _in_their_name(rule_on(group, resources, ("create",)))
     for rule in _of_namespaces(administrator_rules(scheduler)):
         looks = [verb for verb in rule["verbs"] if verb in _LOOK]
+        # Logs of all namespaces would include those of the system.
         if looks and rule["resources"] != ["pods/log"]:
             yield _in_their_name({**rule, "verbs": looks})
     yield _in_their_name(rule_on(RBAC, ("clusterrolebindings",), ("create", "patch", "delete")))

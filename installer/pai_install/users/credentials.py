@@ -78,12 +78,14 @@ def secret_of(credential: Credential) -> Object:
         "labels": {"app.kubernetes.io/managed-by": "pai-install", OWNER: credential.user, KIND: credential.kind.value},
         "annotations": notes,
     }
+    # Two replicas of the console may change the same Secret at once.
     if credential.version:
         metadata["resourceVersion"] = credential.version
     return {
         "apiVersion": "v1",
         "kind": "Secret",
         "metadata": metadata,
+        # The API server never changes the type of a Secret, so one kind cannot turn into another.
         "type": f"pai-install/{credential.kind}",
         "data": {name: base64.b64encode(value.encode()).decode() for name, value in credential.data.items()},
     }
@@ -94,6 +96,7 @@ def credential_of(item: JsonObject) -> Credential | None:
     metadata = child(item, "metadata")
     labels, notes = child(metadata, "labels"), child(metadata, "annotations")
     word, _, key = text(metadata.get("name")).partition(".")
+    # The name and the label must agree: a link must not count as a session.
     if word not in set(CredentialKind) or text(labels.get(KIND)) != word:
         return None
     return Credential(

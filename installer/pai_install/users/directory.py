@@ -58,6 +58,7 @@ def authenticator(directory: Directory) -> Object:
             "username": {"claim": directory.username, "prefix": PREFIX},
             "groups": {"claim": directory.groups, "prefix": PREFIX},
         },
+        # A name that fits into no label could own no object. So the person is told at sign-in.
         "userValidationRules": [
             {
                 "expression": f"{label('user.username')}.matches({literal(_LABEL)})",

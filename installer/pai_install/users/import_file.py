@@ -46,6 +46,7 @@ def parse_users(content: bytes) -> tuple[ImportedUser, ...]:
     for place, name, groups in rows:
         account = user_name(name)
         if why := why_no_name(account) or ("" if groups else "has no groups"):
+            # All bad rows are told at once, as an administrator mends them in one go.
             problems.append(f"{place}: {plain_text(name)!r} {why}")
         found[account] = tuple(dict.fromkeys((*found.get(account, ()), *groups)))
     if problems:
@@ -90,6 +91,7 @@ def _json_rows(content: bytes) -> Iterator[_Row]:
 
 def _decoded(content: bytes) -> str:
     try:
+        # Excel writes a byte order mark, which would become a part of the first column's name.
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise _unusable("it is not UTF-8") from error

@@ -81,6 +81,7 @@ def _priority(kind: JobKind) -> Iterator[Rule]:
     )
     if kind is POD:
         yield Rule(
+            # The API server fills in the number of a class before policies see a pod.
             f"variables.specs.all(s, !has(s.priority) || s.priority < {_HIGHEST_PRIORITY})",
             "'pods of users have no priority of the system'",
         )
@@ -126,6 +127,7 @@ def _ownership(kind: JobKind) -> Iterator[Rule]:
 
 def _adoption(kind: JobKind) -> Iterator[Rule]:
     """Controllers, Services, and schedulers know the pods of a job by these marks."""
+    # A controller counts every pod with its labels, whoever created the pod.
     known = [*_ADOPTION, *(it.marks.job for it in KINDS if it.marks is not None)]
     labels, notes = "t.metadata.labels", "t.metadata.annotations"
     # the API server writes those of a Job before policies see it
@@ -151,6 +153,7 @@ def _adoption(kind: JobKind) -> Iterator[Rule]:
 def no_finalizer() -> Rule:
     """Only controllers add finalizers. An object with one of a user would never end, and nor would its pods."""
     now, before = "object.metadata.finalizers", "oldObject.metadata.finalizers"
+    # Finalizers of controllers stay. An update of another field repeats them.
     kept = f"oldObject != null && has({before}) && {now}.all(f, f in {before})"
     return Rule(
         f"object == null || !has({now}) || size({now}) == 0 || ({kept})",
@@ -192,6 +195,7 @@ def _pod_deletion() -> Iterator[Rule]:
 def _size() -> Iterator[Rule]:
     """What jobs say is in etcd, which all groups share."""
     words = " + ".join(f"(has(c.{name}) ? c.{name}.map(w, size(w)).sum() : 0)" for name in ("command", "args"))
+    # The environment counts as well, as a script may hide in a variable.
     environment = "(has(c.env) ? c.env.map(e, size(e.name) + (has(e.value) ? size(e.value) : 0)).sum() : 0)"
     yield Rule(
         f"variables.containers.all(cs, cs.map(c, {words} + {environment}).sum() <= {MAX_COMMAND})",
@@ -240,6 +244,7 @@ def _deletion(kind: JobKind) -> Rule:
         f"(({given} && request.options.propagationPolicy == 'Orphan') || "
         "(has(request.options.orphanDependents) && request.options.orphanDependents))"
     )
+    # kubectl asks for Background. Only a bare request to batch/v1 gets the old default of the API.
     ends = f"({given} && !{orphans})" if kind is JOB else f"!{orphans}"
     return Rule(
         f"request.operation != 'DELETE' || {ends}",
@@ -252,6 +257,7 @@ def _placement() -> Iterator[Rule]:
         "variables.specs.all(s, !has(s.nodeName) || s.nodeName == '')",
         "'the scheduler places pods of users: remove nodeName'",
     )
+    # The API server adds these tolerations to each pod, so a rule against them would refuse all pods.
     conditions = literal([f"{_OF_NODE}{name}" for name in _CONDITIONS])
     yield Rule(
         "variables.specs.all(s, !has(s.tolerations) || s.tolerations.all(t, has(t.key) && t.key != '' && "
@@ -260,6 +266,7 @@ def _placement() -> Iterator[Rule]:
         "'pods of users tolerate neither control planes nor cordoned nodes: name the key of a taint of yours'",
     )
     handlers = [*_PROBES, *_HOOKS]
+    # The kubelet of a node sends the probe, from an address that packet filters let through.
     local = " && ".join(
         f"(!{_has('c', f'{handler}.{action}.host')} || c.{handler}.{action}.host == '')"
         for handler in handlers
@@ -281,6 +288,7 @@ def _has(root: str, path: str) -> str:
 def _frozen() -> Iterator[Rule]:
     """A queue counts a job as it was when it was admitted: its pods, their number, its queue, and its priority."""
     now, before, runs = "object.spec", "oldObject.spec", "{}.spec[?'runPolicy'].orValue({{}})"
+    # Kubeflow's jobs have these fields below runPolicy.
     outer = _same(now, before, [*_CHANGEABLE, "runPolicy"])
     inner = _same(runs.format("object"), runs.format("oldObject"), _CHANGEABLE)
     yield Rule(

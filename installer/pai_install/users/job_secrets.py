@@ -22,6 +22,7 @@ def job_secrets(scheduler: SchedulerType | None, namespaces: Iterable[str]) -> I
     if scheduler != "volcano":
         return
     spaces = tuple(namespaces)
+    # Only in groups' namespaces: a ClusterRole would show the controllers all Secrets of the cluster.
     for space in spaces:
         metadata = {"name": NAME, "namespace": space}
         rule = {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get", "create", "update", "delete"]}

@@ -63,6 +63,7 @@ def mark(user: str, account_uid: str, name: str) -> Object:
 
     It is deleted with the account.
     """
+    # With the UID, a new account of the same name does not own the mark of the old one.
     owner = {"apiVersion": "v1", "kind": "ServiceAccount", "name": user, "uid": account_uid}
     metadata = {"name": name, "namespace": NAMESPACE, "labels": _labels(user), "ownerReferences": [owner]}
     return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "pai-install/kubeconfig"}

@@ -52,6 +52,7 @@ def pod_rules() -> Iterator[Rule]:
         f"'containers of users are not privileged, and add no other capabilities than {', '.join(CAPABILITIES)}'",
     )
     yield Rule(
+        # Another account of the namespace may have rights of its own, such as Volcano's.
         "variables.specs.all(s, (!has(s.serviceAccountName) || s.serviceAccountName in ['', 'default']) && "
         "(!has(s.serviceAccount) || s.serviceAccount in ['', 'default']))",
         "'pods of users run as the service account default'",

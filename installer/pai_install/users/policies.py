@@ -59,6 +59,7 @@ OF_USERS = {"a-user": " || ".join(f"{_NAME}.startsWith({literal(prefix)})" for p
 def user_variables() -> Mapping[str, str]:
     """user: as labels take the name. That of a directory's has a '.', one of ours has none."""
     ours = f"{_NAME}.startsWith({literal(ACCOUNT_PREFIX)}) ? {_NAME}.substring({len(ACCOUNT_PREFIX)})"
+    # Policies cannot see roles. So the API server's own authorizer is asked about a resource that only exists for this.
     group, resource, verb = map(literal, ADMINISTRATE)
     asked = f"authorizer.group({group}).resource({resource}).namespace(request.namespace).check({verb})"
     return {
@@ -89,6 +90,7 @@ _OWN = (
 def _jobs(kind: JobKind, of_kind: Iterable[Rule]) -> Object:
     variables = {
         **user_variables(),
+        # A deletion has no new object, and an expression about it would fail.
         "templates": f"object == null ? [] : ({templates(kind)})",
         "specs": "variables.templates.map(t, has(t.spec), t.spec)",
         "containers": "variables.specs.map(s, (has(s.containers) ? s.containers : []) + "

@@ -24,6 +24,7 @@ def object_quotas(scheduler: SchedulerType | None, namespaces: Iterable[str], re
     """A ResourceQuota in each namespace, for all kinds that members may create. records: of deleted jobs."""
     kinds = [f"{kind.resource}.{kind.group}" if kind.group else kind.resource for kind in kinds_at(scheduler)]
     hard = {
+        # Records share the namespace. A quota without them would stop the recorder and not the member.
         "count/configmaps": _CONFIG_MAPS + _MAPS_PER_RECORD * (records + _JOBS),
         "count/pods": MAX_PODS,
         # made for `ephemeral` volumes of pods, and by Volcano

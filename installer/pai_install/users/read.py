@@ -79,6 +79,7 @@ def read_time(word: str) -> datetime | None:
         found = datetime.fromisoformat(word)
     except ValueError:
         return None
+    # Times with and without a zone cannot be compared, and one bad annotation must not end a list.
     return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
 
 

@@ -47,6 +47,7 @@ def recorder_objects(
         "apiVersion": "v1",
         "kind": "ServiceAccount",
         "metadata": {"name": NAME, "namespace": NAMESPACE},
+        # The recorder is no pod. Its token comes from systemd.
         "automountServiceAccountToken": False,
     }
     look = ("list", "watch")
@@ -57,6 +58,7 @@ def recorder_objects(
         NAME,
         [_rule("", "pods", look), _rule("", "nodes", ("get",)), *(_rule(group, name, look) for group, name in kinds)],
     )
+    # One watch for the whole cluster costs less than one for each namespace.
     yield _binding("ClusterRoleBinding", {"name": NAME}, "ClusterRole", NAME)
     records = _rule("", "configmaps", ("list", "create", "update", "delete"))
     # it lets go of pods that a lost machine keeps
@@ -70,6 +72,7 @@ def recorder_objects(
     lease = "coordination.k8s.io"
     rules = [
         _rule(lease, "leases", ("create",)),
+        # RBAC cannot limit create by a name, since the name is not known then. All else it can.
         {**_rule(lease, "leases", ("get", "update")), "resourceNames": [NAME]},
     ]
     yield {"apiVersion": f"{RBAC}/v1", "kind": "Role", "metadata": own, "rules": rules}
@@ -94,6 +97,7 @@ def _acting(scheduler: SchedulerType | None, spaces: Sequence[str], acts: Collec
     yield _cluster_role(f"{NAME}-acts", rules)
     for space in spaces:
         yield _binding("RoleBinding", {"name": f"{NAME}-acts", "namespace": space}, "ClusterRole", f"{NAME}-acts")
+    # A right to patch jobs includes their spec. The policy leaves annotations alone of it.
     noted = Rule(
         "object.spec == oldObject.spec && (has(object.metadata.labels) ? object.metadata.labels : {}) == "
         "(has(oldObject.metadata.labels) ? oldObject.metadata.labels : {})",

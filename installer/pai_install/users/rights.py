@@ -27,6 +27,7 @@ def roles(scheduler: SchedulerType | None) -> Iterator[Object]:
     yield {
         "apiVersion": "v1",
         "kind": "Namespace",
+        # A deleted namespace would take all accounts along, also if the site only lost its groups for a moment.
         "metadata": {"name": NAMESPACE, "annotations": {"pai-install/removal": "release"}},
     }
     yield _role(MEMBER, member_rules(scheduler))
@@ -50,6 +51,7 @@ def member_rules(scheduler: SchedulerType | None) -> Iterator[Object]:
     yield rule_on("", ("pods",), (*_LOOK, "create", "delete"))
     yield rule_on("", ("pods/log",), ("get",))
     yield rule_on("", ("configmaps",), (*_LOOK, "create", "update", "patch", "delete"))
+    # No get and no update: Secrets of colleagues and keys of storages are in the same namespace.
     yield rule_on("", ("secrets",), ("create", "delete"))
     for kind in kinds_at(scheduler):
         yield rule_on(kind.group, (kind.resource,), (*_LOOK, "create", "update", "patch", "delete"))
@@ -70,6 +72,7 @@ def administrator_rules(scheduler: SchedulerType | None) -> Iterator[Object]:
     yield rule_on(group, (resource,), (verb,))
     yield rule_on("", ("serviceaccounts",), _CHANGE)
     yield rule_on(RBAC, ("rolebindings", "clusterrolebindings"), _CHANGE)
+    # RBAC refuses a binding to a role with more rights than its writer has, unless the writer may bind it.
     yield {**rule_on(RBAC, ("clusterroles",), ("bind",)), "resourceNames": [MEMBER, ADMIN]}
 
 

@@ -29,6 +29,7 @@ def template_rights(directory_groups: Iterable[str | None]) -> Iterator[Object]:
     yield {
         "apiVersion": "v1",
         "kind": "Namespace",
+        # A deleted namespace would take the templates along.
         "metadata": {"name": SPACE, "annotations": {"pai-install/removal": "release"}},
     }
     # before the role, because it limits who writes

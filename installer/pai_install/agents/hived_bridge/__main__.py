@@ -59,7 +59,7 @@ class Bridge:
 
     def start(self) -> None:
         """Writes HiveD's configuration, then listens. Raises OSError."""
-        # HiveD's container waits for its file.
+        # HiveD's container starts after the bridge listens, so its file is there by then.
         self.configuration.begin()
         for thread in self._threads:
             thread.start()
