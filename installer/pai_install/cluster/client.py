@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
+from threading import Lock
 from typing import Any, Protocol
 
 from pai_install.errors import ExitCode, PaiError
@@ -59,15 +61,45 @@ class WatchEvent:
     object: JsonObject
 
 
+class Cancellation:
+    """Ends a request from another thread, also while nothing is sent."""
+
+    def __init__(self) -> None:
+        self._lock, self._cancelled = Lock(), False
+        self._end: Callable[[], None] | None = None
+
+    def cancel(self) -> None:
+        """Ends the request, or the one that begins later."""
+        with self._lock:
+            self._cancelled, end = True, self._end
+        if end is not None:
+            self._call(end)
+
+    def on_cancel(self, end: Callable[[], None]) -> None:
+        """Sets what ends the request."""
+        with self._lock:
+            self._end = end
+            late = self._cancelled
+        if late:
+            self._call(end)
+
+    @staticmethod
+    def _call(end: Callable[[], None]) -> None:
+        # the request may end by itself at the same time
+        with suppress(OSError, ValueError, RuntimeError):
+            end()
+
+
 @dataclass(frozen=True, slots=True)
 class LogWindow:
     """The part of a log to read. tail: number of last lines, -1 for all. since: RFC 3339, "" for all. follow: until
-    the end of the container.
+    the end of the container, or until it is cancelled.
     """
 
     tail: int = -1
     since: str = ""
     follow: bool = False
+    cancellation: Cancellation | None = None
 
 
 class EvictionOutcome(StrEnum):

@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 import urllib3
 from urllib3.connection import HTTPConnection, HTTPSConnection
 
-from pai_install.cluster.client import NoClusterError
+from pai_install.cluster.client import Cancellation, NoClusterError
 from pai_install.cluster.http_errors import connection_lost, too_large, unanswered
 from pai_install.system.plain import plain_text
 
@@ -36,7 +36,7 @@ _LONGEST_PAUSE_S = 5.0
 class ApiRequest:
     """One request. what: verb and object in messages. reads: it changes nothing, so it may be made again elsewhere.
 
-    patient: wait and ask again when the API server has too many requests.
+    patient: wait and ask again when the API server has too many requests. cancellation: of a stream.
     """
 
     what: str
@@ -49,6 +49,7 @@ class ApiRequest:
     reads: bool = True
     patient: bool = True
     timeout_s: float = READ_TIMEOUT_S
+    cancellation: Cancellation | None = None
 
     @property
     def target(self) -> str:
@@ -174,6 +175,8 @@ class Connections:
                 down[one.name] = _cause(error)
                 continue
             try:
+                if request.cancellation is not None:
+                    request.cancellation.on_cancel(answer.shutdown)
                 body = b"" if _succeeded(answer.status) else _body(answer, request)
                 if unanswered(answer.status, body, reads=True):
                     down[one.name] = _words(body)

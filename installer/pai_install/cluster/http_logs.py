@@ -31,7 +31,7 @@ def log_lines(api: Api, pod: Ref, container: str, window: LogWindow) -> Iterator
     since = (("sinceTime", window.since),) if window.since else ()
     request = _request(api, pod, container, window.tail, (*since, *((("follow", "true"),) if window.follow else ())))
     limit = _FOLLOW_TIMEOUT_S if window.follow else _TIMEOUT_S
-    with api.stream(replace(request, timeout_s=limit)) as parts:
+    with api.stream(replace(request, timeout_s=limit, cancellation=window.cancellation)) as parts:
         for line in lines(parts, _LONGEST_LINE):
             yield line.decode(errors="replace")
 

@@ -45,7 +45,7 @@ def with_sign_in(
         (*TokenRoutes(sign_in).routes(), *people.api_routes(), *users.routes()),
         (*SignInPages(sign_in).routes(), *people.page_routes()),
         (sign_in.cookies,),
-        is_valid=lambda caller: not caller.uid or sign_in.users.uid(caller.label) == caller.uid,
+        is_valid=sign_in.is_valid,
         model=model,
         sign_in=sign_in,
     )

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from http import HTTPStatus
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
@@ -16,13 +14,13 @@ from starlette.responses import JSONResponse, Response
 
 from pai_install.agents.common.values import InvalidJsonError, parse_object
 from pai_install.cluster.client import ClusterClient
+from pai_install.console.bodies import read_body
 from pai_install.console.caller import Caller, CallerKind
 from pai_install.console.errors import RestError, forbidden, invalid, rest_error, unauthorized
 from pai_install.console.services import ConsoleServices
 from pai_install.errors import PaiError
 
 MAX_BODY = 1024 * 1024
-_BODY_S = 30.0
 # clients of OpenPAI compare these words
 _NO_PROGRAMS = "Applications are not allowed to do this operation."
 ADMINISTRATORS_ONLY = "Non-admin is not allow to do this operation."
@@ -82,7 +80,7 @@ def endpoint(
 
     async def answer(request: Request) -> Response:
         try:
-            body = await read_body(request, max_body)
+            body = await read_body(request, max_body, _known_caller)
             return await run_in_threadpool(_handled, handler, access, request, body)
         except RestError as error:
             return error_response(error)
@@ -118,6 +116,13 @@ def call_of(services: ConsoleServices, caller: Caller, request: Request, body: b
     )
 
 
+def _known_caller(request: Request) -> Caller:
+    try:
+        return caller_of(request.app.state.services, request)
+    except PaiError as error:
+        raise rest_error(error) from error
+
+
 def caller_of(services: ConsoleServices, request: Request) -> Caller:
     """The sender of a request, a guest without credentials. Raises RestError for wrong ones."""
     for authenticator in services.authenticators:
@@ -136,23 +141,6 @@ def require_access(caller: Caller, access: RouteAccess) -> None:
         raise forbidden(_NO_PROGRAMS)
     if access.administrators and not caller.admin:
         raise forbidden(ADMINISTRATORS_ONLY)
-
-
-async def read_body(request: Request, limit: int) -> bytes:
-    """The body of a request. Raises RestError for a large or slow one."""
-    chunks, size = [], 0
-    try:
-        async with asyncio.timeout(_BODY_S):
-            async for chunk in request.stream():
-                size += len(chunk)
-                if size > limit:
-                    raise RestError(
-                        HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "InvalidParametersError", f"the body exceeds {limit} bytes"
-                    )
-                chunks.append(chunk)
-    except TimeoutError as error:
-        raise RestError(HTTPStatus.REQUEST_TIMEOUT, "InvalidParametersError", "the body is too slow") from error
-    return b"".join(chunks)
 
 
 def error_response(error: RestError) -> JSONResponse:

@@ -24,8 +24,8 @@ class ConsoleServices:
     """What routes use.
 
     authenticators: of the API, in this order. page_authenticators: of pages, by their cookie. api_routes, page_routes:
-    of other packages, below /rest-server and at the root. is_valid: whether the caller of a signed address still
-    exists. sign_in: behind the pages of users and accounts, None without them.
+    of other packages, below /rest-server and at the root. is_valid: whether an earlier caller still has all of
+    its rights. sign_in: behind the pages of users and accounts, None without them.
     """
 
     settings: ConsoleSettings
@@ -42,6 +42,7 @@ class ConsoleServices:
     rates: RateGate = field(init=False, repr=False)
     metrics: RequestMetrics = field(default_factory=RequestMetrics, repr=False)
     streams: StreamGate = field(default_factory=StreamGate, repr=False)
+    large_bodies: StreamGate = field(default_factory=lambda: StreamGate(8, 64, "large requests"), repr=False)
     links: LinkSealer = field(init=False, repr=False)
 
     def __post_init__(self) -> None:

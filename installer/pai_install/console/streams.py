@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from threading import Event, Lock, Thread
 
+from anyio import to_thread
+
+from pai_install.cluster.client import Cancellation
 from pai_install.console.errors import RestError
 from pai_install.errors import PaiError
 
 _LOG = logging.getLogger("pai_install.console")
 _COMMENT_S = 15.0
+# a caller who lost a right is out after this time, and that of a watch
+_LOOK_S = 0.5
 # lines that wait for a slow reader. The reader of the cluster waits then, too.
 _WAITING = 1000
 MAX_OF_CALLER, MAX_OF_ALL = 64, 512
@@ -54,22 +60,30 @@ class StreamGate:
 class _Reader:
     """Reads lines in a thread. ended: called once after the last line."""
 
-    def __init__(self, follow: Callable[[], Iterator[str]], ended: Callable[[], None]) -> None:
-        self._follow, self._ended = follow, ended
+    def __init__(self, follow: Callable[[Cancellation], Iterator[str]], ended: Callable[[], None]) -> None:
+        self._follow, self._ended, self._cancellation = follow, ended, Cancellation()
         self._loop = asyncio.get_running_loop()
         self._closed = Event()
         self.queue: asyncio.Queue[str | None] = asyncio.Queue(_WAITING)
         Thread(target=self._read, name="log", daemon=True).start()
 
     def close(self) -> None:
-        """Ends with the next line. A thread that waits for room goes on, and ends."""
+        """Ends the request. A thread that waits for room goes on, and ends."""
         self._closed.set()
+        self._cancellation.cancel()
         while not self.queue.empty():
             self.queue.get_nowait()
 
+    async def lines(self) -> list[str | None]:
+        """The next line, None for the end, and nothing after some time without a line."""
+        try:
+            return [await asyncio.wait_for(self.queue.get(), _LOOK_S)]
+        except TimeoutError:
+            return []
+
     def _read(self) -> None:
         try:
-            for line in self._follow():
+            for line in self._follow(self._cancellation):
                 if self._closed.is_set():
                     return
                 self._put(line)
@@ -84,20 +98,30 @@ class _Reader:
         asyncio.run_coroutine_threadsafe(self.queue.put(line), self._loop).result()
 
 
-async def events(follow: Callable[[], Iterator[str]], ended: Callable[[], None]) -> AsyncIterator[str]:
-    """Server-sent events: one for each line, and a comment now and then. ended: called once after the last line."""
+async def events(
+    follow: Callable[[Cancellation], Iterator[str]], ended: Callable[[], None], still: Callable[[], bool]
+) -> AsyncIterator[str]:
+    """Server-sent events: one for each line, and a comment now and then.
+
+    ended: called once after the last line. still: whether the caller may go on. It runs in a thread.
+    """
     reader = _Reader(follow, ended)
+    looked = said = time.monotonic()
     try:
         while True:
-            try:
-                line = await asyncio.wait_for(reader.queue.get(), _COMMENT_S)
-            except TimeoutError:
+            waiting = await reader.lines()
+            now = time.monotonic()
+            if now - looked >= _LOOK_S:
+                looked = now
+                waiting = waiting if await to_thread.run_sync(still) else [None]
+            for line in waiting:
+                said = now
+                yield "event: end\ndata: \n\n" if line is None else _event(line)
+                if line is None:
+                    return
+            if now - said >= _COMMENT_S:
+                said = now
                 yield ":\n\n"
-                continue
-            if line is None:
-                yield "event: end\ndata: \n\n"
-                return
-            yield _event(line)
     finally:
         reader.close()
 

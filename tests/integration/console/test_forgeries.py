@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pai_install.console import endpoint
+from pai_install.console import bodies
 from tests.integration.console.conftest import HOST, PASSWORDS, Console, api, console, own, programs, users
 from tests.integration.console.test_attacks import HEAD, LOGIN, port, sent
 from tests.integration.users.conftest import Users
@@ -150,7 +150,7 @@ def test_a_request_line_reaches_nothing_else(port: int, line: bytes) -> None:
 @pytest.mark.parametrize("path", [LOGIN, "/login", "/nothing", "/rest-server/api/v2/jobs"])
 def test_a_slow_body_ends_the_connection(port: int, monkeypatch: pytest.MonkeyPatch, path: str) -> None:
     """Each one would keep memory and a file for as long as the sender likes."""
-    monkeypatch.setattr(endpoint, "_BODY_S", 0.5)
+    monkeypatch.setattr(bodies, "_BODY_S", 0.5)
     request = f"POST {path} HTTP/1.1\r\nHost: {HOST}\r\nContent-Type: application/json\r\nContent-Length: 5000\r\n\r\n"
     begin = time.monotonic()
     with socket.create_connection(("127.0.0.1", port), timeout=5) as connection, contextlib.suppress(OSError):

@@ -56,6 +56,6 @@ class Visibility:
 
 
 def _key(caller: Caller) -> str:
-    """Callers of one name may have other groups in another token."""
-    words = (caller.kind, caller.name, caller.uid, hashlib.sha256(caller.bearer.encode()).hexdigest())
-    return "\n".join(words)
+    """Callers of one name may have other groups in another token. A caller who left a group is another one."""
+    who = (caller.kind, caller.name, caller.uid, hashlib.sha256(caller.bearer.encode()).hexdigest())
+    return "\n".join((*who, str(caller.admin), *caller.groups))

@@ -92,7 +92,7 @@ async def _changes(call: ApiCall, last: str) -> AsyncIterator[str]:
     end, said = time.monotonic() + _LONGEST_S, time.monotonic()
     try:
         yield f"data: {last}\n\n"
-        while time.monotonic() < end and call.services.is_valid(call.caller):
+        while time.monotonic() < end and await run_in_threadpool(call.services.is_valid, call.caller):
             await asyncio.sleep(_LOOK_S)
             try:
                 found = state_key((await run_in_threadpool(find_job, call)).job)

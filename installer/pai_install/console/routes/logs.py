@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response, Strea
 from starlette.routing import Route
 
 from pai_install.agents.common.records import LOGS
-from pai_install.cluster.client import LogWindow
+from pai_install.cluster.client import Cancellation, LogWindow
 from pai_install.console.caller import Caller
 from pai_install.console.endpoint import ApiCall, endpoint, error_response
 from pai_install.console.errors import RestError, rest_error, unauthorized
@@ -80,7 +80,7 @@ async def read_log(request: Request) -> Response:
     services: ConsoleServices = request.app.state.services
     try:
         opened = services.links.open(request.query_params.get("token", ""))
-        if opened is None or not services.is_valid(opened[0]):
+        if opened is None or not await run_in_threadpool(services.is_valid, opened[0]):
             raise unauthorized("this address is expired: ask for it again")
         caller, log = opened
         services.rates.take("api", caller.name)
@@ -107,11 +107,11 @@ def _text(services: ConsoleServices, caller: Caller, log: LogRequest) -> str:
 def _followed(services: ConsoleServices, caller: Caller, log: LogRequest) -> Response:
     services.streams.enter(caller.name)
 
-    def follow() -> Iterator[str]:
-        window = LogWindow(follow=True, tail=log.tail)
+    def follow(cancellation: Cancellation) -> Iterator[str]:
+        window = LogWindow(follow=True, tail=log.tail, cancellation=cancellation)
         return services.clients.of(caller).log_lines(Ref("pod", log.pod, log.namespace), window)
 
-    content = events(follow, lambda: services.streams.leave(caller.name))
+    content = events(follow, lambda: services.streams.leave(caller.name), lambda: services.is_valid(caller))
     return StreamingResponse(content, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 
 

@@ -15,8 +15,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from pai_install.console.bodies import read_body
 from pai_install.console.caller import Caller
-from pai_install.console.endpoint import read_body
 from pai_install.console.errors import RestError, forbidden, invalid, rest_error
 from pai_install.console.pages.rendering import Frame, frame_of, rendered
 from pai_install.console.settings import ConsoleSettings
@@ -87,9 +87,15 @@ def page(
         except RestError as error:
             return problem(given.frame, error)
 
+    def known(request: Request) -> Caller | None:
+        try:
+            return caller_of(request)
+        except PaiError as error:
+            raise rest_error(error) from error
+
     async def answer(request: Request) -> Response:
         try:
-            body = await read_body(request, largest)
+            body = await read_body(request, largest, known)
         except RestError as error:
             return problem(PageRequest(settings, request, {}, None).frame, error)
         return await run_in_threadpool(handled, request, body)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from threading import Thread
 
 from pai_install.console.caller import Caller, Clients
-from pai_install.console.errors import forbidden
+from pai_install.console.errors import RestError, forbidden
 from pai_install.console.settings import ConsoleSettings
 from pai_install.console.sign_in.authenticators import CookieAuthenticator, TokenAuthenticator
 from pai_install.console.sign_in.issue import TokenIssuer
@@ -54,6 +54,15 @@ class SignInService:
             return  # nothing changes, so the token of the sender stays
         self.passwords.write(caller.label, caller.uid, new)
         self.sessions.close_all(caller.label, caller.uid)
+
+    def is_valid(self, caller: Caller) -> bool:
+        """Whether an earlier caller has all of its rights still. It may ask the cluster."""
+        try:
+            now = self.reviews.caller(caller.bearer) if caller.bearer else self.users.caller(caller.label, caller.kind)
+        except (RestError, PaiError):
+            return False
+        same = (now.name, now.uid) == (caller.name, caller.uid)
+        return same and set(caller.groups) <= set(now.groups) and (now.admin or not caller.admin)
 
     def sweep(self) -> None:
         """Removes credentials that are over, and those of accounts that are gone."""
