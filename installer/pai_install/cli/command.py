@@ -157,6 +157,7 @@ def _verb(
             environment = environment_of(click.get_current_context())
             with ExitStack() as stack:
                 if enduring:
+                    # A closed terminal must not kill a run in the middle of a change.
                     stack.enter_context(output_may_be_lost())
                 stack.enter_context(terminal)
                 app = App(site_dir, environment, terminal, accept_new_host_keys=words.pop("accept_new", False))
@@ -167,6 +168,7 @@ def _verb(
         command: Callable[..., int] = gathered
         fields = parameters(model) if model else []
         decorators: list[Decorator] = [site_option, *fields, *options, formats]
+        # Decorators apply from the last to the first, and help lists options in the order of their application.
         for option in reversed(decorators):
             command = option(command)
         return command

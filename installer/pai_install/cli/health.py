@@ -67,6 +67,7 @@ def command(
     Reads the machines and changes nothing on them. Exit code 7 when anything FAILs.
     """
     context = click.get_current_context()
+    # click runs the group also before a subcommand.
     if context.invoked_subcommand is not None:
         return ExitCode.OK
     if act and request.source is not None:

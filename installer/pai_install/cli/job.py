@@ -93,6 +93,7 @@ def file(*, app: App, request: JobName) -> int:
     Secrets are printed as `******`. For a deleted job, the file comes from the job history.
     """
     content = read_job_file(app, request)
+    # A pipe into a file should give the file as it was.
     echo(content, nl=not content.endswith("\n"))
     return ExitCode.OK
 

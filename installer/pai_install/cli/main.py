@@ -81,6 +81,7 @@ def _tell(error: BaseException, words: Sequence[str], *, debug: bool) -> int:  #
             return error.exit_code
         case OSError() if lost(error):  # the terminal was closed: no reader is left
             return ExitCode.INTERRUPTED
+        # A full disk or a missing permission is no bug, and has a remedy.
         case OSError() if (refused := refused_by_box(error)) is not None:
             failure.show(refused, as_json=_as_json(words), debug=debug)
             return refused.exit_code
@@ -100,6 +101,7 @@ def _usage_hint(error: click.ClickException) -> str:
 
 def _without_debug(argv: Sequence[str]) -> list[str]:
     """Returns the words without --debug, which may be anywhere among our own words."""
+    # Words after these belong to another program, which may have a --debug of its own.
     ends = [argv.index(word) for word in ("--", "kubectl") if word in argv]
     ours = min(ends, default=len(argv))
     return [*(word for word in argv[:ours] if word != "--debug"), *argv[ours:]]

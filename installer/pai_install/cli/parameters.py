@@ -72,6 +72,7 @@ def _decorator(name: str, field: FieldInfo) -> Decorator:
         return click.option(flag, name, is_flag=True, flag_value=False, default=True, help=help_text)
     if kind is bool:
         if default is None and "/" not in flag:
+            # With a default of None, there are three values: yes, no, and no answer.
             flag = f"{flag}/--no-{flag.removeprefix('--')}"
         return click.option(flag, name, is_flag=True, default=default, help=help_text)
     more: dict[str, Any] = {"is_flag": False, "flag_value": parameter.bare} if parameter.bare else {}

@@ -58,6 +58,7 @@ def command(context: click.Context, *, site_dir: Path | None, yes: bool) -> int:
     with output_may_be_lost(), Terminal(yes=True) as terminal, App(folder, environment, terminal) as app:
         code = app.exit_code(Install())
         access = console_access(app) if code == ExitCode.OK else None
+        # The name of a job is taken until it is stopped.
         again = code == ExitCode.OK and _has_job(app)
     if code == ExitCode.OK and (folder / JOB_FILE).exists():
         _step(5, "a job: a parameter server and a worker with GPUs")

@@ -23,6 +23,7 @@ class SiteName(click.types.StringParamType):
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """Returns the names with this prefix, or with the prefix after the last comma of a list."""
         before, comma, begun = incomplete.rpartition(",") if "," in (param.metavar or "") else ("", "", incomplete)
+        # A message in the middle of a command line that is being typed would only disturb.
         with contextlib.suppress(PaiError, OSError):
             found = dict.fromkeys(name for name in self.names(ctx) if name.startswith(begun))
             return [CompletionItem(f"{before}{comma}{name}") for name in found]

@@ -26,6 +26,7 @@ class CallerClients:
         if caller.bearer:
             return self._own.with_credentials(BearerToken(caller.bearer))
         user = caller.name.removeprefix(ACCOUNT_PREFIX)
+        # Only names of the namespace of users: any other name could be one of the system.
         if caller.kind in _IMPERSONATED and user != caller.name and not why_no_name(user):
             return self._own.with_identity(Impersonation(caller.name))
         raise unauthorized()

@@ -94,6 +94,7 @@ def _handled(handler: Handler, access: RouteAccess, request: Request, body: byte
         # clients send an old token even where they ask for a new one
         caller = GUEST if access.public else caller_of(services, request)
         require_access(caller, access)
+        # After authentication: the limit belongs to a person, not to an address that many share.
         services.rates.take(access.rate, caller.name or (request.client.host if request.client else ""))
         return handler(call_of(services, caller, request, body))
     except PaiError as error:

@@ -77,6 +77,7 @@ def rest_error(error: PaiError) -> RestError:
 
 def denial(error: ApiError) -> str:
     """The words of the admission policy that refuses a request, or ""."""
+    # The text before it names the policy, which tells a user nothing.
     return f"{error.message} {error.details}".partition(_DENIED)[2].strip().partition("\n")[0]
 
 

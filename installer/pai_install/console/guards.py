@@ -66,6 +66,7 @@ class RequestGuard:
 
     def _answer(self, method: str, path: str, headers: Headers, *, api: bool) -> Response | None:
         """The answer to a request that goes no further."""
+        # A foreign host name is a sign of DNS rebinding: a web page of others would read answers of the console.
         if path != _PROBE and not self._known(headers.getlist("host")):
             return _refused("this host name is none of the console", api=api)
         if "content-length" in headers and "transfer-encoding" in headers:
@@ -80,6 +81,7 @@ class RequestGuard:
 
     def _known(self, hosts: list[str]) -> bool:
         """One host, with or without a port."""
+        # A proxy may believe the first Host header, and a server the second one.
         if len(hosts) != 1:
             return False
         host = hosts[0].lower()

@@ -44,6 +44,7 @@ def find_job(call: ApiCall) -> JobView:
     job = by_name(view.job for view in found.values())
     if job is not None:
         return found[job.uid]
+    # Clients of OpenPAI ask for a job right after its submission, before a watch has told of it.
     new = _just_made(call, user, name)
     if new is None:
         raise no_job(f"{user}~{name}")

@@ -67,6 +67,7 @@ class LinkSealer:
 
     def open(self, sealed: str) -> tuple[Caller, LogRequest] | None:
         """The caller and the request, or None for a link that is expired or not of this console."""
+        # Before decryption: an address of any length costs CPU otherwise.
         if len(sealed) > _MAX_LINK:
             return None
         try:

@@ -32,6 +32,7 @@ class RequestMetrics:
 
     def count(self, part: str, method: str, status: int, seconds: float) -> None:
         """Counts an answer. part: "api" or "page". seconds: until the answer began."""
+        # A sender could fill memory with methods of their own.
         known = method if method in _METHODS else "other"
         with self._lock:
             self._answers[part, known, status] += 1

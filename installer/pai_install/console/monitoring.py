@@ -80,6 +80,7 @@ class MonitoringReader:
 
     def _read(self, url: str) -> Any:  # noqa: ANN401 - foreign JSON
         try:
+            # Not loaded by urllib3: the answer is read up to a limit of bytes.
             answer = self._pool.request("GET", url, preload_content=False, redirect=False)
             try:
                 content = answer.read(_MOST_BYTES + 1)
@@ -100,6 +101,7 @@ def _values(found: object) -> Iterator[tuple[float, float]]:
             at, value = float(pair[0]), float(text(pair[1]))
         except (TypeError, ValueError):
             continue
+        # Prometheus writes NaN and Inf, which neither JSON nor a curve can show.
         if math.isfinite(at) and math.isfinite(value):
             yield at, value
 
@@ -114,6 +116,7 @@ def alerts_of(alerts: Sequence[Mapping[str, Any]], namespaces: frozenset[str] | 
 def gpus_of_pods(namespace: str, pods: Iterable[str]) -> tuple[Query, ...]:
     """The use of the GPUs of pods in percent. None for names that are no names of Kubernetes."""
     chosen = _one_of(pods)
+    # The name becomes a part of a query. A quote in it would read series of other groups.
     if not chosen or not _NAME.fullmatch(namespace):
         return ()
     series = f'DCGM_FI_DEV_GPU_UTIL{{namespace="{namespace}",pod=~"{chosen}"}}'
@@ -144,4 +147,5 @@ def load_of_node(node: str) -> tuple[Query, ...]:
 def _one_of(names: Iterable[str]) -> str:
     """An expression that is one of the names."""
     usable = [name for name in names if _NAME.fullmatch(name)]
+    # A dot is any character in an expression, and would select other pods.
     return "|".join(name.replace(".", "[.]") for name in usable[:_MOST_NAMES])

@@ -95,13 +95,16 @@ def _server(
         ssl_keyfile=settings.key if tls else None,
         access_log=False,
         server_header=False,
+        # Anybody may write X-Forwarded-For, and limits of rates go by the address.
         proxy_headers=False,
         h11_max_incomplete_event_size=_MAX_HEADER,
         timeout_keep_alive=_IDLE_S,
+        # Followed logs never end by themselves, and would delay the end of the pod.
         timeout_graceful_shutdown=_END_S,
         http=PromptProtocol,
         ws="websockets-sansio" if sockets else "none",
         ws_max_size=MOST_MESSAGE,
+        # A few compressed bytes may stand for megabytes.
         ws_per_message_deflate=False,
         lifespan="off",
         log_config=None,
@@ -117,11 +120,13 @@ async def _all(servers: list[uvicorn.Server], workers: int) -> None:
         for server in servers:
             server.should_exit = True
 
+    # Clients of the cluster block, so each request at work holds a thread.
     to_thread.current_default_thread_limiter().total_tokens = workers
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, end)
     tasks = [asyncio.create_task(server.serve()) for server in servers]
+    # A console without one of its ports would look alive. Its pod starts again instead.
     await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     end()
     await asyncio.gather(*tasks)

@@ -47,6 +47,7 @@ def create_api(services: ConsoleServices) -> Starlette:
         exception_handlers={HTTPException: _refused, Exception: _failed},
         middleware=[Middleware(RequestGuard, names=services.settings.names, api=True)],
     )
+    # RequestGuard removes a closing slash, so that no client has to follow a redirect.
     api.router.redirect_slashes = False
     api.state.services = services
     return api

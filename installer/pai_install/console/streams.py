@@ -71,6 +71,7 @@ class _Reader:
         """Ends the request. A thread that waits for room goes on, and ends."""
         self._closed.set()
         self._cancellation.cancel()
+        # A thread may wait for room in the queue, and would never see that it is to end.
         while not self.queue.empty():
             self.queue.get_nowait()
 
@@ -95,6 +96,7 @@ class _Reader:
                 self._put(None)
 
     def _put(self, line: str | None) -> None:
+        # result() waits until there is room, so a slow browser slows the reader and fills no memory.
         asyncio.run_coroutine_threadsafe(self.queue.put(line), self._loop).result()
 
 
@@ -121,6 +123,7 @@ async def events(
                     return
             if now - said >= _COMMENT_S:
                 said = now
+                # A comment shows proxies and browsers that a quiet log is still open.
                 yield ":\n\n"
     finally:
         reader.close()

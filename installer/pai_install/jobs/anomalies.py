@@ -37,6 +37,7 @@ def unknown(jobs: Iterable[JobState], now: datetime) -> tuple[str, ...]:
 def _is_unknown(pod: Instance, now: float) -> bool:
     if pod.use is not None:
         return not is_fresh(pod.use, now)
+    # A pod in its first minutes has no measurement yet, which is normal.
     return all(abs(now - start) > FIRST_S for start in _moments([pod.started]))
 
 

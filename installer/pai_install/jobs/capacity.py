@@ -88,6 +88,7 @@ class Capacity:
         if len(named) > 1:
             message = f"the instances name machines of {len(named)} types: {', '.join(sorted(named))}"
             return Misfit("", message, "name one type: with HiveD a gang is on machines of one type")
+        # HiveD never divides a gang between machine types, so one type must hold all of it.
         types = sorted(named or self._usable, key=self._most, reverse=True)
         misfits = [replace(self, sku=sku).refuses_sum(wishes) for sku in types]
         return None if None in misfits else next(iter(misfits), None)
@@ -111,6 +112,7 @@ class Capacity:
                 )
                 return Misfit("", message, f"ask for less, or for fewer instances: a gang starts as a whole{why}")
         for wish in wishes:
+            # Sums may fit while no machine has room: two halves of machines hold no whole instance.
             room = sum(self._instances(one, wish) for one in self._types(wish))
             if wish.instances > room:
                 asks = f"{plural(wish.instances, 'instance')} of {wish.role} ask for {wish.shown} each"
@@ -178,6 +180,7 @@ class Capacity:
         each = [have // want for have, want in zip(self._machine(workers), asked, strict=True) if want]
         pinned = self.profile.scheduling.pinned if self.profile.scheduling is not None else {}
         mine = self.cluster.name if self.cluster is not None else ""
+        # A machine that is pinned to another virtual cluster runs none of these instances.
         machines = sum(pinned.get(name, mine) == mine for name in workers.names)
         return min([*each, wish.instances]) * machines
 

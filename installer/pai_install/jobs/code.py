@@ -129,6 +129,7 @@ def stored_code(digest: str, note: str) -> StoredCode | None:
     if not isinstance(storage, str) or not isinstance(size, int) or not isinstance(unpacked, int):
         return None
     digest = digest.removeprefix("sha256:")
+    # The digest becomes a part of a path and of a script.
     return StoredCode(digest, storage, size, unpacked) if _DIGEST.fullmatch(digest) else None
 
 

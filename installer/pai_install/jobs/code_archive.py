@@ -40,6 +40,7 @@ def archive_of(files: Iterable[CodeFile]) -> CodeArchive:
 
 def write_archive(output: IO[bytes], files: Iterable[CodeFile]) -> int:
     """Writes the archive of files, and returns the bytes of its tar. Raises OSError for a file that shrinks."""
+    # No time and no name, so that equal files give an equal digest.
     with gzip.GzipFile(fileobj=output, mode="wb", mtime=0, filename="", compresslevel=_LEVEL) as packed:
         with tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive:
             for one in files:
@@ -47,6 +48,7 @@ def write_archive(output: IO[bytes], files: Iterable[CodeFile]) -> int:
                 if one.link:
                     entry.type, entry.linkname = tarfile.SYMTYPE, one.link
                 entry.size = one.size if one.source is not None else len(one.content)
+                # Modes of the user's machine depend on its umask.
                 entry.mode = 0o755 if one.runs else 0o644
                 archive.addfile(entry, one.source or io.BytesIO(one.content))
                 if one.source is not None:

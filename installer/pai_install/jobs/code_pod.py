@@ -72,6 +72,7 @@ def upload_pod(
         "RUN": run,
         "KEEP_DAYS": str(keep_days),
         "LONGEST_S": str(_LONGEST_S),
+        # The environment of a process has a limit in the kernel.
         "USED": " ".join(sorted(one[:_SHORT] for one in used)) if len(used) <= _MOST_USED else "all",
     }
     container = {
@@ -95,6 +96,7 @@ def upload_pod(
         "spec": {
             **named,
             "restartPolicy": "Never",
+            # The pod ends by itself if the command that uses it was killed.
             "activeDeadlineSeconds": 2 * _LONGEST_S,
             "terminationGracePeriodSeconds": 10,
             "automountServiceAccountToken": False,

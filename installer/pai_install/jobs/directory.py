@@ -38,6 +38,7 @@ class JobDirectory:
 
     def list(self, namespace: str = "", user: str = "") -> tuple[JobState, ...]:
         """Existing jobs of a namespace and user ("": of all)."""
+        # Pods and jobs of the system have no owner, so the API server leaves them out.
         marks = f"{names.USER}={user}" if user else names.USER
         kinds = (*(kind.asked for kind in self.kinds), PODS)
         status = (self.status_resource,) if self.status_resource else ()
@@ -99,6 +100,7 @@ class JobDirectory:
     def look(self, job: JobState, said: Iterable[JsonObject] = ()) -> JobState | None:
         """An existing job as it is now, or None for a deleted one. said: objects of the scheduler about it."""
         (found,) = self.client.get([Ref(job.kind.asked, job.label, job.namespace)])
+        # Another job may have the name by now.
         if found is None or text(child(found, "metadata").get("uid")) != job.uid:
             return None
         # events about the Jobs of a JobSet have their UIDs
@@ -131,6 +133,7 @@ class JobDirectory:
         except ApiError as error:
             if error.reason != "NoSuchKind":
                 raise
+        # One kind that the cluster lacks would otherwise hide all other jobs.
         return [self._known(select) for select in selects]
 
     def _known(self, select: Select) -> Sequence[JsonObject]:
@@ -149,6 +152,7 @@ class JobDirectory:
 
     def _latest(self, name: str, group: str) -> tuple[JobState, JobRecord]:
         own, namespace = name.rpartition("/")[2], self.namespace_of(group)
+        # The API server refuses a selector with a value that is no label.
         labels = [label for label in dict.fromkeys((kubernetes_name(own), own)) if _LABEL.fullmatch(label)]
         records = [one for label in labels for one in self.records(namespace, label) if _means(name, one.job)]
         # users use names again: the last job of a name counts

@@ -148,6 +148,7 @@ def _work(hold: Hold, end: int, period: Period) -> tuple[int | None, int | None]
     for sample in hold.samples:
         at, (before, measured, busy) = min(sample.at, end), points[-1]
         if at > before:
+            # A node writes these samples. A false one must not give its user more time than there was.
             more = max(0, min(sample.measured - measured, hold.devices * (at - before)))
             points.append((at, measured + more, busy + max(0, min(sample.busy - busy, more))))
     first, last = (_until_then(points, edge) for edge in (period.start, period.end))
@@ -193,6 +194,7 @@ def _segments(
         return
     ends = [hold.end for hold in holds if hold.end is not None]
     edges = {period.start, period.end, *(hold.start for hold in holds), *ends, *(at for at, _ in steps)}
+    # Before the first known quota nobody can say what was borrowed.
     cuts = sorted(edge for edge in edges if max(period.start, steps[0][0]) <= edge <= period.end)
     coming = sorted(holds, key=_age)
     active: list[Hold] = []

@@ -68,6 +68,7 @@ def with_hdfs(job: Job, storage: str, root: str) -> Job:
     before, variables = "", {}
     for key, folder in job.hdfs.items():
         place = f"{MOUNT}{folder_on(root, folder)}".rstrip("/")
+        # The folder comes from the file of a user and goes into a shell script.
         before += _BEFORE[key].format(key=key, folder=shlex.quote(place))
         variables[_VARIABLES[key]] = place
     roles = tuple(

@@ -94,6 +94,7 @@ def completed(job: JobState, kept: JobRecord) -> JobState:
     # Volcano counts a restart after a preemption as a retry
     retries = max(0, job.retries - len(preemptions)) if job.kind is VOLCANO_JOB else job.retries
     job = replace(job, preemptions=preemptions, retries=retries)
+    # JobSet deletes pods of other roles when a job ends. The record still has them.
     if job.state not in ENDED or all(len(role.instances) >= role.wanted for role in job.roles):
         return job
     before = {role.name: role for role in kept.job.roles}

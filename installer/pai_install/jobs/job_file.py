@@ -24,6 +24,7 @@ _SUFFIX = ".job-file"
 
 def with_file(item: JsonObject, content: str) -> tuple[dict[str, Any], dict[str, Any] | None]:
     """A job with its masked file, and the ConfigMap for a file that no annotation can hold."""
+    # Without a time, the same file gives the same object.
     packed = base64.b64encode(gzip.compress(content.encode(), mtime=0)).decode()
     fits = len(packed) * 3 // 4 <= _MAX_NOTE
     metadata = child(item, "metadata")
@@ -63,6 +64,7 @@ def unpacked(packed: str) -> str | None:
     try:
         compressed = base64.b64decode(packed, validate=True)
         unpacking = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+        # A few bytes of gzip may stand for gigabytes. Any member may write the annotation.
         content = unpacking.decompress(compressed, MAX_BYTES * 4)
         return content.decode() if unpacking.eof else None
     except (binascii.Error, zlib.error, ValueError):

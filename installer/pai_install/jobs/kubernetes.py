@@ -208,6 +208,7 @@ def _below(
 def _role(document: Document, path: YamlPath, name: str) -> Iterator[NativeRole]:
     """The pods of the specification at `path`."""
     instances = 1
+    # A JobSet has templates within templates, and each level has a number of its own.
     for place in (number for number, key in enumerate(path) if key == "template"):
         counts = [(*path[:place], key) for key in COUNTS]
         instances *= next((_count(document, at) for at in counts if document.at(at) is not None), 1)
@@ -304,6 +305,7 @@ def _as_written(value: object) -> Any:  # noqa: ANN401 - any content
     if isinstance(value, Text) and value.plain:
         if value in _NULL:
             return None
+        # defaultMode: 0644 is the usual form of a mode in manifests. As a decimal number it would be another mode.
         if re.fullmatch(r"[+-]?0o?[0-7]{1,21}", value):
             return int(value.replace("o", ""), 8)
     return plain_data(value)

@@ -20,6 +20,7 @@ def masked(content: str) -> str:
     """The file without the values of its secrets. A file without secrets stays as it is."""
     if not _SECRET.search(content):
         return content
+    # This reader keeps comments and the order of keys, so that users know their file again.
     reader = YAML(typ="rt")
     reader.preserve_quotes = True
     reader.width = 4096

@@ -39,6 +39,7 @@ def _fitting(name: str, otherwise: str) -> str:
 def too_long(job: str, roles: Iterable[tuple[str, int]]) -> str:
     """The job's name as short as the name of every pod fits; empty where it does. roles: name and instances."""
     longest = max((len(role) + len(str(max(0, count - 1))) for role, count in roles), default=0)
+    # The name of a pod becomes the name of its host, which is one label of DNS.
     room = MAX_LABEL - len("-") - longest - _POD_SUFFIX
     name = kubernetes_name(job)
     return "" if len(name) <= room else name[: max(room, 0)].rstrip("-") or "-"

@@ -143,6 +143,7 @@ class Extras(JobModel):
             return data
         known = {field.alias or name for name, field in cls.model_fields.items()}
         others = [key for key in data if key not in known][:_MOST_OTHERS]
+        # A key that is nearly a known one is a typing error. A warning alone would start the job without it.
         notes = {key for key in others if key in _OF_CLIENTS or not nearest(str(key), known)}
         for key in sorted(notes, key=str):
             message = "has no effect, because no part of the cluster reads it"
@@ -205,6 +206,7 @@ class ExtrasReading:
         for role in self.roles:
             wish = self.options(role)
             group = wish.affinity_group_name or ""
+            # Without gangs, instances without a group start apart from each other.
             if not group and not self.extras.gang_allocation:
                 continue
             other = first.setdefault(group, wish)
@@ -260,6 +262,7 @@ class ExtrasReading:
                 self.document.add(("extras", "storages"), "site.unsupported", message, _NAME_THEM)
         seen: dict[str, str] = {}
         for name, folder, path in self._named(told):
+            # OpenPAI's default.
             where = folder or f"/mnt/{name}"
             if where in seen:
                 message = f"{where} is where {seen[where]} is mounted"

@@ -83,6 +83,7 @@ class V1Role(JobModel):
         message = f"has no name, and is called {ONLY_ROLE}"
         document.add(path, "site.missing", message, f'add "name": "{ONLY_ROLE}"', severity="warning")
         named = Entries({**data, "name": ONLY_ROLE})
+        # A new mapping has no place in the file, and later problems need one.
         named.path, named.mark = path, document.mark(path)
         return named
 
@@ -211,6 +212,7 @@ def _role(file: V1File, role: V1Role, command: str, hived: HivedRole) -> Role:
             cpu=role.cpu_number,
             memory_mb=role.memory_mb,
             gpus=role.gpu_number,
+            # 64 MiB is Docker's own default, which protocol 1 had.
             shm_mb=role.shm_mb or 64,
             sku=hived.sku_type or (file.gpu_type if role.gpu_number else None),
         ),

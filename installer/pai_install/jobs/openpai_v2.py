@@ -94,6 +94,7 @@ class _Reading:
 
     @cached_property
     def _by_name(self) -> dict[str, tuple[int, V2Prerequisite]]:
+        # Reversed, so that of two types with one name the first of the file counts.
         return {name: one for (_, name), one in reversed(self._prerequisites.items())}
 
     @cached_property
@@ -177,6 +178,7 @@ class _Reading:
                 cpu=asked.cpu,
                 memory_mb=asked.memory_mb,
                 gpus=asked.gpu,
+                # Shared memory counts as memory of the container, so it cannot be larger.
                 shm_mb=options.shm_mb or min(_SHM_MB, asked.memory_mb),
                 sku=wish.sku_type,
             ),
@@ -223,6 +225,7 @@ class _Reading:
             elif key != "registryuri":
                 self.document.add(path, "site.missing", f"needs {key}", f"add {key}: <% $secrets.NAME %>")
         host = image.partition("/")[0]
+        # Docker takes the first part of an image for a registry only in these forms.
         usual = host if "." in host or ":" in host or host == "localhost" else "docker.io"
         if {"username", "password"} - found.keys():
             return None
@@ -276,6 +279,7 @@ class _Reading:
             if name in found or name not in self._by_name:
                 return
             number, one = self._by_name[name]
+            # Prerequisites may require each other in a circle.
             if name in open_ones or len(open_ones) > MAX_COUNT:
                 message = f"{name} requires itself by {', '.join(open_ones)}"
                 self.document.add(path, "site.contradiction", message, "remove one of them")

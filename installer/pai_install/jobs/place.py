@@ -58,6 +58,7 @@ class JobPlace:
         fit = [it for it in own if bool(it.resource) == bool(role.resources.gpus)] or own
         if not fit or (role.resources.gpus and not fit[0].resource):
             raise _usage("devices-not-in-virtual-cluster", *_no_supply(self, role))
+        # A pod asks for a resource by its name, which differs between vendors.
         if role.resources.gpus and len({it.resource for it in fit}) > 1:
             names = ", ".join(it.sku for it in fit)
             raise _usage(

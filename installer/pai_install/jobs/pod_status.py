@@ -53,6 +53,7 @@ def instance_of(role: str, index: int, pod: JsonObject) -> Instance:
     container = container_of(pod)
     state = child(container, "state")
     ended = child(state, "terminated")
+    # The phase follows only when all containers have ended.
     failed = phase == "Failed" or bool(ended.get("exitCode"))
     state_word = "FAILED" if failed else POD_STATES.get(phase, "STARTING" if machine else "WAITING")
     if state_word in {"RUNNING", "STARTING"} and "deletionTimestamp" in child(pod, "metadata"):
@@ -99,10 +100,12 @@ def why_of(status: JsonObject, state: JsonObject) -> str:
     ended = child(state, "terminated")
     if ended:
         reason = text(ended.get("reason"))
+        # These two words say no more than the exit code.
         return "" if reason in {"Error", "Completed"} else reason
     waiting = child(state, "waiting")
     false = (one for one in conditions(status.get("conditions")) if one.status == "False" and one.message)
     unplaced = (one.message for one in false if one.type not in _UNREADY)
     own = f"{text(status.get('reason'))} {text(status.get('message'))}".strip()
     said = f"{text(waiting.get('reason'))} {text(waiting.get('message'))}".strip()
+    # ContainerCreating is what every pod says at its start.
     return (own or (said if said != "ContainerCreating" else "") or next(unplaced, ""))[:400]

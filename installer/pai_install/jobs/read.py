@@ -141,6 +141,7 @@ def _openpai(document: Document) -> JobReading:
     root, job, protocol = document.content, None, None
     if document.root is not None:
         roles = root.get("taskRoles")
+        # Protocol 2 has a mapping of roles, and protocol 1 a list. So a file without its version is still told apart.
         if "protocolVersion" in root or isinstance(roles, dict):
             protocol, job = "openpai-v2", read_v2(document, places)
         elif "jobName" in root or isinstance(roles, Items):

@@ -62,6 +62,7 @@ def _kueue_says(workloads: Sequence[JsonObject]) -> str:
     """Why Kueue does not let it start, and why it stopped it, where it did."""
     asked = [one for one in workloads if one.get("kind") == "Workload"]
     found = [one for workload in asked for one in conditions(child(workload, "status").get("conditions"))]
+    # Kueue keeps the messages of earlier conditions. With a quota, the job waits for nothing at Kueue.
     if holding(found, "QuotaReserved") is not None:
         return ""
     waits = next((one.message for one in found if one.type == "QuotaReserved"), "")
@@ -76,6 +77,7 @@ def _kueue_preemptions(workloads: Sequence[JsonObject]) -> tuple[Preemption, ...
     found = [row for one in asked for row in rows(child(one, "status").get("conditions"))]
     return tuple(
         Preemption(
+            # Once the job has devices again, the time is that of its new start.
             text(row.get("lastTransitionTime")) if row.get("status") == "True" else "",
             text(row.get("message")).removeprefix(_PREVIOUSLY)[:_MOST_TEXT],
         )

@@ -16,6 +16,7 @@ def script(commands: Sequence[str], around: Sequence[Wrapped] = ()) -> str:
     plain = "\n".join(command.strip() for command in commands)
     before = [_part(one.before, strict=one.strict) for one in around if one.before]
     after = [_part(one.after, strict=one.strict) for one in reversed(around) if one.after]
+    # Without a later part, the commands need no shell of their own, and their exit code is the script's.
     if not after:
         return "\n".join([*before, plain])
     return "\n".join([*before, _ended(f"(\n{plain}\n)"), *after])

@@ -53,6 +53,7 @@ def documents(text: str, most: int) -> list[str]:
     for mark in chain(_DOCUMENT.finditer(text), (None,)):
         part = text[start : mark.start() if mark else len(text)]
         if any(map(_says_something, part.split("\n"))):
+            # Empty lines before a document keep its line numbers, and three spaces stand for its dashes.
             found.append("\n" * lines + ("   " if start else "") + part)
         if len(found) > most:
             break

@@ -146,6 +146,7 @@ def _state(
     roles = tuple(_roles(job, kind, own, warnings))
     found = scheduler_status(job, kind, [one for one in said if _space(one) == _space(job) and _owned(one, job)])
     state = _of_pods(roles) if found.ended is None else found.ended
+    # A deleted object may wait for its pods. Its status still says that it runs.
     if "deletionTimestamp" in metadata:
         state = "STOPPING"
     named = queue_of(job, kind)
@@ -209,11 +210,13 @@ def _roles(
         about = child(asked, part.role)
         name = text(about.get("name")) or part.role or kind.name.lower()
         mine = [pod for pod in pods if not part.role or _role_of(pod, kind) == part.role]
+        # A replacement has the number of the pod before it, and the newest counts.
         mine.sort(key=lambda one: text(child(one, "metadata").get("creationTimestamp")))
         newest: dict[int, Instance] = {}
         for order, pod in enumerate(mine):
             index = _index(pod, kind, part.each, order)
             instance = instance_of(name, index, pod)
+            # The kubelet says why a volume does not mount only in an event, and not in the status.
             silent = instance.state == "STARTING" and not instance.why
             newest[index] = replace(instance, why=warning_of_pod(pod, warnings)) if silent else instance
         gpus = number(about.get("gpus"))

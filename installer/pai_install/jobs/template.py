@@ -117,6 +117,7 @@ def template_of(item: JsonObject) -> JobTemplate | None:
         content[:MAX_FILE],
         notes.get(_DESCRIPTION, "")[:MAX_DESCRIPTION],
         tuple(tags_of(notes.get(_TAGS, "").split("\n"))),
+        # A member could put the label of examples on a template of their own.
         example=labels[TEMPLATE_LABEL] == _EXAMPLE and namespace == TEMPLATES_NAMESPACE,
     )
 

@@ -71,6 +71,7 @@ def warning_of_pod(pod: JsonObject, warnings: Mapping[str, WarningEvent]) -> str
 
 
 def _warning(event: JsonObject) -> WarningEvent:
+    # Old and new clients of Kubernetes write the time of an event into different fields.
     series = text(child(event, "series").get("lastObservedTime"))
     at = series or text(event.get("lastTimestamp")) or text(event.get("eventTime"))
     reason, message = text(event.get("reason")), " ".join(text(event.get("message")).split())

@@ -66,6 +66,7 @@ def trial_program() -> tuple[str, ...]:
 
 def _request(method: str, path: str, body: object) -> tuple[str, ...]:
     url = f"http://127.0.0.1:{ALERTMANAGER_PORT}/api/v2/{path}"
+    # -I keeps modules of the current folder out of a program of root.
     return ("python3", "-I", "-c", _SCRIPT, method, url, "" if body is None else json.dumps(body))
 
 

@@ -82,6 +82,7 @@ def files_query(pod: str, namespace: str = "") -> Parameters:
 
 def _within(namespace: str) -> Parameters:
     """Forces the files of a namespace, whatever the query."""
+    # A query may contain OR or pipes. The store applies this filter to all of it.
     return {"extra_stream_filters": f'{{file=~"^/var/log/pods/{_literal(namespace)}_.+$"}}'}
 
 
@@ -93,6 +94,7 @@ def _literal(name: str) -> str:
     """A name as an expression that is this name."""
     if not _NAME.fullmatch(name):
         raise ValueError("it is no name of Kubernetes")
+    # A dot is any character in an expression, and would match files of another pod.
     return name.replace(".", "[.]")
 
 
@@ -126,6 +128,7 @@ def texts(found: Iterable[StoredLine], since: float | None = None) -> Iterator[s
     for line in found:
         if since is not None and _is_before(line.written, since):
             continue
+        # containerd cuts long lines. A pod that never ends a line must not fill memory.
         whole = (begun.pop(line.file, "") + line.text)[:MAX_LINE]
         if line.whole:
             yield whole
@@ -150,7 +153,9 @@ def all_lines(ask: Callable[[Parameters], Iterable[str]], log: StoredLog, since:
             return
         # lines of the last moment may be on the next page too
         last = page[-1].at
+        # Pages begin at a time, and several lines may have the same one.
         kept = [line for line in page if line.at != last]
+        # A whole page of one moment: the next question would return the same page for ever.
         if not kept:
             yield from page
             return

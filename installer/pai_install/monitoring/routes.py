@@ -51,6 +51,7 @@ def _hooks(wanted: Sequence[WebHook]) -> Routing:
     configs = []
     for number, hook in enumerate(wanted):
         secrets[f"hook-{number}"] = hook.url.get_secret_value()
+        # Addresses of web hooks often contain a token, so they are files and not in the configuration.
         config: dict[str, Any] = {"url_file": f"{SECRETS}/hook-{number}", "send_resolved": True}
         if hook.token is not None:
             secrets[f"hook-{number}-token"] = hook.token.get_secret_value()
@@ -111,4 +112,5 @@ def _configuration(site: Site, everybody: Mapping[str, Any]) -> dict[str, Any]:
 
 def _inhibit(sources: Sequence[str], targets: Sequence[str]) -> dict[str, Any]:
     """Returns a rule between alerts of the same node."""
+    # Alertmanager takes two missing labels for equal, so alerts without a node would silence each other.
     return {"source_matchers": list(sources), "target_matchers": ['node!=""', *targets], "equal": ["node"]}

@@ -117,6 +117,7 @@ def _openpai_names(text: str) -> Iterator[tuple[str, str]]:
     table: Mapping[str, str] = load_yaml(OPENPAI_NAMES.read_text(encoding="utf-8"))
     words = set(_WORD.findall(text))
     for name, expression in table.items():
+        # Each rule costs evaluation, so only names that the site's own rules use are recorded.
         if name in words:
             yield name, expression.replace("{job}", _OF_JOB)
 
@@ -124,6 +125,7 @@ def _openpai_names(text: str) -> Iterator[tuple[str, str]]:
 def _thresholds(wanted: Monitoring) -> Mapping[str, str]:
     """Returns name -> number, as PromQL writes it."""
     numbers = {name.replace("_", "-"): value for name, value in wanted.thresholds.model_dump().items()}
+    # str() of a small float may have an exponent, and of 90.0 a useless zero.
     shown = {name: f"{Decimal(str(value)).normalize():f}" for name, value in {**numbers, "disk": wanted.disk}.items()}
     return {**shown, **xids()}
 

@@ -198,6 +198,7 @@ def _on_machines(site: Site, scraping: Scraping) -> Iterator[dict[str, Any]]:
 
 
 def _on_loopback() -> Iterator[dict[str, Any]]:
+    # It tells of objects of other nodes and pods, so its labels count and not its own address.
     yield _static("kube-state", f"{_LOOPBACK}:{KUBE_STATE_METRICS_PORT}", honor_labels=True)
     # the next three answer on the loopback of their machine alone (CIS 1.3.7, 1.4.2)
     yield _static("etcd", f"{_LOOPBACK}:{ETCD_METRICS_PORT}")
@@ -255,8 +256,10 @@ def _registries(site: Site, scraping: Scraping, login: str) -> Iterator[dict[str
 
 def _job(name: str, **keys: Any) -> dict[str, Any]:  # noqa: ANN401 - keys of Prometheus
     kept = "|".join(KEPT[name])
+    # The API server and cAdvisor have thousands of names, and most of them no alert or page reads.
     keep = [{"source_labels": ["__name__"], "regex": kept, "action": "keep"}] if kept else []
     own = list(_NODE_RELABELS) if name == "node" else []
+    # A program that exports a label per request must not fill the disk of all metrics.
     limits = {"sample_limit": SAMPLE_LIMIT, "label_limit": _LABEL_LIMIT, "body_size_limit": _BODY_LIMIT}
     relabel = [*keys.pop("relabel_configs", ()), {"target_label": "job", "replacement": name}]
     return {

@@ -69,6 +69,7 @@ def state_arguments(*, volcano: bool = False) -> tuple[str, ...]:
     """Returns the arguments of kube-state-metrics that bound what it tells. volcano: of gangs, too."""
     gangs = (f"--custom-resource-state-config={json.dumps(_OF_VOLCANO)}",) if volcano else ()
     return (
+        # Without this list, kube-state-metrics watches all kinds, Secrets among them.
         f"--resources={','.join(_RESOURCES)}",
         f"--namespaces-denylist={_UNWATCHED}",
         f"--metric-allowlist={','.join((*_METRICS, *((_GANG_METRIC,) if volcano else ())))}",

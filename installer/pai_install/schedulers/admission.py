@@ -39,6 +39,7 @@ def _companion(one: Companion, user: str) -> None:
         document.add(("metadata", "name"), "site.not-permitted", message, f"begin its name with {user}.")
     if one.kind == "Secret" and _text(document.at(("type",))) == "kubernetes.io/service-account-token":
         document.add(("type",), "site.not-permitted", "tokens of service accounts are for administrators to make")
+    # Members cannot create Services, so nothing but this check limits what the administrator creates for them.
     if one.kind == "Service" and _text(document.at(("spec", "type"))) not in (None, "", "ClusterIP"):
         message = "a Service of a job is for its own pods: no port of a machine, no address outside"
         document.add(("spec", "type"), "site.not-permitted", message, "remove type")
@@ -62,6 +63,7 @@ class _Pod:
     def check(self) -> None:
         """Adds problems of fields with which a pod would bypass its queue."""
         devices = tuple(self._devices())
+        # kube-scheduler and its queues never see a pod that names its node.
         if devices and _text(self._at("nodeName")):
             message = "a pod with devices may not choose its node, because no queue would count it"
             self._document.add((*self.path, "nodeName"), "site.not-permitted", message, "remove it")

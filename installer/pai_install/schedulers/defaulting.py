@@ -76,6 +76,7 @@ def _severity(one: JobField) -> Severity:
 
 
 def _with(content: Mapping[str, Any], wanted: Iterator[JobField]) -> Object:
+    # The document is printed and checked again later, and must stay as the user wrote it.
     made: Object = deepcopy(dict(content))
     for one in wanted:
         holder: Any = made

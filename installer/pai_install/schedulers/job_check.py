@@ -156,6 +156,7 @@ class _Checker:
             for role in job.roles
         ]
         misfits = tuple(_not_fitting(capacity, wishes, gang=job.gang and not self._has_groups(job)))
+        # A job that is too large would get the same verdict from its scheduler, in other words.
         yield from misfits or (self._misfits(job, cluster, priority) if cluster is not None else ())
 
     def _has_groups(self, job: Job) -> bool:

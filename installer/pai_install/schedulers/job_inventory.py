@@ -80,6 +80,7 @@ def owners_of(item: JsonObject) -> list[JsonObject]:
 
 def owner_job(item: JsonObject, state: State, cluster: str = "") -> KeptJob:
     """What made an object, as that would make it again; the object itself where nothing did."""
+    # Deleting a pod of a controller is of no use: the controller makes it again.
     made_by = next((row for row in owners_of(item) if row.get("controller")), None) or next(iter(owners_of(item)), None)
     if made_by is None:
         return kept_job(item, state, cluster)

@@ -62,5 +62,6 @@ def _scheduling(said: Mapping[str, Any]) -> Scheduling:
 
 
 def _cluster(row: Mapping[str, Any]) -> VirtualCluster:
+    # JSON has no tuples, and a list would never equal the value that the site gives.
     lists = {key: tuple(row[key]) for key in ("pinned", "groups", "namespaces")}
     return VirtualCluster(**{**row, **lists, "shares": tuple(Share(**share) for share in row["shares"])})

@@ -91,6 +91,7 @@ def _same(wanted: object, found: object) -> bool:
     """Whether two plain values mean the same; a quantity has several spellings, and what is empty is left out."""
     if wanted == found or (not wanted and found is None):
         return True
+    # The API server may write 1000m as 1.
     amounts = quantity(wanted), quantity(found)
     return None not in amounts and amounts[0] == amounts[1]
 
@@ -104,6 +105,7 @@ def _of_kueue(found: JsonObject) -> _Judged:
     if held in _HOLDS:
         return ObjectState.HELD, f"is held: stopPolicy {held}"
     active = next((it for it in conditions(child(found, "status").get("conditions")) if it.type == "Active"), None)
+    # Right after a change, the condition still is the verdict on the old specification.
     if active is None or _of_before(found):
         return ObjectState.UNSURE, "was not looked at by Kueue yet"
     # the queue of all namespaces says itself why

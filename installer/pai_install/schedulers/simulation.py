@@ -77,6 +77,7 @@ def simulate(profile: ClusterProfile, rules: QuotaRules, usage: Usage, request: 
         return Simulation(request, "never", excess, notes=notes)
     quotas = judge.quotas(request.pods)
     outcomes = {one.sku: judge.outcome(one) for one in quotas}
+    # A job starts as a whole, so its slowest role decides.
     worst = max(outcomes.values(), key=_ORDER.index, default=_ORDER[0])
     reasons = tuple(judge.reason(one) for one in quotas if outcomes[one.sku] == worst)
     notes = (*notes, *(str(one) for one in usage.unmet if one.sku in outcomes))
@@ -185,6 +186,7 @@ class _Judge:
 
     def quotas(self, pods: Sequence[PodRequest]) -> tuple[QuotaState, ...]:
         """The machine types that the job would use, the best for each role, large pods first."""
+        # Large pods choose first: small ones fit in more places.
         requested: Counter[str] = Counter()
         for role in sorted(pods, key=lambda it: max(it.resources.values(), default=0.0), reverse=True):
             choices = {it.sku: _units(it, role) * role.count for it in self.candidates(role)}
