@@ -113,6 +113,7 @@ class HealthRun:
         """
         documents, missed = self._documents(request)
         if request.save is not None:
+            # Evidence of a file comes while the file is read, and is needed twice here.
             kept = list(documents)
             evidence_file.save(request.save, kept)
             documents = kept

@@ -73,6 +73,7 @@ def node_finding(name: str, node: Node | None, version: str) -> Finding:
     if node.version != version:
         message = "node does not run the planned version"
         return _node(Verdict.FAIL, name, message, node.version or "unknown", version, "run pai-install upgrade")
+    # The API may not have said it, and an unknown value is no PASS.
     if node.cordoned is not False:
         remedy = f"run kubectl uncordon {name}, once the reason is resolved"
         return _node(Verdict.WARN, name, "node is cordoned: no new jobs start there", remedy=remedy)

@@ -177,6 +177,7 @@ class LogLines:
     def feed(self, data: bytes) -> None:
         """Takes the next bytes of the log."""
         *whole, rest = (self._rest + data).split(b"\n")
+        # A line without an end must not fill the memory.
         self._rest = rest[-65536:]
         self._take(whole)
 
@@ -188,6 +189,7 @@ class LogLines:
 
     def _take(self, lines: "list[bytes]") -> None:
         block = b"\n".join(lines)
+        # One search in the whole block is cheaper than one in each of its lines.
         present = [(n, words, fits) for n, (words, fits) in enumerate(KERNEL_KINDS) if any(w in block for w in words)]
         for line in lines:
             if not line or line.startswith(b"-- "):  # journalctl's own words: -- No entries --
@@ -276,7 +278,9 @@ class Errand:
             os.close(writer)
             raise
         if self.pid == 0:
+            # Whatever happens, the fork must not return into the code of its parent.
             try:
+                # With a session of its own, a kill also reaches the children of the child.
                 os.setsid()
                 null = os.open(os.devnull, os.O_RDWR)
                 for descriptor in (0, 1, 2):  # whoever reads our output must not wait for a hung child
@@ -372,6 +376,7 @@ def run_jobs(queue: "list[Errand]", deadline: float, then: "object") -> "dict[st
         for key, _ in selector.select(0.05) if selector.get_map() else ():
             owner, name = key.data
             owner.read(selector, key.fd, name)
+        # Without an open stream, select returns at once, and this loop would occupy a processor.
         if running and not selector.get_map():
             time.sleep(0.01)
         for job in list(running):
@@ -459,6 +464,7 @@ def acs_control(config: bytes) -> str:
     others.
     """
     place, kind = config[0x34] if len(config) > 0x40 else 0, 0
+    # A damaged configuration space may lead in a circle, so the number of steps is limited.
     for _ in range(48):  # the list of capabilities
         if not 0x40 <= place < len(config) - 3:
             break

@@ -121,6 +121,7 @@ _EVENTS = (
                    r"|nvme\d+: (?:controller is down|Removing after probe failure)"
                    r"|mpt\dsas_cm\d+: fault_state\(|megaraid_sas .*FW in FAULT|hpsa .*ontroller lockup"),
     ),
+    # A container at its own memory limit is no fault of the machine.
     (LogKind.OUT_OF_MEMORY, re.compile(r"Out of memory: Kill|oom-kill:(?!constraint=CONSTRAINT_MEMCG)")),
     (
         LogKind.NETWORK_DEVICE,

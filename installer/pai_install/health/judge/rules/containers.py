@@ -34,6 +34,7 @@ def services(machine: MachineView) -> Result:
     installed = [unit for unit in units.values() if unit.loaded and not unit.name.endswith(".socket")]
     if not installed:
         return skipped("neither containerd, Docker nor the kubelet is installed yet")
+    # systemd starts Docker at the first connection to its socket, so an inactive service can be well.
     socket = units.get("docker.socket")
     awaited = machine.available("docker_info") or (socket is not None and socket.active == "active")
     asleep = {"docker"} if awaited else set()
@@ -109,6 +110,7 @@ def cdi(machine: MachineView) -> Result:
     libraries = set(re.findall(r"libcuda\.so\.(\d{3}\.[\d.]+\d)", text))
     if libraries and version and version not in libraries:
         return failed("the CDI file is for another driver version", ", ".join(libraries), version)
+    # Names such as 0:1 are MIG devices. Their number differs from that of the GPUs.
     if numbers and len(numbers) != count and not any(":" in name for name in names):
         return failed("the CDI file lists another number of GPUs", len(numbers), count)
     if not names:

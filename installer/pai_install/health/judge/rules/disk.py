@@ -131,6 +131,7 @@ def _no_smart(report: dict[str, Any]) -> bool:
     support, device, tool = (part if isinstance(part, dict) else {} for part in parts.values())
     if support.get("available") is False:
         return True
+    # smartctl sets bit 2 if a SMART command fails, as on virtual disks.
     return device.get("type") == "scsi" and tool.get("exit_status") in (0, 4)
 
 
@@ -147,6 +148,7 @@ def raid(machine: MachineView) -> Result:
     text = machine.file("/proc/mdstat", missing=Verdict.SKIP)
     if "blocks" not in text:
         return skipped("no software RAID")
+    # mdstat shows a missing disk as an underscore, for example [U_].
     degraded = [line.strip() for line in text.splitlines() if "_" in line.rpartition("[")[2] and "[" in line]
     if degraded:
         return failed("a disk of a RAID array is missing", degraded[0], "complete")

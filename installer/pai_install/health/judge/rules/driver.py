@@ -161,6 +161,7 @@ def one_version(machine: MachineView) -> Result:
 
 def _packages_of_driver(listed: str) -> list[str]:
     """The installed packages of the driver in the answer of dpkg-query."""
+    # dpkg calls an installed package ii, and a held one hi.
     packages = [line.split()[0] for line in listed.splitlines() if line.rstrip().endswith((" ii", " hi"))]
     return [name for name in packages if re.match(r"nvidia-(driver|dkms|kernel|utils|open)|libnvidia-compute", name)]
 

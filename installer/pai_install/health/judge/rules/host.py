@@ -226,6 +226,7 @@ _READERS = ("disks", "files_driver", "files_host", "files_infiniband", "files_lo
 def one_time_service(machine: MachineView) -> Result:
     units = parse_units(machine.output("time_units", missing=Verdict.SKIP))
     running = sorted({name for name in _TIME_UNITS if name in units and units[name].active == "active"})
+    # On Debian, chronyd is an alias of chrony, so one service would count twice.
     running = sorted(set(running) - ({"chronyd"} if "chrony" in running else set()))
     if len(running) > 1:
         return failed("several programs set the clock", ", ".join(running), "one")
