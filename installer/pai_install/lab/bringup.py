@@ -61,6 +61,7 @@ def up(
         publish_keys(spec, spec.machines)
     for line in lines:
         progress(line)
+    # Without the lock, because other labs must not wait for boots and mix-ins.
     with ThreadPoolExecutor(max_workers=_AT_ONCE) as pool:
         mixed = pool.map(lambda one: _finish(spec, one, choice, ledger, progress), spec.machines)
         lines += [line for of_machine in mixed for line in of_machine]
@@ -135,6 +136,7 @@ def ensure_machine(spec: LabSpec, one: LabMachine, image: Path, ledger: Ledger) 
     groups = cgroups.machine_cgroups(trees, lab_names(spec).lab, one.name)
     if machine.is_running(groups):
         return False
+    # The keeper may be gone while processes of its machine remain.
     machine.kill([], groups.own)
     for folder in groups.own:
         cgroups.remove(folder)

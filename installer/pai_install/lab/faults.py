@@ -49,6 +49,7 @@ def clear(spec: LabSpec, one: LabMachine) -> tuple[str, ...]:
         run(["ip", "link", "set", names.veth, "up"])
     if Fault.SLOW_NET in found:
         run(["tc", "qdisc", "del", "dev", names.veth, "root"])
+        # A fault that was injected halfway has no queue inside the machine.
         run(["tc", "-netns", names.netns, "qdisc", "del", "dev", "eth0", "root"], check=False)
     disk.filler(names).unlink(missing_ok=True)
     shown = gpu_stand_in.shown(spec, one)

@@ -128,6 +128,7 @@ def _build(access: AptAccess, image: Path) -> None:
     finally:
         shutil.rmtree(settings, ignore_errors=True)
     partial.chmod(0o755)
+    # A killed build leaves a folder of another name, so that no half image is ever used.
     partial.rename(image)
 
 
@@ -155,6 +156,7 @@ def mmdebstrap_command(access: AptAccess, keyring: Path, settings: Path, target:
         f"--include={','.join(included(access.suite))}",
         f"--aptopt={settings}/options.conf",
         f"--keyring={keyring}",
+        # The cleanup of apt would delete the prefetched packages.
         "--skip=cleanup/apt,check/empty",
         *(f"--customize-hook={hook}" for hook in hooks),
         access.suite,

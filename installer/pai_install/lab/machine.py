@@ -78,8 +78,10 @@ def nspawn_command(machine: LabMachine, names: MachineNames, *, legacy_cgroups: 
         "--timezone=off",
         "--link-journal=no",
         *binds,
+        # The kubelet reads the kernel log, and does not start without it.
         "--bind-ro=/dev/kmsg",
         "--bind=/dev/fuse",
+        # runc makes a keyring for each container, and limits devices by a BPF program.
         "--system-call-filter=@keyring bpf perf_event_open",
         *init,
     ]

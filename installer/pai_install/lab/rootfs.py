@@ -101,6 +101,7 @@ def ensure_root(spec: LabSpec, machine: LabMachine, image: Path) -> bool:
     disk.ensure_disk(names)
     for folder in (names.root, names.upper, names.work, *(names.data / name for name in data_folders(machine))):
         folder.mkdir(parents=True, exist_ok=True)
+    # A link whose image was deleted does not exist, so it is made again.
     if not names.base.exists():
         names.base.unlink(missing_ok=True)
         names.base.symlink_to(image)

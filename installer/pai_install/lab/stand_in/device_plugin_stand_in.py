@@ -129,6 +129,7 @@ class Kubelet:
                 if kind == DATA:
                     self.bodies[stream] = self.bodies.get(stream, b"") + content
                     if flags & END_STREAM:
+                        # gRPC puts five bytes before each message.
                         self.answer(stream, self.bodies.pop(stream)[5:])
         except (OSError, struct.error):
             pass
