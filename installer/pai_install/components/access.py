@@ -95,6 +95,7 @@ def asked_pause_s(error: urllib.error.HTTPError) -> float | None:
     words = error.headers.get("Retry-After", "") if error.code in (429, 503) else ""
     if words.isdecimal():
         return float(words)
+    # Retry-After may also be a date.
     moment = email.utils.mktime_tz(parsed) if (parsed := email.utils.parsedate_tz(words)) else None
     return None if moment is None else max(0.0, moment - time.time())
 

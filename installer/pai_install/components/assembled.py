@@ -141,6 +141,7 @@ def install_wheels(lock: Path, version: str, architecture: Architecture, folder:
             "--disable-pip-version-check",
             "--no-input",
             "--no-compile",
+            # The lock has every package with its sum. Wheels alone, because a source package runs code of its own.
             "--no-deps",
             "--require-hashes",
             "--only-binary=:all:",

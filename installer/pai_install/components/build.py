@@ -111,6 +111,7 @@ def _module_folder(name: str, wrapper: Path, toolchain: GoToolchain, context: Bu
     go = go_command(toolchain, box_architecture(), context.store.root / "toolchains", context.progress)
     module = _copy(wrapper, context.scratch)
     environment = build_environment(context.scratch, cgo=False)
+    # Go makes its module cache read-only. Without this, the scratch folder could not be deleted.
     told = run([go, "mod", "download", "-modcacherw", "-json", name], cwd=module, env=environment)
     return Path(json.loads(told.stdout)["Dir"])
 

@@ -124,6 +124,7 @@ class Bundle:
             for member in archive:
                 if member.name.startswith(prefix) and _whole(member):
                     inner = member.replace(name=member.name.removeprefix(prefix))
+                    # The filter refuses links and paths that lead out of the folder.
                     archive.extract(inner, staged, filter="data")
 
     def _is_indexed(self, pick: PinnedComponent, staged: Path) -> bool:

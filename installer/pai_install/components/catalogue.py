@@ -285,6 +285,7 @@ def resolve(
     wanted = stays.get("kubernetes") or kubernetes_version or catalogue.kubernetes.default
     family = family_of(source)
     exact = exact_kubernetes(catalogue, wanted, family)
+    # Installed versions override those that come with the Kubernetes version.
     pinned = {**catalogue.kubernetes.sets[_minor(exact)].with_, **stays, "kubernetes": exact}
     families: dict[str, Family] = {name: "upstream" if name in given else family for name in catalogue.components}
     versions = {name: pinned.get(name) or it.default.get(families[name]) for name, it in catalogue.components.items()}

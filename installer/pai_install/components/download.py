@@ -57,6 +57,7 @@ def fetch_bytes(
 def blocks(response: http.client.HTTPResponse, url: str, limit: int = LARGEST) -> Iterator[bytes]:
     """The content as it comes. Raises PaiError when it is longer than `limit`, OSError when it hardly comes at all."""
     began, done = time.monotonic(), 0
+    # read1 returns what has come. read would wait for a whole block, and with it the time limit.
     while block := response.read1(CHUNK):
         done += len(block)
         _check_length(url, done, limit)
@@ -105,6 +106,7 @@ def open_url(
                 raise refused(url, error) from error
             progress(f"{urllib.parse.urlsplit(url).hostname} asks to wait: {pause_s:.0f} s")
             time.sleep(pause_s)
+            # A server that asks for a pause of 0 s must not be asked without end.
             waited_s += max(pause_s, 1.0)
         except (OSError, http.client.HTTPException) as error:
             raise PaiError(
@@ -191,6 +193,7 @@ def _append(url: str, part: Path, progress: Progress, access: Access, limit: int
             return  # nothing is missing; the checksum decides
         raise
     with response:
+        # A server without ranges answers 200, and sends the file from its start.
         resumed = response.status == 206
         total = int(response.headers.get("Content-Length") or 0) + (have if resumed else 0)
         done = have if resumed else 0
@@ -200,6 +203,7 @@ def _append(url: str, part: Path, progress: Progress, access: Access, limit: int
                 output.write(block)
                 done += len(block)
                 tell(f"{url.rsplit('/', 1)[-1]}: {done >> 20} of {total >> 20} MB")
+        # read1 does not notice that a connection ended early.
         if total and done < total:
             raise http.client.IncompleteRead(b"", total - done)
 

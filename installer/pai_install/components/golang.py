@@ -39,6 +39,7 @@ def go_command(wanted: GoToolchain, architecture: Architecture, folder: Path, pr
 
 def go_version(command: Path) -> tuple[int, ...]:
     """Returns the version of a go command as numbers, such as (1, 26, 8), or () if unknown."""
+    # A go.mod nearby, or the user's GOTOOLCHAIN, could make go download another toolchain.
     environment = {**os.environ, "GOTOOLCHAIN": "local"}
     told = run([command, "env", "GOVERSION"], env=environment, check=False, cwd=Path("/"))
     return _numbers(told.stdout.strip().removeprefix("go"))
@@ -153,6 +154,7 @@ def build_environment(scratch: Path, *, cgo: bool) -> dict[str, str]:
     return {
         **os.environ,
         **{name: str(folder) for name, folder in folders.items()},
+        # The build uses the pinned toolchain and no workspace of the user.
         "GOTOOLCHAIN": "local",
         "GOWORK": "off",
         "CGO_ENABLED": "1" if cgo else "0",

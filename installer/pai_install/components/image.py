@@ -91,6 +91,7 @@ def write_archive(
     form = tarfile.PAX_FORMAT if any(node.low_ports for node in ordered) else tarfile.GNU_FORMAT
     with target.open("wb") as raw:
         packed = _Hashing(raw)
+        # gzip would store name and time, and each build would have another digest.
         squeeze = gzip.GzipFile(filename="", mode="wb", compresslevel=level, fileobj=cast("IO[bytes]", packed), mtime=0)
         with squeeze:
             plain = _Hashing(cast("IO[bytes]", squeeze))
