@@ -97,6 +97,7 @@ def run_local(
         result = HostResult(HostStatus.INTERRUPTED)
     except PaiError as error:  # what was done before must still be reported
         problem, result = error, HostResult(HostStatus.LEFT, why=stage.redactor.text(error.message))
+    # The work has no result for a single host, so all hosts have the same one.
     ended = _ended(step, dict.fromkeys(hosts, result), began, stage)
     return StepEnd(ended, findings, result.status is HostStatus.INTERRUPTED, problem)
 

@@ -101,6 +101,7 @@ def _drain(cluster: ClusterClient, arguments: Arguments, say: Say) -> str:
     """
     node, force, evicted = arguments["node"], arguments["force"], set[Ref]()
     deadline = time.monotonic() + arguments["timeout_s"]
+    # An eviction that a budget blocks now may pass in the next round.
     while pods := to_evict(_answered(lambda: read.pods(cluster, node=node))):
         lost = unmanaged(pods)
         if lost and not (force or arguments.get("unmanaged")):

@@ -79,6 +79,7 @@ class HostResults:
     def _result(self, name: str, host: _Host, *, complete: bool) -> HostResult:
         counts = host.counts
         changes = tuple(host.changes)
+        # A play may rescue or ignore such an event. Only Ansible's count says that the machine is lost.
         if host.unreachable is not None and self._counted("dark", name):
             failure = failure_of(host.unreachable, self._redactor)
             return HostResult(HostStatus.UNREACHABLE, counts, failure, changes)

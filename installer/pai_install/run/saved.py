@@ -36,6 +36,7 @@ class SavedPlan:
             self._require_operation(plan)
             self._refuse(plan_changes(self.data, plan))
         except (TypeError, KeyError, AttributeError, ValueError) as error:
+            # Any JSON may be in the file, so a wrong type is no crash.
             raise _no_plan(self.path, error) from error
 
     def require_same(self, changes: tuple[FileChange, ...]) -> None:

@@ -124,6 +124,7 @@ class Workflow(Generic[State]):
             return self._roll_back(self.stages, ExitCode.VERIFICATION_FAILED)
         codes: list[int] = []
         for number, stage in enumerate(self.stages, start=1):
+            # Each stage changes the state, so it is read before each.
             if stage.done(self.store.read()):
                 continue
             if stage.requires_all_machines and (missing := self.missing_machines()):

@@ -45,6 +45,7 @@ def _kubeconfig(path: Path) -> Iterator[str]:
     try:
         users = YAML(typ="safe").load(path.read_text())["users"]
         for entry in users:
+            # Certificates in a kubeconfig are public, and keys are not.
             yield from (value for key, value in entry["user"].items() if key.endswith("-data") and "key" in key)
     except (OSError, YAMLError, KeyError, TypeError, AttributeError, ValueError):
         return

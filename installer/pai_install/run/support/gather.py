@@ -48,6 +48,7 @@ def from_machines(
     hosts = tuple(machine.hostname for machine in site.present_machines)
     connections = {machine.hostname: connection(machine) for machine in site.present_machines}
     inventory = Inventory(groups(site), {}, connections)
+    # Each machine gets a share, so that a thousand machines do not fill the memory.
     largest = min(LARGEST_MACHINE, LARGEST_OF_ALL // len(hosts))
     asked = {"pai_support_largest": largest}
     request = RunRequest(PLAYBOOK, inventory, limit=hosts, extra_vars=asked)
