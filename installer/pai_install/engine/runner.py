@@ -150,6 +150,7 @@ class RunnerEngine:
         # The masters of ssh stay, because the next playbook uses their connections.
         processes.end(processes.owned_by(self._owner) - self._masters())
         stop.set()
+        # A worker that hangs must not keep the command from its end.
         thread.join(timeout=10)
 
     def _masters(self) -> frozenset[int]:
