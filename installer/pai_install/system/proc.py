@@ -303,9 +303,11 @@ def attached(argv: Sequence[str | Path], *, env: Mapping[str, str], prefix: str 
         child = subprocess.Popen(words, stdin=subprocess.PIPE if prefix else None, env=dict(env))
     except FileNotFoundError as error:
         raise _missing(words[0]) from error
+    # Ctrl-C reaches this process, too. It must outlive the program to return its exit status.
     before = signal.signal(signal.SIGINT, lambda *_: None)
     try:
         if child.stdin is not None:
+            # The program may end without reading its input. Then nothing waits for the terminal.
             threading.Thread(target=_feed, args=(child.stdin, prefix.encode()), daemon=True).start()
         status = child.wait()
     finally:
