@@ -59,6 +59,7 @@ class TokenFile:
         """The token of now."""
         try:
             state = self._path.stat()
+            # The kubelet renews a token by another link, so the inode changes even within one tick of the clock.
             version = (state.st_mtime_ns, state.st_ino, state.st_size)
             if version != self._read[0]:
                 with self._path.open("rb") as file:

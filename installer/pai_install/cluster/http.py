@@ -177,6 +177,7 @@ class Connections:
             try:
                 if request.cancellation is not None:
                     request.cancellation.on_cancel(answer.shutdown)
+                # A refusal is short and read as a whole. A stream may never end.
                 body = b"" if _succeeded(answer.status) else _body(answer, request)
                 if unanswered(answer.status, body, reads=True):
                     down[one.name] = _words(body)

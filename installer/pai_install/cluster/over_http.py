@@ -118,6 +118,7 @@ class HttpClient:
         met(None, condition)  # refuses an unknown form before the first request
         if isinstance(select, Select):
             known = http_changes.selected(self._api, select)
+            # For kubectl wait, too, an empty selection succeeds with the condition delete alone.
             return bool(known or condition == GONE) and http_changes.settled(self._api, known, condition, timeout_s)
         if condition != GONE and None in (found := self.get(select)):
             missing = select[found.index(None)]

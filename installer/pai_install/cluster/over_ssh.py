@@ -164,5 +164,7 @@ def sudo_words(machine: Machine) -> tuple[list[str], str]:
     if not machine.become or machine.ssh.user == "root":
         return [], ""
     if machine.ssh.password is None:
+        # -n: sudo fails at once instead of asking for a password.
         return ["sudo", "-n", "--"], ""
+    # -S reads the password from the input. An empty prompt leaves the errors readable.
     return ["sudo", "-S", "-p", "", "--"], machine.ssh.password.get_secret_value() + "\n"

@@ -51,6 +51,7 @@ def connect(config: str) -> ssl.SSLSocket:
 
 def relay(server: ssl.SSLSocket) -> None:
     """Passes bytes in both directions until one side ends."""
+    # Without blocking, because one direction must not stop the other.
     server.settimeout(0)
     while True:
         # select does not see bytes that TLS has decrypted already.
