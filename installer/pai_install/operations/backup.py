@@ -81,6 +81,7 @@ class Backup(Operation):
         variables = {"backup_on_machine": ON_MACHINE, "backup_on_box": machine, "backup_snapshot": self.snapshot}
         arguments = {"file": file, "machine": machine, "cluster": cluster_id(observation), "of": self._of(observation)}
         what = f"the snapshot {self.snapshot}" if self.snapshot else "a snapshot of etcd"
+        # A backup changes nothing, so no verification follows it.
         steps = (
             Step("backup", f"Take {what}, and the keys", host, Playbook("backup.yml", variables), looks=True),
             Step("pack", f"Write {file}", host, LocalWork("backup", arguments), ("backup",), looks=True),

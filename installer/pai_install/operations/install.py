@@ -86,6 +86,7 @@ class Install(Operation):
     def replaced_scheduler(self, site: Site, observation: Observation) -> Backend | None:
         """The scheduler that the site no longer has, unless the options leave out the phase of add-ons."""
         leader = site.control_planes[0].hostname
+        # The options may leave out the add-ons. Then the old scheduler stays.
         left_out = (self.phases and _ADDONS.name not in self.phases) or (self.limit and leader not in self.limit)
         return None if left_out else replaced_scheduler(site, observation)
 

@@ -229,6 +229,7 @@ class _Work:
         return (*steps, *self._through(name, of, (host,)))
 
     def _batches(self) -> Iterator[tuple[Step, ...]]:
+        # A worker that is a control plane is upgraded among the control planes.
         workers = [it.hostname for it in self.site.workers if not it.control_plane and it.hostname in self.members]
         left = [host for host in workers if self._has_work(host)]
         chunks = batches(left, width(self.operation.max_unavailable, len(workers) or 1))
