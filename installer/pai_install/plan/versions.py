@@ -65,6 +65,7 @@ def promised(variables: Mapping[str, Any], catalogue: Catalogue | None = None) -
     programs = {one["name"]: one["version"] for found in lists for one in found}
     names = [one["name"].rpartition("/")[2].partition(":") for one in variables.get("system_images_images", ())]
     images = {repository: tag for repository, _, tag in names}
+    # Variables and machines name versions in the same form, so one function reads both.
     return installed(Observed(hostname="-", programs=programs, images=images), catalogue)
 
 
