@@ -100,6 +100,7 @@ def _plain_secrets(grant: Grant) -> Iterator[Object]:
 def volume(grant: Grant) -> Object:
     """Returns the PV. For an adopted PV, it only has our labels and the reclaim policy."""
     storage = grant.storage
+    # Server-side apply owns each field that it names, and removes the field when it is named no more.
     if grant.adopted:
         kept: Object = {"persistentVolumeReclaimPolicy": "Retain"}
         return {**_named("PersistentVolume", grant.volume, grant), "spec": kept}

@@ -97,6 +97,7 @@ def started(
     same_name: it takes over the claim of the one before. copied: the data is to come over.
     """
     now = rotation or unrotated(storage.name)
+    # The name of a claim could be that of another storage. Such a number is skipped.
     number = next(it for it in range(now.last + 1, now.last + len(taken) + 2) if _claim(storage, it) not in taken)
     old = OldGeneration(
         generation=now.generation,
