@@ -63,6 +63,7 @@ class _Packing:
         self.files += 1
         if self.files > MAX_FILES:
             raise _refused(self.root, f"it has more than {MAX_FILES} files", _EXCLUDE)
+        # A link is packed as a link, so no content from outside of the folder gets in.
         found = path.lstat()
         if stat.S_ISLNK(found.st_mode):
             return CodeFile(name, link=_inside(self.root, path, name))

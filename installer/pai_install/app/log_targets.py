@@ -95,6 +95,7 @@ def _of_pods(app: App, kind: str, name: str, hosts: Sequence[str], window: Windo
             named = [it for it in pods if name in (_name(it), f"{_space(it)}/{_name(it)}")]
             if len(named) > 1:
                 raise ambiguous(name, [f"pod/{_space(it)}/{_name(it)}" for it in named])
+            # Without a namespace, a name never means the pod of a member.
             if named and (kind == "pod" or pods is ours or "/" in name):
                 return _sources(app, named, hosts, window)
     return ()

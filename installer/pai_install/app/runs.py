@@ -68,6 +68,7 @@ def status_of(app: App, *, offline: bool) -> SiteStatus:
     last_run = _last_run(app)
     app.announce_rotations()
     interrupted = None if running else interrupted_run(state.journal, app.say)
+    # The file may name machines that the site no longer has.
     present = {machine.hostname for machine in site.present_machines}
     unproven = {host: entry for host, entry in read_proof(state.proof).unproven.items() if host in present}
     known = SiteStatus(

@@ -255,6 +255,7 @@ def _require_free(site: Site, name: str) -> None:
 def _definition(text: str, name: str) -> object:
     """The definition in a text. Secrets are compared by their references, as their values may be unavailable here."""
     document = Document(SERVICES)
+    # Editors of Windows may write a byte order mark.
     parse_document(text.removeprefix("\ufeff"), document)
     for number, one in enumerate(read_services(document).storages or ()):
         if one.name == name:

@@ -169,6 +169,7 @@ class _Writer:
             cluster.patch([Patch(_ref(created), expiring(until))])
             write_secret(self.path, _yaml(kubeconfig(user, token, self.server, namespaces)))
         except BaseException:
+            # A kubeconfig that was not written must not leave a valid token.
             cluster.delete([_ref(created)])
             raise
         expired = [_ref(one) for one in over(found.marks, now)]

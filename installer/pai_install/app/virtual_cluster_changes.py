@@ -97,6 +97,7 @@ class _Application(WorkflowStore[None]):
         return WorkflowStage("apply", title, never_done, lambda: self._apply(operation), self._verify, self._roll_back)
 
     def _apply(self, operation: VcApply) -> int:
+        # The note is written before the first change, so that the next command knows the way back after a kill.
         outcome = self.app.run(operation, self.options, before_changes=self._keep_good)
         if outcome is None:
             raise StageStopped(ExitCode.PREFLIGHT_FAILED)

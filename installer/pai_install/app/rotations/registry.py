@@ -139,6 +139,7 @@ class _Rotation(WorkflowStore[Identity]):
         started = self.unfinished
         if self._subject == "backend" and not self._start_move():
             return ExitCode.OK
+        # The first stage runs whole phases, which would apply other differences along with it.
         if not started:
             self._require_converged()
         identity = self.read()

@@ -213,6 +213,7 @@ class StorageRotation(WorkflowStore[StorageRotationState]):
     def _create_generation(self) -> int:
         code = self._app.run_agreed(StorageRotate(storage=self.name)).exit_code
         if code:
+            # After a lost connection the same command can go on, so only a final failure rolls back.
             raise (StageFailed if code in _FINAL else StageStopped)(code)
         self._wait_until_bound()
         return ExitCode.OK
