@@ -89,6 +89,7 @@ def _machine_status(
     started = [ticks for pid in cgroups.members(folders[0]) if (ticks := start_time(pid)) is not None]
     if not started:
         return MachineStatus(one.name, str(one.address), "stopped", suite=suite, mixins=mixins)
+    # The start of a process counts from the boot, with the time of suspension.
     uptime = time.clock_gettime(time.CLOCK_BOOTTIME) - min(started) / os.sysconf("SC_CLK_TCK")
     memory, faults = _memory(folders), faults_of(spec, one)
     return MachineStatus(one.name, str(one.address), "running", memory, int(uptime), faults, suite, mixins)

@@ -80,6 +80,7 @@ def _unpack(packed: Path, image: Path) -> None:
     partial = image.with_name(f"{image.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
+    # This host has other numbers for users, and extended attributes hold capabilities of programs.
     run(["tar", "--extract", "--numeric-owner", "--xattrs", "--file", packed, "--directory", partial])
     missing = missing_in(partial)
     if missing:

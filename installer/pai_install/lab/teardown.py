@@ -97,6 +97,7 @@ def remove_all(ledger: Ledger, say: Callable[[str], None]) -> tuple[str, ...]:
     record = ledger.record
     removed: list[str] = []
     failed: list[str] = []
+    # Running machines keep mounts and interfaces in use.
     _end_processes(record)
     for resource in removal_order(record):
         try:
