@@ -115,6 +115,7 @@ class _Session:
         self.headers["Authorization"] = f"Bearer {token}"
 
     def _token(self, url: str) -> bytes:
+        # A token server that refuses would otherwise ask for a token again, and that request for another one.
         access = replace(self.access, headers=self.mirror.login(), renew=None)
         try:
             return fetch_bytes(url, access=access, limit=1 << 20, progress=self.progress)
@@ -192,6 +193,8 @@ def _choose(session: _Session, architecture: Architecture) -> tuple[Mapping[str,
     if "manifests" in document:
         wanted = _for(session, document["manifests"], architecture)
         data = session.manifest(wanted)
+        # A mirror may answer with any document. Only the digest in the list binds this manifest to the one that was
+        # asked for.
         if digest_of(data) != wanted:
             raise PaiError(
                 f"cannot use {session.place}: its manifest is not {wanted}",
@@ -240,6 +243,7 @@ def _parts(session: _Session, data: bytes) -> list[tuple[str, int]]:
 
 
 def _size(value: object) -> int:
+    # The manifest comes from outside. Its size bounds the download, so a missing or absurd one must not lift the bound.
     return min(value, LARGEST) if isinstance(value, int) and value > 0 else LARGEST
 
 

@@ -182,6 +182,7 @@ class Store:
         }
         write_atomic(staged / "entry.json", json.dumps(record, indent=1))
         target = self.folder(key)
+        # The staged folder is complete before it gets its name. An interrupted download never looks like an entry.
         shutil.rmtree(target, ignore_errors=True)
         staged.rename(target)
         return _entry(target, record)
@@ -236,6 +237,7 @@ def _verified(folder: Path, contents: dict[str, list[Any]]) -> dict[str, list[An
             status = path.stat()
         except OSError:
             return name
+        # Size and time spare the hash of unchanged files: the images alone are many gigabytes.
         if (status.st_size, status.st_mtime_ns) != (size, mtime) and sha256_of(path) != digest:
             return name
         fresh[name] = [digest, status.st_size, status.st_mtime_ns]

@@ -59,6 +59,7 @@ class Releases:
     def pinned(self, pick: PinnedComponent) -> Mapping[str, str]:
         """Files that are not taken out of an archive or package."""
         component, release = self._parts(pick)
+        # The lock's sum is that of the archive or package. It says nothing about a file that is taken out of it.
         whole = [name for name, spec in component.files.items() if not (spec.packages or spec.member)]
         return {name: sum_ for name in whole if (sum_ := release.sha256[name].get(self._architecture))}
 
@@ -96,6 +97,8 @@ class Releases:
         found: dict[tuple[str, object], tuple[str, Callable[[], None]]] = {}
         for pick in picks:
             for url, ask in self._askings(pick):
+                # One small request tells whether a server answers. One per file would take minutes and test the same
+                # server.
                 found.setdefault((urllib.parse.urlsplit(url).netloc, ask.func), (url, ask))
         return dict(found.values())
 
@@ -171,6 +174,7 @@ class Releases:
 def take_member(archive: Path, member: str, target: Path) -> None:
     """Extracts one file from a tar archive. Raises PaiError if it is missing."""
     with tarfile.open(archive) as content:
+        # Some archives name their members "./name", others "name". Both mean the same file.
         names = {name.removeprefix("./"): name for name in content.getnames()}
         handle = content.extractfile(names[member]) if member in names else None
         if handle is None:

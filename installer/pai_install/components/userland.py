@@ -50,6 +50,7 @@ def fetch_packages(names: Sequence[str], folder: Path, progress: Progress) -> li
     own = _private_apt(folder)
     install = [*own, "--no-install-recommends", "--download-only", "-y", "install", *names]
     if not run(["apt-get", *install], check=False, env=_environment()).ok:
+        # The host's lists may be old or missing. Lists in the private folder are new and change nothing on the host.
         lists = ["-o", f"Dir::State::lists={_made(folder / 'lists/partial').parent}"]
         run(["apt-get", *own, *lists, "update"], check=False, env=_environment())
         done = run(["apt-get", *lists, *install], check=False, env=_environment())
@@ -67,13 +68,16 @@ def _private_apt(folder: Path) -> list[str]:
     """Options by which apt believes that nothing is installed and writes only below `folder`."""
     status = folder / "status"
     _made(folder / "archives/partial")
+    # With an empty status apt lists all dependencies. With the host's it would leave out what the host has.
     status.write_text("")
     options = {
         "Dir::State::status": status,
         "Dir::Cache::archives": folder / "archives",
         "Dir::Cache::pkgcache": "",
         "Dir::Cache::srcpkgcache": "",
+        # The locks belong to the host's apt, which may be at work. Here apt only downloads into its own folder.
         "Debug::NoLocking": 1,
+        # apt would drop its rights to the user _apt, who cannot write below this private folder.
         "APT::Sandbox::User": "root",
     }
     return ["-q", *(word for name, value in options.items() for word in ("-o", f"{name}={value}"))]
