@@ -114,6 +114,7 @@ class _Parser:
 
     def _too_deep(self, text: str) -> bool:
         """Whether a line opens so many brackets that the parser would take minutes over it."""
+        # Counted before the parser runs, as the parser itself is what takes too long.
         for line in _LINE.finditer(text):
             if line[0].count("[") + line[0].count("{") <= MAX_DEPTH:
                 continue

@@ -59,8 +59,10 @@ def _missing_remedy(path: Path) -> str:
 
 def _decode(data: bytes, document: Document) -> str | None:
     try:
+        # Editors on Windows write a byte order mark first. YAML's parser would take it for a part of the first key.
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
+        # Editors on Windows also write UTF-16. Its mark allows a precise remedy instead of "not UTF-8".
         wide = data[:2] in {b"\xff\xfe", b"\xfe\xff"}
         document.lines = split_lines(data.decode(errors="replace"))
         before = split_lines(data[: error.start].decode(errors="replace"))

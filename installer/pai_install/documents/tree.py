@@ -64,6 +64,7 @@ class TreeBuilder:
         Raises TooMuchError for too deep nesting or too many repetitions by aliases.
         """
         self.repeats += id(node) in self.seen
+        # An alias yields the same node again. A few aliases of aliases can repeat a node billions of times.
         self.seen.add(id(node))
         mark = self._mark(node)
         if self.repeats > MAX_REPEATS or depth > MAX_DEPTH:
@@ -135,6 +136,7 @@ class TreeBuilder:
                 yield key.value, mark, value
         for value in merged:
             for name, place, inner in self._merged(value, path, depth):
+                # YAML's rule for <<: the mapping's own keys win over merged ones, whatever their order.
                 if name not in seen:
                     seen[name] = place
                     yield name, place, inner

@@ -50,6 +50,7 @@ def validate(
         unknown = 0
         for detail in error.errors(include_url=False, include_input=False):
             unknown += detail["type"] == "extra_forbidden"
+            # A guess compares the word with all known ones. A wrong file has thousands of unknown keys.
             _add(model, document, detail, legacy or {}, below, guess=unknown <= MAX_REMEDIES)
         return None
 
@@ -125,6 +126,7 @@ def is_near(word: str, known: Iterable[str]) -> bool:
     """Returns whether any known word may be the nearest to `word`, faster than a full search."""
     letters = set(word)
     for candidate in known:
+        # Comparing letters is cheap and rules out most words before the slow comparison.
         if 3 * len(letters.intersection(candidate)) < 2 * len(set(candidate)):
             continue
         matcher = difflib.SequenceMatcher(None, candidate, word[:100])
