@@ -50,6 +50,7 @@ def console_values(context: Context) -> dict[str, Any]:
         "http_port": console.http_port,
         "web_port": console.web_port,
         "legacy": list(console.legacy),
+        # A changed secret changes this value, so the pods restart and read the new one.
         "version": _digest(secrets),
     }
 

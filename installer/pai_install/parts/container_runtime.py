@@ -75,6 +75,8 @@ class ContainerRuntime(Part):
             nvidia=nvidia,
             default=default if nvidia else "runc",
             gpu_visible_to_all=settings.gpu_visible_to_all_containers,
+            # VXLAN adds a header to each packet. The packets of pods must be smaller by it to pass the machines'
+            # network.
             tunnel_overhead=VXLAN_OVERHEAD if settings.flannel_backend == "vxlan" else 0,
             proxy=proxy_of(context.site),
         )
@@ -109,6 +111,7 @@ def proxy_of(site: Site) -> dict[str, str]:
     settings = site.settings
     if not (settings.http_proxy or settings.https_proxy):
         return {}
+    # Programs on the machines read the proxy variables as well. Traffic inside the cluster must not leave through it.
     masters = [machine.hostip for machine in site.control_planes]
     inside = ["127.0.0.1", "localhost", ".pai.internal", settings.pod_cidr, settings.service_cidr, *masters]
     listed = [settings.no_proxy] if settings.no_proxy else []

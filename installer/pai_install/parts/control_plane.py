@@ -85,6 +85,7 @@ class ControlPlane(Part):
             address=machine.hostip,
             schedulable=machine.worker,
             endpoint=context.endpoint,
+            # Programs on a control plane ask the API server beside them, so its certificate must hold these names too.
             sans=tuple(dict.fromkeys([*sans, "127.0.0.1", "localhost"])),
             pod_cidr=settings.pod_cidr,
             service_cidr=settings.service_cidr,

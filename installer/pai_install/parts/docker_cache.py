@@ -225,5 +225,6 @@ def _user(line: str) -> CacheUser:
 
 def _container(upstream: CachedRegistry) -> str:
     """Returns a valid container name from the registry's name. The port makes it unique."""
+    # Two registries may yield the same word once its other letters are gone or it is cut.
     word = re.sub(r"[^a-z0-9]+", "-", upstream.name.lower()).strip("-")
     return f"{word[:50]}-{upstream.port}"

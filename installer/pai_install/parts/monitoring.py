@@ -55,6 +55,7 @@ def monitoring_values(context: Context) -> dict[str, Any]:
         "retention": f"{wanted.retention}d",
         "disk": f"{wanted.disk}B",
         "memory": f"{memory}Mi",
+        # Go's collector does not know the container's limit. Near this value it frees memory before the kernel kills.
         "go_memory": f"{int(memory * _GO_SHARE)}MiB",
         "prometheus_port": PROMETHEUS_PORT,
         "alertmanager_port": ALERTMANAGER_PORT,

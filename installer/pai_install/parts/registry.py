@@ -117,6 +117,7 @@ def ports(site: Site, machine: Machine) -> tuple[Port, ...]:
 def machine_ports(site: Site) -> dict[str, tuple[int, ...]]:
     """Protocol -> ports of machines that no pod needs."""
     found = {port for machine in site.present_machines for port in ports(site, machine)}
+    # Pods reach the API server by its service, whose packets end at this port of a machine.
     closed = {port for port in found if port.clients != "pods" and port.port != API_SERVER_PORT}
     protocols = sorted({port.protocol for port in closed})
     return {name: tuple(sorted({port.port for port in closed if port.protocol == name})) for name in protocols}
