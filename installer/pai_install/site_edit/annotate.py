@@ -51,6 +51,7 @@ def _mark(problem: Problem, margin: str) -> Iterator[str]:
 
 def _masked(document: Document) -> Iterator[str]:
     """Yields the lines with secrets masked: values of secret keys become stars, including their continuation lines."""
+    # The longest first: a short secret that is part of a long one would leave the rest of it in the line.
     known = sorted(set(_secrets(document.root)), key=len, reverse=True)
     hide_below: int | None = None
     for line in document.lines:
@@ -124,6 +125,7 @@ def _secrets(value: object, *, secret: bool = False) -> Iterator[str]:
         for inner in value:
             yield from _secrets(inner, secret=secret)
     elif secret and isinstance(value, str):
+        # Very short lines would put stars into words all over the file.
         yield from (line.strip() for line in value.splitlines() if len(line.strip()) > 3)
     elif isinstance(value, str) and without_login(value) != value:
         yield value.rpartition("@")[0]  # whole: there may be spaces in it

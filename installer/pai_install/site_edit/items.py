@@ -38,6 +38,7 @@ def without_item(text: str, path: YamlPath, number: int) -> str:
     chain = _chain(text, root, path)
     made = _removed(text, chain, path, number)
     wanted, got = _data(text), _data(made)
+    # Both texts are parsed again and compared. An edit of text that also changes something else is refused.
     del _list_at(wanted, path)[number]
     place = chain[-1].items[number].start
     return _proven(text, made, _pruned(got, path) == _pruned(wanted, path), place)
@@ -110,6 +111,7 @@ class _Addition:
         if node.flow:
             return self._between_brackets(node, node.items, flow(self._item))
         dash, last = node.dashes[-1], node.items[-1]
+        # The gap after the dash is taken from the list itself, so that the new item looks like its neighbours.
         gap = text[dash + 1 : last.start]
         gap = gap if gap and not gap.strip(" ") else " "
         return with_lines(text, node.end, item_lines(self._item, dash - line_start(text, dash), gap))

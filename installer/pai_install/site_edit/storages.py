@@ -26,6 +26,7 @@ def revoked(text: str, group: YamlPath, storage: str) -> str:
     """With the storage in none of the group's grants, however often it was in them. Raises EditError."""
     path = (*group, *_CONFIGS)
     made = _bare(text)
+    # From the last to the first: each removal moves the numbers behind it.
     for number in reversed(_places(text, path, storage)):
         made = without_item(made, path, number)
     return _marked(text, made)

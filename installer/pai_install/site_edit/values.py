@@ -38,6 +38,7 @@ def _set(text: str, node: Span, key: str, value: Value) -> str:
         old.kind == "alias"
         or colon < 0
         or text[old.start : old.start + 1] in ("&", "!")
+        # A comment between the key and its value would end up inside or beside the new value.
         or "#" in _after(text, colon, old)
     ):
         raise EditError("is written in a way that no command edits", line_of(text, old.start))
