@@ -84,6 +84,7 @@ def addresses(site: Site) -> tuple[str, ...]:
     console = console_of(site)
     if console is None:
         return ()
+    # The names of the control planes stand last, two for each. What is before them is what the site itself named.
     own = console.names[: len(console.names) - 2 * len(site.control_planes)]
     hosts = own[:1] or tuple(machine.hostip for machine in site.control_planes)
     port = "" if console.port == HTTPS_PORT else f":{console.port}"

@@ -99,8 +99,10 @@ class FileModel(FrozenModel):
         if not isinstance(data, Entries):
             return data
         known = {info.alias or name for name, info in cls.model_fields.items()}
+        # Unknown keys stay here, so that the model still reports them.
         kept = {key: value for key, value in data.items() if key not in known or (value is not None and value != "")}
         if len(kept) < len(data) and isinstance(info.context, Document):
+            # A required key without value is reported as missing already. A note about it would be the second problem.
             required = {info.alias or name for name, info in cls.model_fields.items() if info.is_required()}
             for key in data.keys() - kept.keys() - required:
                 if data[key] is None:

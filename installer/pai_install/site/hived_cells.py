@@ -114,6 +114,7 @@ class Cell:
 
     def _child(self, number: int, spec: PhysicalCell) -> Cell:
         depth = self.depth + 1
+        # HiveD counts the devices of each machine from 0. Above machines it counts on over all cells of the type.
         base = 0 if self.is_node else self.index
         node = self.node
         if depth == self.chain.node:
@@ -140,6 +141,7 @@ class Cell:
             for child in self.children:
                 yield from child.leaf_numbers()
         else:
+            # The same numbers as HiveD gives: from 0 on each machine, and counted on above machines.
             first = 0 if self.is_node else self.index * self.leaves
             numbers = range(first, first + self.leaves)
             yield from ((number, self.path) for number in islice(numbers, MAX_LEAVES))
@@ -147,6 +149,7 @@ class Cell:
 
 def _number(address: str) -> int | None:
     """As HiveD reads the address of a device."""
+    # HiveD is written in Go, which takes a sign but only the digits 0 to 9 here. More digits do not fit its number.
     digits = address.removeprefix("-").removeprefix("+")
     return int(address) if digits.isascii() and digits.isdecimal() and len(digits) < 10 else None
 
@@ -155,6 +158,7 @@ def tops(config: HivedConfig) -> Iterator[Cell]:
     """Yields the top-level cells with complete types."""
     cluster = config.physical_cluster
     for number, spec in enumerate(cluster.physical_cells):
+        # The rules report a cell of an unknown type. Here it is left out.
         known = spec.cell_type is not None and spec.cell_type in cluster.cell_types
         chain = chain_of(cluster.cell_types, str(spec.cell_type)) if known else None
         if chain is not None and chain.node >= 0:

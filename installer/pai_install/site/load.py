@@ -100,6 +100,8 @@ def _read_site(directory: Path, services_text: str | None, layout_text: str | No
     sources = {LAYOUT: layout_source, CONFIG: config_source}
     layout = validate(LayoutFile, layout_source, legacy=LEGACY_LAYOUT_KEYS)
     settings = validate(Settings, config_source, legacy=LEGACY_SETTINGS)
+    # user is the one setting without a default. Without a stand-in, one missing key would hide all problems of the
+    # rest.
     usable = settings or partly(Settings, config_source, {"user": "nobody"})
     check_layout(layout_source)
     if usable is not None:
@@ -114,6 +116,7 @@ def _read_site(directory: Path, services_text: str | None, layout_text: str | No
         check_cache_port(sources[SERVICES], services, usable)
         check_registry(sources[SERVICES], services.registry or RegistrySection(), usable)
     if SERVICES in sources:
+        # Without a readable layout no machine is known. Then no storage is told that its machine does not exist.
         names = frozenset(machine.hostname for machine in layout.machine_list) if layout is not None else None
         check_directory(sources[SERVICES], services)
         check_groups(sources[SERVICES], services)
@@ -158,6 +161,7 @@ def _document(path: Path, text: str | None) -> Document:
     if text is None:
         return read_document(path)
     source = Document(printable(str(path)), path.parent)
+    # As in a file: an editor's byte order mark is no part of the first key.
     parse_document(text.removeprefix("\ufeff"), source)
     return source
 

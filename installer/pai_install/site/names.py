@@ -72,6 +72,7 @@ def read_ip(value: object) -> str:
         address = ipaddress.IPv4Address(word)
     except ValueError:
         raise invalid("ip-address", f"{shown(word)} is not an IPv4 address", _ip_remedy(word)) from None
+    # Loopback, multicast, and the like are valid addresses, but never those of one machine.
     if (
         address.is_loopback
         or address.is_multicast
@@ -145,6 +146,7 @@ def read_data_root(value: object) -> str:
 
 def read_containerd_root(value: object) -> str:
     """Reads a folder that containerd may own: its default, or a folder for containerd alone."""
+    # The default lies among the system's folders, which are refused otherwise.
     if read_absolute_path(value) == "/var/lib/containerd":
         return "/var/lib/containerd"
     return _own_folder(value, "give containerd a folder of its own, e.g. /mnt/containerd")
@@ -167,6 +169,7 @@ def read_volumes_folder(value: object) -> str:
 
 def _own_folder(value: object, remedy: str) -> str:
     path = read_absolute_path(value)
+    # Both spellings count: the folder itself, and everything below it.
     if path in _SHARED_FOLDERS or path.startswith(_SYSTEM_FOLDERS) or f"{path}/" in _SYSTEM_FOLDERS:
         raise invalid("path", f"{shown(path)} is the system's", remedy)
     return path
@@ -196,6 +199,7 @@ def read_label_key(value: object) -> str:
 
 def read_label_value(value: object) -> str:
     """Reads a Kubernetes label value, which may be empty."""
+    # Kubernetes takes an empty value for a label, but no empty key.
     word = "" if value is None else read_text(value)
     if word and not _LABEL_NAME.fullmatch(word):
         raise invalid("label", f"{shown(word)} is not a label value", "use up to 63 letters, digits, '-', '_' and '.'")

@@ -74,9 +74,11 @@ def _from_environment(name: str) -> SecretStr:
 def _from_file(name: str, folder: Path) -> SecretStr:
     try:
         path = site_path(name, folder)
+        # Reading a pipe or a device could wait for ever.
         if not stat.S_ISREG(path.stat().st_mode):
             return MissingSecret(f"{short(str(path))} is not a file", "write the secret into a file")
         with path.open("rb") as handle:
+            # A secret is short. The limit keeps a wrong file, such as a disk image, out of memory.
             return SecretStr(handle.read(_MAX_SECRET_BYTES).decode().rstrip("\r\n"))
     except (OSError, ValueError, RuntimeError) as error:
         reason = f"the secret file {short(name)} cannot be read: {type(error).__name__}"
@@ -95,6 +97,7 @@ def _open_vault(sealed: str) -> SecretStr:
     )
 
     try:
+        # Ansible strips white space around the password as well. Editors add a line end.
         password = Path(password_file).expanduser().read_bytes().strip()
         opened = VaultLib([("default", VaultSecret(password))]).decrypt(sealed.strip().encode())
         return SecretStr(opened.decode().rstrip("\r\n"))

@@ -25,6 +25,7 @@ SUPPORTED_MINORS = ("1.35", "1.36")
 
 
 def _read_version(value: object) -> str:
+    # The tags of Kubernetes begin with v, and its packages' versions do not. Both are taken.
     word = read_text(value).removeprefix("v")
     match = re.fullmatch(r"(\d{1,3}\.\d{1,3})(\.\d{1,3})?", word)
     if match is None:

@@ -82,6 +82,7 @@ def _limits(jobs: Jobs, entry: VirtualClusterEntry | None) -> UseLimits:
 
 def _given(*sections: KebabSection | None) -> dict[str, Any]:
     """Returns the given values, with precedence for the last one."""
+    # Later sections win. Only keys that are written count, so a default does not hide what the site says.
     return dict(pair for section in sections if section is not None for pair in _pairs(section))
 
 

@@ -64,6 +64,7 @@ def place_of(entry: StorageEntry) -> Hashable:
 
 
 def _machine(entry: StorageEntry, machines: Collection[str] | None) -> Iterator[Wrong]:
+    # None stands for a layout that could not be read. Then nothing is known about machines.
     if entry.machine is not None and machines is not None and entry.machine not in machines:
         message = f"{entry.machine} is no machine of layout.yaml"
         yield Wrong(("machine",), "unknown-machine", message, did_you_mean(entry.machine, machines))

@@ -82,6 +82,7 @@ class Console(KebabSection):
 
 def read_console(value: object) -> object:
     """`false` and `true` are short for the key `enabled`."""
+    # `console: false` is text here like every scalar, so each spelling of a YAML boolean counts.
     if isinstance(value, str | bool) and value in (*_OFF, *_ON):
         return Console(enabled=value in _ON)
     return value

@@ -57,6 +57,7 @@ class _File(_Strict):
 
 def read_rules(value: object) -> str:
     """Returns the text if it has the structure of a rule file. Raises a problem at its place otherwise."""
+    # One rule file with an error makes Prometheus refuse its whole configuration.
     text = read_prose(value)
     if len(text.encode()) > _MOST_BYTES:
         raise invalid("rules", f"rules have more than {_MOST_BYTES // 1024} KiB", "remove rules")

@@ -53,6 +53,7 @@ class Section(FrozenModel):
         known = keys_of(cls)
         if isinstance(data, Entries) and isinstance(info.context, Document):
             for number, key in enumerate(sorted(data.keys() - known)):
+                # A remedy compares the key with all known ones. A wrong file has thousands of unknown keys.
                 remedy = did_you_mean(key, known) if number < MAX_REMEDIES else ""
                 cls.tell_unknown(info.context, (*data.path, key), remedy)
         return {key: value for key, value in data.items() if key in known and value is not None and value != ""}

@@ -44,6 +44,7 @@ def _of_site(site: Site) -> Iterator[Wrong]:
 def _of_block(source: Document, site: Site) -> Iterator[Wrong]:
     """Yields problems of HiveD's block if all parts are readable."""
     config, prefix = hived_of(site), dotted(HIVED)
+    # A block with an error is read in part only. The rules below would take what is missing for wrong.
     if config is not None and not any(one.is_error and one.path.startswith(prefix) for one in source.problems):
         yield from _sku_names(config)
         yield from of_hived(site, config)

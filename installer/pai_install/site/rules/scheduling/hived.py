@@ -73,6 +73,7 @@ def _child_number(path: YamlPath, found: CellType) -> Iterator[Wrong]:
 def _cycles(config: HivedConfig) -> Iterator[Wrong]:
     """Yields types that contain themselves. Each cycle is reported once, at its first type in the file."""
     types = config.physical_cluster.cell_types
+    # Every type of a circle finds the same circle. It is reported once.
     told: set[str] = set()
     for name in types:
         circle = _circle(config, name)
@@ -88,6 +89,7 @@ def _circle(config: HivedConfig, name: str) -> tuple[str, ...]:
     while (found := types.get(way[-1])) is not None and found.child_cell_type is not None:
         if found.child_cell_type == name:
             return tuple(way)
+        # This circle begins further down. It is reported at the types that are in it.
         if found.child_cell_type in way:
             return ()
         way.append(found.child_cell_type)
@@ -135,6 +137,7 @@ def _without_node(config: HivedConfig, chain: Chain, path: YamlPath) -> Wrong:
     """Why a chain has no level of machines: the type that it ends at is misspelt, or none is marked."""
     cluster = config.physical_cluster
     others = [name for name in cluster.cell_types if name not in chain.types]
+    # A misspelt type below has no parts either, so the chain ends there as if it were a device.
     near = "" if chain.leaf in {**cluster.sku_types, **cluster.gpu_types} else nearest(chain.leaf, others)
     if near:
         place = (*TYPES, chain.types[-2], "childCellType")

@@ -69,6 +69,7 @@ def _devices(site: Site, machine: Machine) -> int:
 
 def _more(site: Site, node: Cell, machine: Machine, count: int) -> Iterator[Wrong]:
     has = _devices(site, machine)
+    # Only the cell that exceeds the machine's devices is reported, not every later one as well.
     if count - node.leaves <= has < count:
         message = f"{node.node} is to have {count} devices, and its machine type {machine.sku} has {has}"
         remedy = "correct childCellNumber, or layout.yaml"
@@ -104,6 +105,7 @@ class _Taken:
 
     def take(self, node: Cell) -> Iterator[Wrong]:
         """Reserves a machine's devices. Yields problems for devices of another cell."""
+        # Cells of processors have numbers of their own. Number 0 may be a device and a processor at once.
         key = (node.node, without_devices(self.config, node.chain.leaf))
         taken = self.devices.setdefault(key, {}) if node.node else {}
         told: set[YamlPath] = set()

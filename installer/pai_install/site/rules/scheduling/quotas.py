@@ -151,6 +151,7 @@ class _Room:
         for names, absent in ((workers.names, False), (workers.present, True)):
             count = sum(name not in self.pinned for name in names)
             room = count * per_machine
+            # Reported once: at the quota that crosses the limit, not at those after it.
             if not ask.before <= room < ask.before + ask.amount:
                 continue
             left = ask.shown(room - ask.before)
