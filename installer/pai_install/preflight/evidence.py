@@ -369,4 +369,5 @@ def parse_evidence(raw: Mapping[str, Any]) -> PreflightEvidence:
             first = error.errors(include_url=False)[0]
             where = ".".join(map(str, (name, *first["loc"])))
             problems[name] = f"unexpected evidence: {where}: {first['msg']}"
+    # Each part is validated above. Validating the whole again would refuse evidence in which a part is missing.
     return PreflightEvidence.model_construct(**good, problems=problems, sudo_problem="")

@@ -39,6 +39,7 @@ class _Receiver:
             return
         if event.kind in (EventKind.FAILED, EventKind.UNREACHABLE, EventKind.IGNORED):
             words = (event.result.get(key) for key in ("msg", "module_stderr", "module_stdout"))
+            # Of a long output the end counts: a traceback names its cause last.
             text = "\n".join(str(word).strip() for word in words if word)[-2000:] or event.kind.value
             earlier = self.failures.get(event.host)
             self.failures[event.host] = earlier if earlier and earlier in text else text
@@ -81,6 +82,7 @@ def preflight_inventory(site: Site) -> Inventory:
     asked = questions(site)
     hosts = {
         machine.hostname: {
+            # The playbook itself decides about sudo. If sudo is refused, it reads again as the login user.
             **{name: value for name, value in connection(machine).items() if name != "ansible_become"},
             **asked[machine.hostname],
         }

@@ -55,6 +55,7 @@ def answer_problem(url: str) -> str:
         with urllib.request.urlopen(request, timeout=_TIMEOUT_S):  # noqa: S310
             return ""
     except urllib.error.HTTPError as error:
+        # Any answer proves that the server is reachable. Only a 407 comes from a proxy in between.
         return f"the proxy answers {error.code} {error.reason}" if error.code == 407 else ""
     except (OSError, ValueError) as error:
         return network_reason(error)
@@ -83,6 +84,7 @@ def source_finding(
     try:
         selection, source = choose_components(site)
         wanted = [pick for pick, entry in cached(selection, source, cache).items() if entry is None]
+        # A bundle has everything in it. Other sources need tools and disk space here to build or unpack.
         if wanted and settings.component_source != "bundle":
             _require_means(wanted, source, cache)
     except PaiError as error:

@@ -66,6 +66,7 @@ def clock(case: Case) -> Result | None:
     reference, other = (
         (offset_to_box(leader.clock), case.fleet.leader) if leader and leader.has("clock") else (None, "")
     )
+    # The first control plane is the reference, so its own clock is compared with this host.
     if case.name == case.fleet.leader or reference is None:
         off, other = own, "the controller host"
     else:

@@ -203,6 +203,7 @@ def docker(case: Case) -> Result | None:
         message = "Docker is in swarm mode, which does not support live-restore"
         return failed(message, value="swarm", expected="no swarm", remedy=remedy)
     if seen.data_root and seen.data_root != wanted:
+        # Docker keeps containers in its data root. A new one is harmless only where there are none to leave behind.
         say = warned if seen.containers == 0 else failed
         return say(
             f"Docker keeps its data in {seen.data_root}, the site says {wanted}: Docker would lose sight of"
@@ -260,6 +261,7 @@ def docker_cgroups(case: Case) -> Result | None:
 
 
 def _is_slice(parent: str) -> bool:
+    # A lone ".slice" names no unit, so systemd does not take it.
     return not parent or (parent.endswith(".slice") and parent != ".slice")
 
 

@@ -54,6 +54,7 @@ def space(case: Case) -> Result | None:
         return failed("too little free disk space", value="; ".join(full))
     shown = "; ".join(f"{disk.name}: {size_text(disk.mount.free_bytes)} free" for disk in disks)
     tight = [disk for disk in disks if disk.mount.free_bytes < disk.enough]
+    # An installed machine has used the room already, and a container shows the disk of its host.
     if tight and not case.evidence.ours and not case.evidence.container:
         expected = "; ".join(f"{disk.name}: {size_text(disk.enough)}" for disk in tight)
         remedy = "use a larger disk before you run jobs with large images"
@@ -115,6 +116,7 @@ def filesystems(case: Case) -> Result | None:
     for mount in case.evidence.mounts:
         if mount.read_only:
             problems.append(f"{mount.mount_point} is mounted read-only")
+        # Nothing runs from these two folders: one holds etcd's data, and the other the files of jobs.
         if mount.noexec and mount.path not in ("/var/lib/etcd", case.site.services.file_server.localpath):
             problems.append(f"{mount.mount_point} is mounted noexec")
         if mount.path in roots and mount.filesystem.startswith(_NO_DOCKER_ROOT):
@@ -159,6 +161,7 @@ def _disks(case: Case) -> list[_Disk]:
     wanted = needs.space(case.site, case.machine)
     groups: dict[str, list[FileSystem]] = {}
     for mount in case.evidence.mounts:
+        # Folders on one file system share its free space, so what they need adds up.
         groups.setdefault(mount.device or mount.mount_point, []).append(mount)
     return [
         _Disk(
@@ -185,6 +188,7 @@ def _signals(case: Case, paths: Iterable[str], what: str) -> list[str]:
 def _limit(case: Case, signal: str, total: int) -> int:
     """Returns the kubelet's threshold in bytes or inodes, or 0 for a signal without eviction."""
     given = case.site.settings.kubelet_config.get("evictionHard")
+    # The kubelet takes a given evictionHard as a whole. Signals that it does not name have no threshold then.
     text = str((given if isinstance(given, dict) else _EVICTION).get(signal, "0"))
     try:
         return int(total * float(text[:-1]) / 100) if text.endswith("%") else parse_bytes(text)

@@ -11,6 +11,7 @@ from pai_install.preflight.model import Case, machine_check, size_text
 from pai_install.site.nvidia_driver import DriverWish
 
 _VENDORS = {"nvidia.com": "10de", "amd.com": "1002", "enflame.com": "1e36", "gpu.intel.com": "8086"}
+# A device that has fallen off the bus answers every read with ones, so its revision reads as ff.
 _OFF_THE_BUS = "ff"
 
 
@@ -91,6 +92,7 @@ def accelerators(case: Case) -> Result | None:
     found = [pci for pci in case.evidence.hardware.pci if pci.vendor == vendor]
     if case.evidence.container and not found:
         return skipped(f"a container ({case.evidence.container}) has no PCI bus")
+    # A sliced GPU counts as several resources, so their number says nothing about cards on the bus.
     return _counted(case, found, device.count, sliced=not device.type.endswith("/gpu") and kind == "nvidia.com")
 
 

@@ -10,6 +10,7 @@ from pai_install.preflight.evidence import MachineIdentity
 from pai_install.preflight.model import Case, machine_check, own_interfaces
 from pai_install.system.words import shortened
 
+# Firmware without a UUID of its own shows one of these. Many machines have them, so they prove no copy.
 _UNSET_UUIDS = {"", "00000000-0000-0000-0000-000000000000", "03000200-0400-0500-0006-000700080009"}
 _RENEW = "run sudo rm /etc/machine-id && sudo systemd-machine-id-setup on this machine, and reboot"
 # what to do about machines with one id
@@ -27,6 +28,7 @@ COPIED = f"{_RENEW} (the machines are copies of one image)"
 def hostname(case: Case) -> Result | None:
     """The host name is the one in the layout."""
     seen, wanted = _identity(case).hostname, case.name
+    # A machine may know its full name. Only the first part has to match.
     if seen.partition(".")[0].lower() == wanted.lower():
         return passed(seen, message="the host name is the one in layout.yaml")
     others = {machine.hostname.lower() for machine in case.site.machines}

@@ -56,6 +56,7 @@ def overlap(case: Case) -> Result | None:
         for name, network in networks.items():
             if not _harmless(case, route.interface) and _overlaps(IPv4Network(route.network), network):
                 text = f"{route.network} at {route.interface} and {name} {network}"
+                # A wider route does not win: the kernel takes the narrowest one, which is the cluster's own.
                 if IPv4Network(route.network).prefixlen < network.prefixlen:
                     around.append(text)
                 else:
@@ -127,6 +128,7 @@ def _harmless(case: Case, interface: str) -> bool:
 
 
 def _overlaps(route: IPv4Network, network: IPv4Network) -> bool:
+    # The default route covers every address, and it clashes with nothing.
     return route.prefixlen > 0 and route.overlaps(network)
 
 
@@ -140,6 +142,7 @@ def _overlaps(route: IPv4Network, network: IPv4Network) -> bool:
 def peers(case: Case) -> Result | None:
     """The machines that it must reach answer, at the ports that the cluster uses."""
     answers = case.evidence.peers
+    # A machine without evidence may be off. It has a finding of its own, and its silence says nothing about networks.
     asked = {name: answer for name, answer in answers.items() if name in case.fleet.evidence}
     if not asked:
         return skipped("the controller host reaches no other machine")
@@ -165,6 +168,7 @@ def _filtered(case: Case, name: str, answer: PeerAnswer) -> Iterator[str]:
     """Ports of one peer that do not answer although the peer is up."""
     ssh = case.fleet.machines[name].ssh.port
     for port, how in answer.tcp.items():
+        # The SSH port only shows that the machine is up. The cluster itself does not use it.
         if how in ("silent", "rejected") and port != str(ssh):
             yield f"{port}/tcp of {name} is {how}"
 
@@ -201,6 +205,7 @@ def firewall(case: Case) -> Result | None:
     """Checks that the machine has no firewall, or that its firewall accepts the cluster."""
     seen = case.evidence.firewall
     active = [name for name, on in (("ufw", seen.ufw), ("firewalld", seen.firewalld)) if on]
+    # ufw and firewalld make such chains themselves. Their own name tells an administrator more.
     active += [f"a chain that drops by default: {name}" for name in seen.chains or () if not active]
     if not active and seen.chains is None:
         return unknown("only root may read the kernel's packet filters")
