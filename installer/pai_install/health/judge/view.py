@@ -217,6 +217,7 @@ class MachineView:
             return NotObservedError(Verdict.UNKNOWN, f"nvidia-smi cannot be started: {result.refused}")
         if result.timed_out:
             return NotObservedError(Verdict.UNKNOWN, "nvidia-smi did not answer: the driver hangs")
+        # The XML has the most fields. Where it cannot be parsed, the other forms still name the GPUs.
         for command, parse in (
             ("nvidia_smi_xml", nvidia.parse_xml),
             ("nvidia_smi_text", nvidia.parse_text),
@@ -251,6 +252,7 @@ class MachineView:
         accepted = self.baseline.gpus if self.baseline else {}
         return tuple(
             GpuView(
+                # The XML wins. The CSV only adds what is missing there.
                 replace(gpu, texts={**extra[gpu.bus_id], **gpu.texts}) if gpu.bus_id in extra else gpu,
                 whole(major) or 0,
                 _own(accepted.get(gpu.bus_id), gpu),
@@ -387,6 +389,7 @@ class MachineView:
         after a reset.
         """
         previous = self.previous
+        # A boot sets all counters back, so only runs of the same boot can be compared.
         if previous is None or previous.boot_id != self.boot_id:
             return None
         before = previous.counters.get(group, {}).get(counter)

@@ -88,6 +88,7 @@ def _decoded(xid: Xid, known: XidMeaning) -> XidMeaning:
     """Returns the meaning from NVIDIA's table of units, status, and sub-codes. Without a row, the line decides."""
     for row in known.decodes:
         same = row.status in (None, xid.status) and row.sub_code in (None, xid.sub_code)
+        # The table does not make a fault worse than its own line says, with the units above as exceptions.
         tame = row.verdict is Verdict.FAIL and xid.fatal is False and xid.unit not in _GRAVER_THAN_SAID
         if same and not tame and xid.unit and xid.unit in row.unit.split("/"):
             action = known.action if row.verdict is Verdict.FAIL else Action.NONE
@@ -163,5 +164,6 @@ def _incident(bus_id: str, xids: Sequence[Xid], catalogue: Mapping[int, XidMeani
     cause, meaning = max(causes or meanings, key=lambda item: item[1].gravity)
     if RANK[gravest.verdict] > RANK[meaning.verdict]:
         cause, meaning = worst, gravest
+    # Xid 154 only says what the driver asks for. It is no fault that could return.
     fatal = frozenset(item.number for xid, item in meanings if item.verdict is Verdict.FAIL and xid.number != 154)
     return Incident(bus_id, cause, meaning, gravest, tuple(xids), fatal, ended)

@@ -44,6 +44,7 @@ def port_state(machine: MachineView) -> Iterator[Result]:
     fabric = [port for port in ports if port.link_layer == "InfiniBand"]
     full_speed = 0
     shortage = _shortage(fabric, wanted, product, machine)
+    # A baseline has accepted the ports that are off. Without one, a port that is off among many is odd.
     accepted = machine.baseline is not None and machine.baseline.ib_ports is not None
     odd_ones_out = shortage is None and not accepted and _most_are_up(fabric)
     served = any(port.is_up for port in fabric)
@@ -220,6 +221,7 @@ def flaps(machine: MachineView) -> Iterator[Result]:
     files = machine.files("/sys/class/net/", "files_host")
     compared = bad = False
     for path, text in sorted(files.items()):
+        # Only interfaces of a card have this file. Those of pods come and go with them.
         name = path.split("/")[4]
         if not path.endswith("/carrier_changes") or f"/sys/class/net/{name}/device/vendor" not in files:
             continue

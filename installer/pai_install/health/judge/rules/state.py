@@ -42,6 +42,7 @@ def recovery(gpu: GpuView, _machine: MachineView) -> Result:
         and gpu.peek(fields.RECOVERY).state is State.ABSENT
         and gpu.traits.must_report(fields.RESET_REQUIRED, gpu.driver_major)
     ):
+        # Drivers before 570 have no field for the recovery action. These two flags say the same.
         flags = [gpu.word(fields.RESET_REQUIRED, "yes", "no")]
         if not gpu.traits.consumer or gpu.peek(fields.DRAIN_AND_RESET).state is State.VALUE:
             flags.append(gpu.word(fields.DRAIN_AND_RESET, "yes", "no"))
@@ -114,6 +115,7 @@ def inforom(machine: MachineView) -> list[Result]:
     try:
         stray = machine.smi.stray
     except NotObservedError:
+        # The warning stands outside the XML, so it counts even where the XML cannot be parsed.
         result = machine.result("nvidia_smi_xml")
         stray = tuple(result.text.splitlines()) if result else ()
         if not any("infoROM" in line for line in stray):
@@ -212,6 +214,7 @@ def gsp(gpu: GpuView, machine: MachineView) -> Result:
     title="MIG matches the layout",
     reads="mig_mode, mig_devices",
     rule="FAIL when a reset is pending, or instances of the layout are missing. WARN when on without instances",
+    # Only the open kernel module cannot run without this firmware.
     source="NKP 225, 343",
     remedy="reset the GPU, or re-create the instances (a reboot deletes them)",
 )
@@ -220,6 +223,7 @@ def mig(gpu: GpuView, machine: MachineView) -> Result:
     current, pending = gpu.word(fields.MIG, *modes), gpu.word(fields.MIG_PENDING, *modes)
     if current and pending and current != pending:
         return failed(f"MIG is {current}, {pending} after a reset", current, pending, action=Action.RESET_GPU)
+    # The layout gives one number for the machine, so the instances of all its GPUs count together.
     wanted, seen = machine.expected.mig, sum(other.gpu.mig_devices for other in machine.gpus)
     if current and wanted is not None and seen < wanted:
         return failed(

@@ -29,6 +29,7 @@ ACTIVE = ("active", "not active")
 )
 def temperature(gpu: GpuView, machine: MachineView) -> Result:
     celsius, margin = gpu.number(fields.TEMPERATURE), machine.limit("temperature-margin")
+    # Cards before Ada report the temperature at which they slow down. Later ones report how far away it is.
     if gpu.peek(fields.TEMP_SLOW).state is State.VALUE:
         slow, most = gpu.number(fields.TEMP_SLOW), gpu.number(fields.TEMP_MAX)
         if celsius is None or slow is None:
@@ -126,6 +127,7 @@ def throttle_time(gpu: GpuView, machine: MachineView) -> Result:
     group = f"gpu {gpu.peek(fields.UUID).text}"
     watched: tuple[Field, ...] = (fields.HW_THERMAL_US, fields.POWER_BRAKE_US, fields.SW_THERMAL_US)
     numbers = [(field, gpu.number(field)) for field in watched]
+    # A missing counter is recorded as a gap, which turns this PASS into UNKNOWN.
     if not gpu.record.complete:
         return passed()
     grown, compared = [], False
@@ -226,6 +228,7 @@ def _slowed(gpu: GpuView) -> bool:
 )
 def power(gpu: GpuView, _machine: MachineView) -> Result:
     reading = gpu.reading(fields.POWER)
+    # A lost GPU cannot be read at all. That is a finding of its own, gpu-lost.
     if reading.state is State.ERROR and "is lost" not in reading.text.lower():
         action = Action.RESET_GPU if gpu.asks_for_reset else None
         return failed(f"the power draw cannot be read: {reading.text}", reading.text, "a number", action=action)

@@ -68,6 +68,7 @@ def _of_gpu(bus_id: str, incidents: Sequence[Incident], machine: MachineView) ->
     incident = max(open_ones, key=lambda item: (item.gravest.gravity[0], item.last_time or 0))
     grave, message = incident.gravest, _message(incident)
     remedy = incident.meaning.remedy or grave.remedy
+    # A line without time stamp counts as new: it must not hide a fault.
     age_h = (machine.collected_at - incident.last_time) / 3600 if incident.last_time is not None else 0.0
     if grave.verdict is Verdict.FAIL and age_h <= machine.limit("xid-window-hours"):
         return failed(message, value, "none", device=device, action=grave.action, remedy=remedy)
@@ -192,6 +193,7 @@ def recurrence(machine: MachineView) -> Iterator[Result]:
     fatal = _fatal_and_new(machine.incidents, machine)
     for incident in fatal:
         device = _device(incident.bus_id, machine)
+        # A card that has fallen off the bus has no UUID any more. Its slot takes the place.
         uuid = uuids.get(device, device)
         number, times = _most_often(incident, {(item[1], item[2]) for item in past if item[0] == uuid}, machine)
         same_day = sum(item.bus_id == incident.bus_id for item in fatal)
