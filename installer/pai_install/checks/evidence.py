@@ -72,6 +72,7 @@ class Record:
         if not self._gaps or result.verdict is not Verdict.PASS:
             return result
         gaps = list(self._gaps.values())
+        # An UNKNOWN gap may hide a fault, and a SKIP gap cannot. So UNKNOWN is the answer if both are there.
         return next((gap for gap in gaps if gap.verdict is Verdict.UNKNOWN), gaps[0]).result
 
     @property

@@ -67,6 +67,7 @@ class Limits:
                     remedy="choose a name from docs/health.md",
                     exit_code=ExitCode.SITE_INVALID,
                 )
+            # Python's booleans are integers: `true` would become the limit 1.
             if isinstance(value, bool) or not isinstance(value, (int, float)):
                 raise PaiError(
                     f"cannot read {where}.{name}: {value!r} is not a number",

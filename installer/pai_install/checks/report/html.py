@@ -89,6 +89,7 @@ def rows(machines: Iterable[ReportMachine], findings: Sequence[Finding]) -> list
     """Returns a row for every machine and every other subject, worst first. A machine without findings is SKIP."""
     found = by_subject(findings)
     known = {machine.name: machine for machine in machines}
+    # A subject such as the cluster is no machine, and has a row for its findings as well.
     known |= {name: ReportMachine(name) for name in found if name not in known}
     made = [_row(machine, found.get(name, [])) for name, machine in known.items()]
     return sorted(made, key=lambda row: GRAVITY.index(row.verdict))
@@ -126,6 +127,7 @@ def _environment(package: str) -> jinja2.Environment:
         loaders.append(jinja2.PackageLoader(package))
     environment = jinja2.Environment(
         autoescape=True,
+        # A misspelt name in a template fails at once. Jinja would show nothing in its place.
         undefined=jinja2.StrictUndefined,
         loader=jinja2.ChoiceLoader(loaders),
         trim_blocks=True,

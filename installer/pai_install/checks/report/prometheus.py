@@ -32,6 +32,7 @@ def metrics(prefix: str, targets: Sequence[Target]) -> str:
 
     prefix: of all names, for example "pai_health".
     """
+    # A machine that never answered has no counts. Zeros would look like a machine without problems.
     seen = [(item, item.collected_at) for item in targets if item.collected_at is not None]
     numbers = (
         ({"machine": item.machine, "verdict": verdict}, number)
@@ -69,6 +70,7 @@ def _verdict(item: Target) -> Row:
 
 def _findings(targets: Iterable[Target]) -> Iterator[Row]:
     """Each series once: Prometheus refuses a file with the same one twice."""
+    # Prometheus refuses the whole text if one series is in it twice.
     told = {
         (finding.subject, finding.device, finding.id, finding.verdict.value, finding.action.value): None
         for item in targets
