@@ -189,6 +189,7 @@ class Pod:
 
 def controller(metadata: JsonObject) -> Owner | None:
     """Returns the owner that controls an object, or None."""
+    # An object may have several owners. Only the one with this mark manages it.
     owners = [row for row in rows(metadata.get("ownerReferences")) if row.get("controller")]
     return Owner(text(owners[0].get("kind")), text(owners[0].get("name"))) if owners else None
 
@@ -217,6 +218,7 @@ def _requests(spec: JsonObject) -> dict[str, float]:
     total: dict[str, float] = {}
     for container in rows(spec.get("containers")):
         resources = child(container, "resources")
+        # Where a container names a limit alone, Kubernetes takes it as the request.
         asked = {**quantities(resources.get("limits")), **quantities(resources.get("requests"))}
         for name, amount in asked.items():
             total[name] = total.get(name, 0.0) + amount

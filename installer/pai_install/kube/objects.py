@@ -36,6 +36,7 @@ class Condition:
 
 def number(value: object) -> int | None:
     """Returns an integer, or None for any other value."""
+    # Python's booleans are integers: `true` would count as 1.
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
@@ -69,6 +70,7 @@ def quantity(value: object) -> float | None:
         return None
     factor = float(f"1e{match[3]}") if match[3] else _FACTORS.get(match[2] or "", 1.0)
     found = float(match[1]) * factor
+    # An exponent may exceed what a float holds. Infinity would be more than any machine has.
     return found if math.isfinite(found) else None
 
 

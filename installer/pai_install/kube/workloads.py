@@ -34,6 +34,7 @@ class Expression:
         """Returns whether the labels match, or None for an unknown operator."""
         outcome = {
             "In": labels.get(self.key) in self.values,
+            # As in Kubernetes, NotIn also holds for an object without the label.
             "NotIn": labels.get(self.key) not in self.values,
             "Exists": self.key in labels,
             "DoesNotExist": self.key not in labels,
@@ -122,6 +123,7 @@ class Workload:
     @property
     def failed(self) -> bool:
         """Whether a job has failed, or a deployment no longer progresses."""
+        # A Deployment has no condition Failed. Past its deadline, its condition Progressing is False.
         stuck = any(entry.type == "Progressing" and entry.status == "False" for entry in self.conditions)
         return stuck or state_of(self.conditions, "Failed") is True
 
@@ -129,6 +131,7 @@ class Workload:
 def _count(workload: JsonObject, place: tuple[str, str]) -> int | None:
     """A number of pods. The API leaves out a zero in a status that a controller has written."""
     part, name = place
+    # The API leaves out a count of zero. Without any status the count is unknown.
     found = child(workload, part)
     if name not in found and part == "status" and found:
         return 0
@@ -137,6 +140,7 @@ def _count(workload: JsonObject, place: tuple[str, str]) -> int | None:
 
 def _observed(kind: str, metadata: JsonObject, status: JsonObject) -> bool | None:
     seen, newest = number(status.get("observedGeneration")), number(metadata.get("generation"))
+    # The status of a Job has no observedGeneration.
     if kind == "Job" or newest is None:
         return None
     return seen is not None and seen >= newest
