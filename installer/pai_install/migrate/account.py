@@ -83,6 +83,7 @@ class Book:
     def _take(self, path: YamlPath, outcome: Fate, text: str) -> None:
         below = (leaf for leaf, _ in leaves(self.document.at(path), self.document, path))
         for leaf in [path] if path in self.waiting else below:
+            # A leaf that a reader has taken is closed. So each leaf is in the account once.
             if leaf in self.waiting:
                 self._close(leaf, self.waiting.pop(leaf), outcome, text)
 

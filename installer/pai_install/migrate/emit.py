@@ -18,6 +18,7 @@ _WORDS = frozenset({"true", "false", "yes", "no", "on", "off", "y", "n", "null"}
 
 def scalar(text: str) -> str:
     """The text as a YAML scalar, in quotes where it could be read as something else."""
+    # Quotes wherever YAML could read something else: `no` is false, and 010 is an octal number.
     if _SAFE.fullmatch(text) and text.lower() not in _WORDS:
         return text
     return _quoted(text)
@@ -25,6 +26,7 @@ def scalar(text: str) -> str:
 
 def _quoted(text: str) -> str:
     """Returns a double-quoted text. Line ends of YAML and invalid characters are escaped."""
+    # JSON's strings are also YAML's, except for these characters, which YAML refuses or takes for a line end.
     return _ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(text, ensure_ascii=False))
 
 
@@ -101,6 +103,7 @@ def without_keys(document: Document, dropped: Mapping[str, str]) -> str:
 
     Everything else, comments included, stays as it was written.
     """
+    # OpenPAI took the last of two equal keys. pai-install refuses the second one, so the first becomes a comment.
     again = {mark.line: f"given again in line {by.line}" for path, mark, by in document.overruled if len(path) == 1}
     starts = [(document.marks[(key,)].line, key) for key in document.content]
     starts = sorted([*starts, *((line, "") for line in again)])

@@ -57,6 +57,7 @@ class OldFolder:
 
     def read(self, name: str) -> OldFile:
         """Returns a YAML file with every leaf in its book. Its errors are added to `problems`."""
+        # OpenPAI took the last of two equal keys. What it did not see goes into the account.
         document = read_document(self.path / name, last_wins=True)
         self.problems += document.problems
         book = self.book(name)

@@ -104,6 +104,7 @@ def _docker_data(machines: _Machines, config: NewConfig, book: Book) -> None:
     """v0.x had a folder for each machine, and Docker's own where there was none: most machines decide."""
     usual = machines.defaults.get("docker-data", _OLD_ROOT)
     folders = Counter(entry.get("docker-data", usual).strip() for entry in machines.texts)
+    # config.yaml has one folder for all machines. The most frequent one changes the fewest of them.
     folder = folders.most_common(1)[0][0]
     said = any("docker-data" in entry for entry in (*machines.texts, machines.defaults))
     why = "" if said else "where v0.x left it to Docker"

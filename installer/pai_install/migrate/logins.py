@@ -83,6 +83,7 @@ class Logins:
         if password:
             self.config.add(PASSWORD, password, "Better kept elsewhere: {env: NAME}, {file: PATH} or !vault.")
         keys = {self._says(entry, KEY) for entry in entries}
+        # A key for all machines is right only where all of them had this one.
         if len(keys) == 1 and "" not in keys:
             self.config.add(KEY, keys.pop())
 

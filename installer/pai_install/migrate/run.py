@@ -57,11 +57,13 @@ def migrate(source: Path, target: Path) -> Migration:
     unreadable. An invalid result is written too, and `reading` lists its problems.
     """
     folder = OldFolder(source)
+    # First, as the readers of machines add settings to it.
     config = read_config(folder) if any(folder.has(name) for name in CONFIG_NAMES) else NewConfig()
     machines = _machines(folder, config)
     read_kubernetes(folder, config)
     folder.check()
     services = _services(folder)
+    # After all readers: what none of them took is dropped by name here.
     account = folder.account()
     notes = (*machines.notes, *(Note(what, why) for what, why in summary(account)))
     files = {LAYOUT: layout_text(machines, [(note.what, note.why) for note in notes]), CONFIG: config.text()}
@@ -155,6 +157,7 @@ def _services(folder: OldFolder) -> str | None:
     for name in names[1:]:
         folder.overrule(name, names[0])
     document = read_document(folder.path / names[0])
+    # Read twice: once with our rules, and once as OpenPAI read it, for the account.
     services = read_document(folder.path / names[0], last_wins=True)
     found = read_services(document)
     book = folder.book(names[0])
