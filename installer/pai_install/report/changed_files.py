@@ -67,6 +67,7 @@ def _object(section: list[str]) -> ChangedFile:
 
 
 def _changed(path: str, head: list[str], lines: list[str], *, program: bool) -> ChangedFile:
+    # Without the head of the diff, whose lines begin with the same signs.
     added, removed = (sum(line.startswith(sign) for line in lines) for sign in "+-")
     if program:
         folder = PurePosixPath(path).parent if path.endswith(_PROGRAMS) else path

@@ -57,6 +57,7 @@ class _Plain:
 
 class _PlainTexts(RenderHook):
     def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
+        # Texts come from machines. Their control characters could move the cursor or hide lines on the terminal.
         return [_Plain(content) for content in renderables]
 
 

@@ -117,6 +117,7 @@ def _digests(rows: Iterable[tuple[str, str, str, str]]) -> dict[tuple[str, str, 
 
 def _given(result: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     items = result.get("results")
+    # A task with a loop has one result for each item, beside the result of the whole.
     for part in (result, *(items if isinstance(items, list) else ())):
         diff = part.get("diff") if isinstance(part, Mapping) else None
         for one in diff if isinstance(diff, list) else (diff,):
@@ -139,4 +140,5 @@ def _digest(result: Mapping[str, Any]) -> str:
 
 def _lasting(prepared: str) -> list[str]:
     """Returns the lines without random content: names of temporary files, generated values of the API server."""
+    # The API server sets these fields anew at each try. They would make every saved plan look outdated.
     return [line for line in prepared.splitlines() if not _PASSING.match(line)]

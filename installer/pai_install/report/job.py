@@ -164,6 +164,7 @@ def _native(job: NativeJob) -> ReadObject:
 
 def first_line(command: str) -> str:
     """The first line of a command that says anything, short enough for a line."""
+    # Every converted command begins with the lines of its subshell, which say nothing about it.
     lines = [line.strip() for line in command.splitlines() if line.strip() not in ("", "(", "set -e")]
     first = next((line for line in lines if not line.startswith("#")), lines[0] if lines else "")
     return clipped(printable(first), 100)

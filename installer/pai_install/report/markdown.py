@@ -68,6 +68,7 @@ def _failure(failure: Failure) -> Iterator[str]:
         if text:
             yield f"- {name}: {_plain(text)}"
     if failure.evidence:
+        # A fence must be longer than any row of backquotes in the text, or the text would end it.
         fence = "`" * max(3, _longest_fence(failure.evidence) + 1)
         yield from ("", fence, failure.evidence, fence)
     yield ""

@@ -119,6 +119,7 @@ class Outcome:
         if self.interrupted:
             return ExitCode.INTERRUPTED
         statuses = self._statuses(self.phases)
+        # Observing needs no earlier change, so its failures count in a check as well.
         counted = self._statuses(phase for phase in self.phases if not self.check or phase.name == OBSERVE)
         if self.error is not None or HostStatus.FAILED in counted:
             return ExitCode.STEP_FAILED
@@ -166,6 +167,7 @@ class Outcome:
     @property
     def undo(self) -> tuple[str, ...]:
         """Returns the commands that revert the changes, last change first."""
+        # The last change first: a later phase may stand on an earlier one.
         return tuple(phase.undo for phase in reversed(self.phases) if phase.undo)
 
     @property

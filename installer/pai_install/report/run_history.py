@@ -110,6 +110,7 @@ def with_run(found: Mapping[str, Any] | None, summary: RunSummary) -> JsonObject
     others = [one for one in run_history(found).runs if one.run != summary.run]
     runs = [summary, *others][:_MOST_RUNS]
     content = RunHistory(runs=tuple(runs)).model_dump_json()
+    # A ConfigMap has a limit of 1 MiB. The oldest runs make room, and the newest one always stays.
     while len(content) > _MOST_BYTES and len(runs) > 1:
         runs.pop()
         content = RunHistory(runs=tuple(runs)).model_dump_json()
@@ -121,6 +122,7 @@ def run_history(found: Mapping[str, Any] | None) -> RunHistory:
     """The runs in the ConfigMap. None of a missing or damaged one."""
     content = text(child(found or {}, "data").get(_KEY))
     try:
+        # Anyone with rights to the ConfigMap can write into it. A huge one is not even parsed.
         return RunHistory.model_validate_json(content) if len(content) <= 4 * _MOST_BYTES else RunHistory()
     except ValidationError:
         return RunHistory()

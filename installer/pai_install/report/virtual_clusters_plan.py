@@ -57,6 +57,7 @@ def _evictable(
     """Yields the running jobs that are guaranteed their devices now, and may not be then."""
     lost = {(it.cluster, before.supply[it.sku].resource) for it in losses if not it.removed and it.sku in before.supply}
     renamed = lost_cell_types(before, after) if before.backend == after.backend == "hived" else {}
+    # Jobs of a removed virtual cluster are orphans. They are reported there and not a second time here.
     gone = {it.name for it in before.clusters} - {it.name for it in after.clusters}
     for job in jobs:
         loses = any((job.cluster, resource) in lost for resource in job.units) or job.cluster in renamed
