@@ -100,8 +100,7 @@ def _read_site(directory: Path, services_text: str | None, layout_text: str | No
     sources = {LAYOUT: layout_source, CONFIG: config_source}
     layout = validate(LayoutFile, layout_source, legacy=LEGACY_LAYOUT_KEYS)
     settings = validate(Settings, config_source, legacy=LEGACY_SETTINGS)
-    # user is the one setting without a default. Without a stand-in, one missing key would hide all problems of the
-    # rest.
+    # user is the one setting without a default. Without a stand-in, its absence would hide all other problems.
     usable = settings or partly(Settings, config_source, {"user": "nobody"})
     check_layout(layout_source)
     if usable is not None:

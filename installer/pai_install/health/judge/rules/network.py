@@ -221,8 +221,8 @@ def flaps(machine: MachineView) -> Iterator[Result]:
     files = machine.files("/sys/class/net/", "files_host")
     compared = bad = False
     for path, text in sorted(files.items()):
-        # Only interfaces of a card have this file. Those of pods come and go with them.
         name = path.split("/")[4]
+        # Only interfaces of a card have a vendor. Those of pods come and go with them.
         if not path.endswith("/carrier_changes") or f"/sys/class/net/{name}/device/vendor" not in files:
             continue
         if machine.unused(name):

@@ -100,7 +100,7 @@ def nouveau(machine: MachineView) -> Result:
     if "nouveau" not in modules:
         return passed("not loaded", "not loaded")
     shown = {gpu.bus_id for gpu in machine.gpus}
-    # nvidia-smi shows every GPU on the bus, so nouveau can hold none of them.
+    # Where nvidia-smi shows every GPU on the bus, nouveau holds none of them.
     if shown and shown >= machine.bus_ids:
         return passed("loaded", "drives no GPU", message="nouveau is loaded and drives no GPU")
     return failed("the nouveau driver is loaded", "nouveau", "nvidia")

@@ -204,6 +204,7 @@ def gsp(gpu: GpuView, machine: MachineView) -> Result:
         return passed(version.text) if form else unknown("the GSP firmware states no version", version.text)
     if gpu.traits.virtual:
         return skipped("the host of a vGPU manages its GSP")
+    # Only the open kernel module cannot run without this firmware.
     if "Open Kernel Module" in machine.file("/proc/driver/nvidia/version"):
         return failed("the open driver runs without GSP firmware", version.text, "a version")
     return passed(version.text)
@@ -214,7 +215,6 @@ def gsp(gpu: GpuView, machine: MachineView) -> Result:
     title="MIG matches the layout",
     reads="mig_mode, mig_devices",
     rule="FAIL when a reset is pending, or instances of the layout are missing. WARN when on without instances",
-    # Only the open kernel module cannot run without this firmware.
     source="NKP 225, 343",
     remedy="reset the GPU, or re-create the instances (a reboot deletes them)",
 )

@@ -173,8 +173,8 @@ def _capacity(site: Site, config: HivedConfig, chains: Mapping[str, Chain], asks
             ask, left = short
             remedy = f"write at most {left}. Pinned cells count, and a cell with an assigned part is not available"
             yield Wrong((*ask.path, "cellNumber"), "over-quota", _too_much(ask, left), remedy)
-        # With the absent machines there is room enough. So it is a warning, and it ends when they are back.
         elif absent and (short := _short(mine, Room(chain, cells, absent))) is not None:
+            # With the absent machines there is room enough. So it is a warning, and it ends when they are back.
             message = f"{_too_much(*short)} while machines are absent"
             remedy = "leave it until they are back, or write less"
             yield Wrong((*short[0].path, "cellNumber"), "over-quota", message, remedy, "warning")
