@@ -23,6 +23,7 @@ from tests.perf.budgets import Measure, document
 from tests.perf.code_size import code_size
 from tests.perf.engine_tasks import log_of, newest_log, tasks_on
 from tests.perf.lab_runs import install_measures, join_measures, last_install, no_op_measures
+from tests.perf.many_machines import growth
 from tests.perf.own_lab import add_machine, own_lab
 from tests.perf.process import ROOT, cost_of, pai_install, python, this_machine
 from tests.perf.registry_bench import registry_measures
@@ -74,6 +75,19 @@ def big_site() -> list[Measure]:
         Measure("inventory_1000_size", sizes["inventory_bytes"] / MIB),
         Measure("saved_plan_1000_size", sizes["plan_bytes"] / MIB),
     ]
+
+
+def many_machines() -> list[Measure]:
+    """An `apply` without work at sites of 10, 100, and 1,000 machines, for which a program stands."""
+    found = []
+    for answered in growth((10, 100, 1000)):
+        name = f"no_op_{answered.machines}"
+        found += [
+            Measure(f"{name}_wall", answered.wall_s, "machines answer at once"),
+            Measure(f"{name}_cpu", answered.cpu_s),
+            Measure(f"{name}_memory", answered.memory_mib, "all processes of the controller host"),
+        ]
+    return found
 
 
 def cluster(directory: Path) -> tuple[list[Measure], dict[str, str]]:
@@ -140,6 +154,7 @@ def bench(site: Path | None) -> dict[str, object]:
 
     attempt("help", lambda: measures.extend(help_time()))
     attempt("thousand machines", lambda: measures.extend(big_site()))
+    attempt("many machines", lambda: measures.extend(many_machines()))
     attempt("code size", lambda: measures.extend(code_size()))
     attempt("health", lambda: numbers.update(health()))
 
