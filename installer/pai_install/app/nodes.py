@@ -87,6 +87,7 @@ def add_nodes(app: App, request: AddNodes, options: RunOptions) -> int:
     before, text = read_layout(app.site_dir), _layout_with(app, nodes, _entry(request))
     _show_change(app, before, text)
     join = _Join(app, NodeAdd(nodes=nodes, before=before, text=text), options.model_copy(update={"layout": text}))
+    # One lock over join and cleaning: no other command may come in between.
     with app.hold("node add"):
         return Workflow((join.stage,), join, app.frontend.notify).advance()
 
@@ -132,10 +133,12 @@ def replace_node(app: App, request: ReplaceNode, options: RunOptions) -> int:
         code = ExitCode.PREFLIGHT_FAILED if outcome is None else outcome.exit_code
         if outcome is None or options.check or code != ExitCode.OK:
             raise StageStopped(code)
+        # The question about the removal covers the whole replacement. Without a removal nothing was asked yet.
         join.agreed = any(phase.name == FORGET for phase in outcome.phases)
         return code
 
     first = WorkflowStage("leave", f"Remove the node of the old {name}", never_done, leave)
+    # One lock over both runs: nothing may change the cluster between leaving and joining.
     with app.hold("node replace"):
         return Workflow((first, join.stage), join, app.frontend.notify).advance()
 
@@ -158,6 +161,7 @@ class _Join(WorkflowStore[None]):
         outcome = self._app.run(self._operation, self._options, agreed=self.agreed)
         if outcome is None:
             raise StageStopped(ExitCode.PREFLIGHT_FAILED)
+        # The same command continues an interrupted run, so its machines are not cleaned.
         if self._options.check or outcome.interrupted:
             raise StageStopped(outcome.exit_code)
         self._failed = tuple(name for name in self._operation.nodes if _has_failed(outcome, name))

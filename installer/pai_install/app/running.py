@@ -44,6 +44,7 @@ def run_operation(
     before_changes: Callable[[], None] | None,
 ) -> Outcome | None:
     """As App.run."""
+    # Before anything is observed: without a terminal nobody could answer later.
     if not (agreed or options.check):
         app.frontend.require_answers()
     saved = read_plan(options.plan_file) if options.plan_file is not None else None
@@ -95,6 +96,7 @@ def _prepare(app: AppContext, session: Session, saved: SavedPlan | None) -> Prep
     if prepared.preflight is not None:
         app.frontend.notify(PreflightReady(prepared.preflight))
     app.frontend.notify(PlanReady(prepared.plan))
+    # Last, as it runs Ansible in check mode on the machines, which takes the longest.
     if saved is not None and saved.previewed:
         _require_same_changes(app, session, prepared, saved)
     return prepared

@@ -83,6 +83,7 @@ class StorageSource(BaseModel):
             key = info.alias or name
             value: Any = self._secret(key) if key in SECRETS else getattr(self, name, None)
             if isinstance(value, bool):
+                # Of all switches only share says something when it is false. The others were just not given.
                 value = str(value).lower() if value or name == "share" else None
             if value not in (None, (), "", {}):
                 found[key] = list(value) if isinstance(value, tuple) else value
@@ -183,6 +184,7 @@ def revoke_storage(app: App, request: StorageGroups) -> int:
     """Revokes the storage from each group. The exit code."""
 
     def edit(site: Site, text: str) -> str:
+        # A grant may outlive its definition, and it must be possible to take it away.
         if not any(request.name in group.storages for group in groups_of(site.services)):
             require_storage(site, request.name)
         for group in _groups(site, request.groups):
@@ -202,6 +204,7 @@ def add_storage(app: App, request: AddStorage) -> int:
         _require_free(site, name)
         if all(one.name != name for one in site.services.storages or ()):
             return added(text, {"name": name, **entry})
+        # Written and read as the file is, so that defaults and spellings compare as equal.
         if _definition(added("", {"name": name, **entry}), name) != _definition(text, name):
             raise PaiError(
                 f"cannot add {name}: it exists with another definition",

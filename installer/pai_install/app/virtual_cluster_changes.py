@@ -54,6 +54,7 @@ def apply_virtual_clusters(app: App, request: ApplyVirtualClusters, options: Run
         app.frontend.require_answers()
     desired = app.profile.require_scheduling()
     with app.hold("vc apply"):
+        # Read under the lock, as another command could change both in between.
         before, note = last_applied(app.cluster), app.state.virtual_clusters
         change, noted = change_of(app, before), read_good(note)
         app.frontend.notify(ClustersChangeReady(change))
@@ -75,6 +76,7 @@ def _last_good(app: App, desired: Scheduling, before: Scheduling | None, noted: 
     """
     if noted is None or noted.backend != desired.backend:
         return before
+    # The note counts until the scheduler is seen to accept what the cluster has now.
     return before if before is not None and holds(read_object_statuses(app.cluster, before)) else noted
 
 

@@ -78,6 +78,7 @@ def rotate_storage(app: App, request: RotateStorage) -> int:
     require_storage(app.site, request.name)
     command = _Command(app, request)
     state = app.site.rotations.get(request.name)
+    # In the last stage jobs use the newest generation already, so the next rotation may begin.
     if state is not None and stage_of(state) not in ("retire", NOTHING):
         return command.resume(state)
     if request.finish or not request.changes():
@@ -151,22 +152,26 @@ class _Command:
         if not self._app.confirm("rotate"):
             return ExitCode.PREFLIGHT_FAILED
         self._require_converged()
+        # Tested before anything is written: a place that a worker cannot use must change nothing.
         if code := self._try(grant, state, desired):
             return code
         state = transitions.changed(state, before=before, after=after)
         if self._request.copy_data:
             state = transitions.with_last(state, filled=self._measure(grant, state, desired))
+        # Saved before the first stage, so that an interrupted command knows what is left to do.
         self._rotation.save(state)
         return self._rotation.advance()
 
     def _differs(self, state: StorageRotationState) -> bool:
         """Whether the command has other changes than the rotation that is in progress."""
         changes = self._request.changes()
+        # Without changes the command continues whatever is unfinished.
         if not changes or state.undoing:
             return False
         if state.changes is not None:
             return state.changes != changes
         text = self._rotation.text()
+        # The file has the changes already, so an edit with the same ones changes nothing.
         return self._rotation.edited(text, changes) != text
 
     def _require_keys(self, entry: StorageEntry) -> None:
@@ -228,6 +233,7 @@ class _Command:
 
     def _try(self, first: Grant, state: StorageRotationState, desired: StorageEntry) -> int:
         """The exit code of a test of the new place on every worker, with volumes that are removed again."""
+        # The test has object names of its own, which cannot meet those of the rotation.
         grant = Grant(desired, first.group, first.namespace, state.generation, prefix=_PROBE_PREFIX)
         self._app.say("\nTesting the new place on every worker")
         with _created(self._app.cluster, grant):
