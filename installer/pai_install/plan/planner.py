@@ -114,6 +114,7 @@ def _planned(
     steps = []
     for machine in phase.machines(site):
         host = machine.hostname
+        # Nobody knows what this machine needs. The plan names it as unreachable.
         if host not in observed:
             continue
         wanted = inventory.settings_of(host)
@@ -141,6 +142,7 @@ def work_of(phase: Phase, wanted: Mapping[str, Mapping[str, str]], seen: Observe
     names = [name for name in phase.records(seen.roles) if not _left_to_another(name, wanted)]
     every = {name: _record_reasons(name, wanted, seen.roles.get(name)) for name in names}
     found = {name: why for name, why in every.items() if why}
+    # Records do not prove membership: they stay on a machine that was reset by hand.
     if "worker" in phase.roles and not seen.kubernetes.node and not found:
         return {"worker": ["the machine is not a member of the cluster"]}
     return found
@@ -157,6 +159,7 @@ def _left_to_another(name: str, wanted: Mapping[str, Mapping[str, str]]) -> bool
 def _record_reasons(name: str, wanted: Mapping[str, Mapping[str, str]], record: RoleRecord | None) -> list[str]:
     if record is None:
         return [f"{name} is not installed"] if name in wanted else []
+    # A record without settings is that of a part that was removed already.
     if record.settings and name not in wanted:
         return [f"the site no longer asks for {name}"]
     addon = name if name.startswith(RECORD_PREFIX) else ""
