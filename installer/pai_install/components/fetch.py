@@ -104,6 +104,7 @@ def _check_box(wanted: Sequence[PinnedComponent], source: Source, store: Store) 
             remedy=f"run apt-get install {' '.join(lacking)}",
             exit_code=ExitCode.PREFLIGHT_FAILED,
         )
+    # Components are made one after the other, so the largest one decides.
     check_disk(store.root, max(source.disk_mb(pick) for pick in wanted))
 
 

@@ -19,6 +19,7 @@ from pai_install.components.model import Architecture
 from pai_install.components.registry_client import MANIFESTS
 from pai_install.errors import ExitCode, PaiError
 
+# Manifests and configurations are small. A wrong file must not fill the memory.
 _LARGEST_DOCUMENT = 16 << 20
 _GZIP = b"\x1f\x8b"
 Document = dict[str, Any]
@@ -49,6 +50,7 @@ def unpack_image_file(path: Path, architecture: Architecture, layout: Path, tag:
             manifest = image.converted(image.entry(architecture), blobs)
         digest = digest_of(manifest)
         (blobs / digest.removeprefix("sha256:")).write_bytes(manifest)
+        # The media type is optional in a manifest, and older tools leave it out.
         kind = json.loads(manifest).get("mediaType")
         known = kind if kind in MANIFESTS else MANIFEST
         return write_index(layout, {"mediaType": known, "digest": digest, "size": len(manifest)}, tag)
@@ -59,6 +61,7 @@ class _ImageFile:
 
     def __init__(self, path: Path, archive: tarfile.TarFile) -> None:
         self._path, self._archive = path, archive
+        # Some tools write "./" before the names, and others do not.
         self._members = {member.name.removeprefix("./"): member for member in archive}
 
     @property
@@ -106,6 +109,7 @@ class _ImageFile:
 
     def _layer(self, name: str, blobs: Path) -> tuple[Document, str]:
         """Its description and the digest of its tar."""
+        # A blob is named by its digest, which is known once it is read.
         part = blobs / "part"
         with self._open(name) as source, part.open("wb") as target:
             shutil.copyfileobj(source, target)
@@ -115,6 +119,7 @@ class _ImageFile:
             packed = written.read(2) == _GZIP
         diff_id = digest
         if packed:
+            # A configuration names its layers by their digest without compression.
             with gzip.open(part) as unpacked:
                 diff_id = hashlib.file_digest(unpacked, "sha256").hexdigest()
         kind = LAYER if packed else LAYER.removesuffix("+gzip")
