@@ -151,7 +151,9 @@ class AddonVariables(RoleVariables):
 
     def settings(self) -> dict[str, Any]:
         """The values of the one add-on, and the sums of its manifests."""
+        # Each add-on has a record of its own on the machine, so these settings are those of one.
         (addon,) = self.wanted
+        # A changed upstream manifest must run the role again, although no value is different.
         sums = {f"manifest {manifest.name}": manifest.sha256 for manifest in addon.manifests}
         return {**addon.model_dump(mode="json")["values"], **sums, "waits": list(addon.waits)}
 
