@@ -130,6 +130,7 @@ class HealthRun:
     def _report(self, reports: Iterable[MachineReport], missed: Mapping[str, str]) -> HealthReport:
         """Returns the report with the acknowledgements applied."""
         kept = self._store.acknowledgements() if self._store else []
+        # A silent machine has no report, so the acknowledgements of its silence are picked here.
         used: dict[Key, Acknowledgement] = {item.key: item for item in kept if item.check == UNREACHED}
         used = {key: item for key, item in used.items() if item.until > self._clock() and item.machine in missed}
         shown = []

@@ -199,6 +199,7 @@ def _text_gpu(bus_id: str, lines: list[str]) -> Gpu:
     for line in lines:
         if not line.strip():
             continue
+        # In this form, indentation alone says what a label belongs to.
         indent = len(line) - len(line.lstrip())
         label, separator, value = line.partition(" : ")
         while stack and stack[-1][0] >= indent:
@@ -243,7 +244,9 @@ def parse_table(text: str) -> SmiReport:
     gpus = []
     for number, line in enumerate(lines):
         if match := _TABLE_BUS.search(line):
+            # Each GPU has two lines in the table, and the bus id is in the first.
             second = lines[number + 1] if number + 1 < len(lines) else ""
+            # The name shares its column with the persistence mode.
             name = re.sub(r"\s+(On|Off|N/A|ERR!)\s*$", "", match.group(1)).strip()
             texts = {"product_name": name, "table/first": line.strip(), "table/second": second.strip()}
             gpus.append(Gpu(normalise_bus_id(match.group(2)), texts))

@@ -86,6 +86,7 @@ def _allowed(machine: MachineView) -> bool:
 )
 def swap(machine: MachineView) -> Result:
     text = machine.file("/proc/swaps")
+    # The kernel writes the header even without swap. A file without it was cut or is something else.
     if not text.startswith("Filename"):
         return unknown("/proc/swaps is not a table")
     if not machine.expected.node:
@@ -176,6 +177,7 @@ def clock_synchronised(machine: MachineView) -> Result:
         return warned("the clock is not synchronised yet: the machine booted a moment ago", tracking.leap)
     if tracking.leap.lower() == "not synchronised":
         return failed("the clock is not synchronised", tracking.leap, "synchronised")
+    # Without a time server, the clock of the control planes is the reference of all others.
     if tracking.reference in _LOCAL_CLOCK and not machine.expected.control_plane:
         return failed("chrony uses the local clock as its reference", "local clock", "a time server")
     age = machine.collected_at - tracking.reference_time

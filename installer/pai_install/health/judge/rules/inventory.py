@@ -69,6 +69,7 @@ def _sources(machine: MachineView) -> list[_Source]:
 def gpu_count(machine: MachineView) -> Result:
     sources = _sources(machine)
     told = [source for source in sources if source.name.startswith("nvidia-smi")]
+    # Here nvidia-smi is a stand-in or talks to a host. What the kernel lacks is then a gap, and no difference.
     if not machine.driver_visible and not any(source.count for source in sources if source not in told):
         sources = [*told, _Source("kernel", None, gap="neither bus nor /proc nor /dev shows an NVIDIA GPU")]
     counts = {source.name: source.count for source in sources if source.count is not None}
@@ -181,6 +182,7 @@ def replaced(machine: MachineView) -> Result:
         return skipped("no earlier run for comparison")
     cards = {bus_id: text for bus_id, text in now.items() if card_of(text)}
     known = set(before.values())
+    # A card is reported if its slot had another one before, or if the card was in another slot.
     changed = sorted(
         bus_id
         for bus_id, card in cards.items()
@@ -258,6 +260,7 @@ def other_device(machine: MachineView) -> Result:
     if not device or machine.expected.nvidia:
         return skipped("the SKU has no device of another vendor")
     if device.startswith("amd.com/"):
+        # Only display controllers and accelerators: other functions of a card have the same vendor.
         seen = [
             item
             for item in machine.pci

@@ -78,10 +78,12 @@ def _offer(node: Node, machine: MachineFacts, fleet: HealthFleet) -> Result:
     offered, had = node.allocatable.get(device, 0), node.capacity.get(device, 0)
     wanted = machine.expected.count if machine.expected.count is not None else seen
     value = f"allocatable {offered:g}, capacity {had:g}, nvidia-smi {'?' if seen is None else seen}"
+    # A node without the resource never had a device plugin. If a plugin has ended, the node still shows 0.
     if device not in node.allocatable:
         return _no_offer(device, machine, fleet)._replace(value=value, expected=str(wanted))
     if wanted is not None and offered < wanted:
         return failed(f"Kubernetes offers fewer {device} than in the layout", value, str(wanted))
+    # Time slicing offers each GPU several times, so a multiple is no contradiction.
     shared = bool(seen) and offered == had and offered > (seen or 0) and offered % (seen or 1) == 0
     if seen is not None and offered != seen and not shared:
         return failed("Kubernetes and nvidia-smi disagree on the number of GPUs", value, str(wanted))
