@@ -93,6 +93,7 @@ def rewritten_sources(texts: Iterable[tuple[str, str]], codename: str, suite: st
     for name, text in texts:
         entries = _deb822(text) if name.endswith(".sources") else _one_line(text)
         found += [source for entry in entries if (source := _rewritten(entry, codename, suite)) is not None]
+    # Without the release itself, its updates are of no use.
     has_release = any(source.suites[0] == suite for source in found)
     return tuple(dict.fromkeys(found)) if has_release else default_sources(suite)
 
