@@ -22,6 +22,7 @@ from typing import Any
 
 from pai_install.cluster.client import Select, WatchEvent
 from pai_install.console.connect import with_sign_in
+from pai_install.console.memory import limit_memory
 from pai_install.console.serve import serve
 from pai_install.console.services import ConsoleServices
 from pai_install.console.settings import read_settings
@@ -244,10 +245,19 @@ class BigCluster(LiveCluster):
             yield from pods_of(int(name[4:]))
 
 
+def site_objects() -> list[JsonObject]:
+    """The site in the cluster. Another process reads its files: what that takes of memory, no console has."""
+    words = [sys.executable, "-m", "tests.perf.console_cluster"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
+    done = subprocess.run(words, env=environment, cwd=ROOT, capture_output=True, text=True, check=True)
+    found: list[JsonObject] = json.loads(done.stdout)
+    return found
+
+
 def big_cluster(*administrators: str) -> BigCluster:
     """The cluster, with accounts of all users."""
-    profile, cluster = big_profile(), BigCluster()
-    cluster.put(profile_object(profile), kept_object(profile.require_scheduling()))
+    cluster = BigCluster()
+    cluster.put(*site_objects())
     for number in range(USERS):
         cluster.put(account(f"user{number}"), member(f"user{number}", GROUP_OF[number % 2], SPACES[number % 2]))
     for name in administrators:
@@ -269,6 +279,7 @@ def administration(name: str) -> JsonObject:
 
 def served(folder: Path) -> None:
     """Serves until a signal."""
+    limit_memory()
     port = free_port()
     authority = Authority("console", folder)
     authority.serve(["localhost"])
@@ -341,4 +352,8 @@ def big_console(folder: Path) -> Iterator[BigConsole]:
 
 
 if __name__ == "__main__":
-    served(Path(sys.argv[1]))
+    if len(sys.argv) > 1:
+        served(Path(sys.argv[1]))
+    else:
+        its = big_profile()
+        sys.stdout.write(json.dumps([profile_object(its), kept_object(its.require_scheduling())]))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from secrets import choice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pai_install.app.cluster_context import ClusterContext
+from pai_install.app.cut_submission import complete_jobs, owned
 from pai_install.app.frontend import JobChanged
 from pai_install.app.job_manifest import JobManifest, JobSubmission
 from pai_install.app.jobs import open_job_directory
@@ -28,7 +29,7 @@ from pai_install.jobs.read import JobReading
 from pai_install.jobs.rejection import rejected_field
 from pai_install.jobs.state import JobState
 from pai_install.kube.model import Ref
-from pai_install.kube.objects import JsonObject, child, text
+from pai_install.kube.objects import JsonObject
 from pai_install.profile.model import ClusterProfile
 from pai_install.report.jobs import job_text
 from pai_install.schedulers.admission import reject
@@ -122,9 +123,13 @@ def submit_reading(
     for line in warnings:
         app.say(line)
     identity = app.submitter(wish.user)
-    _once_counted(lambda: require_permitted(app.cluster, submission, identity), app.say)
-    before(submission)
-    _once_counted(lambda: create_jobs(app.cluster, submission), app.say)
+    try:
+        _once_counted(lambda: require_permitted(app.cluster, submission, identity), app.say)
+        before(submission)
+        _once_counted(lambda: create_jobs(app.cluster, submission), app.say)
+    except PaiError as error:
+        if error.code != "job-exists" or not complete_jobs(app.cluster, submission):
+            raise
     for one in submission.jobs:
         app.say(f"{one.name} is submitted to {one.place.cluster.name} with priority {one.place.priority}")
     return submission
@@ -241,7 +246,7 @@ def create_jobs(client: ClusterClient, submission: JobSubmission) -> None:
                 created += client.create([one.item])
         # The companions follow, because they need the uid of the job that owns them.
         if submission.companions:
-            client.create([_owned(one, created) for one in submission.companions])
+            client.create([owned(one, created) for one in submission.companions])
     except BaseException:
         # After Ctrl-C, too: a job without its Secret would never start.
         for one in submission.jobs[: len(created)]:
@@ -256,20 +261,6 @@ def _explaining(job: JobManifest) -> Iterator[None]:
         yield
     except ApiError as error:
         raise _explained(error, job) from error
-
-
-def _owned(item: dict[str, Any], jobs: Sequence[JsonObject]) -> dict[str, Any]:
-    """The object with the jobs as its owners."""
-    owners = [
-        {
-            "apiVersion": job["apiVersion"],
-            "kind": job["kind"],
-            "name": child(job, "metadata")["name"],
-            "uid": text(child(job, "metadata").get("uid")),
-        }
-        for job in jobs
-    ]
-    return {**item, "metadata": {**item["metadata"], "ownerReferences": owners}}
 
 
 def _explained(error: ApiError, job: JobManifest) -> PaiError:

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from pai_install.console.connect import open_services
+from pai_install.console.memory import limit_memory
 from pai_install.console.serve import serve
 from pai_install.console.settings import read_settings
 from pai_install.errors import PaiError
@@ -18,6 +19,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="pai_install.console", description="Serve the console of a cluster.")
     parser.add_argument("--settings", type=Path, required=True, metavar="FILE", help="JSON file with the settings")
     arguments = parser.parse_args()
+    limit_memory()
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     try:
         settings = read_settings(arguments.settings)

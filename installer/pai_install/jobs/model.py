@@ -86,7 +86,8 @@ class Job:
     without end. priority: None for the virtual cluster's usual one. lazy_preemption: HiveD makes it opportunistic
     before it evicts it. gang_release: HiveD takes devices back when the last instance of a group has ended. group: a
     wish for the console. The command line has an option. code: files for the work folder of each instance.
-    hdfs: key of the file -> folder of HDFS, until a site says which storage has it.
+    hdfs: key of the file -> folder of HDFS, until a site says which storage has it. web_port: of the web page in
+    instances of the first role, 0 for none.
     """
 
     name: str
@@ -101,6 +102,7 @@ class Job:
     group: str | None = None
     code: CodeArchive | StoredCode | None = None
     hdfs: Mapping[str, str] = field(default_factory=dict)
+    web_port: int = 0
 
     @property
     def storages(self) -> tuple[str, ...]:

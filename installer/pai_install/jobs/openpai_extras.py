@@ -12,7 +12,19 @@ from pai_install.documents.document import Document
 from pai_install.documents.problem import YamlPath
 from pai_install.documents.scalars import invalid
 from pai_install.documents.validate import did_you_mean, nearest, validate
-from pai_install.jobs.fields import Flag, Free, JobModel, MountPath, Scripts, Text255, Whole, matching, one_of, refused
+from pai_install.jobs.fields import (
+    Flag,
+    Free,
+    JobModel,
+    MountPath,
+    Scripts,
+    Text255,
+    Whole,
+    between,
+    matching,
+    one_of,
+    refused,
+)
 from pai_install.jobs.model import JobMount
 from pai_install.scheduling.model import PRIORITIES, Priority
 from pai_install.site.services.section import ListOf
@@ -127,9 +139,10 @@ def _or_flag(value: object) -> bool:
 
 
 class OurExtras(JobModel):
-    """extras["pai-install"]. group: of the job, for a user of several groups."""
+    """extras["pai-install"]. group: of a user of several groups. web_port: of a web page in the first role."""
 
     group: Text255 | None = None
+    web_port: Annotated[int, between(1, 65535, "port")] | None = Field(default=None, alias="web-port")
 
 
 class Extras(JobModel):

@@ -75,6 +75,7 @@ class _Reading:
             gang_release=file.extras.hived_scheduler.gang_release_enable,
             mounts=tuple(mount for mount, _ in mounts),
             group=file.extras.pai_install.group,
+            web_port=file.extras.pai_install.web_port or 0,
         )
         check_variables(self.document, job, {role.name: ("taskRoles", role.name, "commands") for role in roles})
         return job

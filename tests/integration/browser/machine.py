@@ -26,7 +26,7 @@ class _Log(BaseHTTPRequestHandler):
     """Two lines are there already, and the others come one after the other."""
 
     protocol_version = "HTTP/1.0"
-    says = "step"
+    says, lines = "step", _LINES
 
     def do_GET(self) -> None:
         self.send_response(200)
@@ -37,7 +37,7 @@ class _Log(BaseHTTPRequestHandler):
 
     def _write(self) -> None:
         follows = parse_qs(urlsplit(self.path).query).get("follow") == ["true"]
-        for number in range(_LINES if follows else 2):
+        for number in range(self.lines if follows else 2):
             if number > 1:
                 time.sleep(_WAIT_S)
             self.wfile.write(f"{self.says} {number}\n".encode())
@@ -48,9 +48,9 @@ class _Log(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def kubelet(console: Console, says: str = "step") -> Iterator[int]:
-    """Yields the port of the server. says: each line of a log, before its number."""
-    handler = type("_Says", (_Log,), {"says": says})
+def kubelet(console: Console, says: str = "step", lines: int = _LINES) -> Iterator[int]:
+    """Yields the port of the server. says: each line of a log, before its number. lines: of a followed log."""
+    handler = type("_Says", (_Log,), {"says": says, "lines": lines})
     server = ThreadingHTTPServer(("127.0.0.1", free_port()), handler)
     trust = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     trust.load_cert_chain(console.folder / "tls.crt", console.folder / "tls.key")

@@ -240,7 +240,7 @@ class served:  # noqa: N801 - a context manager
         self._authority = folder / "ca.crt"
 
     def __enter__(self) -> str:
-        self._process: subprocess.Popen[bytes] = self._running.__enter__()
+        self.process: subprocess.Popen[bytes] = self._running.__enter__()
         url, end = f"https://localhost:{self._port}", time.monotonic() + 60
         trust = ssl.create_default_context(cafile=str(self._authority))
         while True:
@@ -248,7 +248,7 @@ class served:  # noqa: N801 - a context manager
                 with urllib.request.urlopen(f"{url}/healthz", timeout=5, context=trust):  # noqa: S310 # ours
                     return url
             except OSError:
-                assert self._process.poll() is None, self._log.read_text()
+                assert self.process.poll() is None, self._log.read_text()
                 assert time.monotonic() < end, self._log.read_text()
                 time.sleep(0.3)
 

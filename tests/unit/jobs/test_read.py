@@ -139,6 +139,7 @@ WRONG = {
         "  - {type: script, name: a, require: [b]}\n  - {type: script, name: b, require: [a]}\ntaskRoles:", "7:29",
         "requires itself",
     ),
+    "v2: a port that is none": (V2, "submitFrom: web", "pai-install: {web-port: 65536}", "16:17", "write 1 to 65535"),
     "v2: two files": (V2, "extras:\n", "---\nextras:\n", "16:1", "a second begins"),
     "v2: key twice": (V2, "type: job", "type: job\nname: other", "4:1", "given twice"),
     "v2: a tab": (V2, "    instances", "\tinstances", "8:1", "indent with spaces"),
@@ -191,6 +192,11 @@ def test_a_code_folder_elsewhere_is_a_warning() -> None:
     reading = read(V1.replace('"retryCount": 0', '"codeDir": "/home/x"'))
     assert reading.job is not None
     assert [(one.line, one.column, one.code) for one in reading.problems] == [(4, 3, "job.no-effect")]
+
+
+def test_a_web_page_has_a_port() -> None:
+    assert job(read(V2)).web_port == 0
+    assert job(read(V2.replace("submitFrom: web", "pai-install: {web-port: 8888}"))).web_port == 8888
 
 
 def test_notes_of_clients_in_extras_are_warnings() -> None:

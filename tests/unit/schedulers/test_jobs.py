@@ -49,6 +49,16 @@ def test_what_nobody_may_read_stands_in_secrets_alone(backend: Backend) -> None:
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
+def test_pods_of_the_first_role_alone_have_a_web_page(backend: Backend) -> None:
+    spec = objects_of(replace(servers_and_workers(), web_port=8888), somewhere(backend))[0]["spec"]
+    pods = [
+        one["template"] if backend == "volcano" else one["template"]["spec"]["template"]
+        for one in spec["tasks" if backend == "volcano" else "replicatedJobs"]
+    ]
+    assert [one["metadata"]["labels"].get("pai-install/web-port") for one in pods] == ["8888", None]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
 def test_every_object_and_pod_says_whose_it_is(backend: Backend) -> None:
     for made in objects_of(servers_and_workers(), somewhere(backend)):
         assert made["metadata"]["labels"]["pai-install/user"] == "alice"

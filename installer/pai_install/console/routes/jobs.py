@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Sequence
 from http import HTTPStatus
 
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from pai_install.console.endpoint import LISTS, ApiCall, endpoint
 from pai_install.console.errors import RestError, invalid
 from pai_install.console.job_access import directory, find_job, no_job, read_job_now
 from pai_install.console.model.query import DEFAULT_LIMIT, MAX_LIMIT, ORDERS, JobQuery
+from pai_install.console.model.view import JobView
 from pai_install.console.openpai.job import attempt, details, task_history
 from pai_install.console.openpai.json_text import json_text
 from pai_install.jobs.history import kept_jobs
@@ -23,6 +25,8 @@ _TASK = f"{_NAME}/attempts/{{attempt}}/taskRoles/{{role}}/taskIndex/{{index}}/at
 # attempts of a job that a history lists
 _MOST_ATTEMPTS = 100
 _NO_PRIORITY = "default"
+# jobs of a part of an answer
+_PART = 100
 
 
 def read_query(call: ApiCall) -> JobQuery:
@@ -71,10 +75,19 @@ def list_jobs(call: ApiCall) -> Response:
     """Jobs that the caller may see."""
     query, model = read_query(call), call.services.model
     visible = model.visible(call.caller)
-    items = f"[{','.join(view.text for view in model.jobs.page(query, visible))}]"
+    head, tail = "[", "]"
     if call.query.get("withTotalCount", "").lower() == "true":
-        items = f'{{"totalCount":{model.jobs.count(query, visible)},"data":{items}}}'
-    return Response(items, media_type="application/json", headers={"X-Data-Age": f"{model.age:.0f}"})
+        head, tail = f'{{"totalCount":{model.jobs.count(query, visible)},"data":[', "]}"
+    content = _items(model.jobs.page(query, visible), head, tail)
+    return StreamingResponse(content, media_type="application/json", headers={"X-Data-Age": f"{model.age:.0f}"})
+
+
+async def _items(views: Sequence[JobView], head: str, tail: str) -> AsyncIterator[str]:
+    """The list in parts, each of which waits for its reader: a whole one of 2 MB per slow reader fills the memory."""
+    yield head
+    for start in range(0, len(views), _PART):
+        yield ("," if start else "") + ",".join(view.text for view in views[start : start + _PART])
+    yield tail
 
 
 def show_job(call: ApiCall) -> Response:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import math
+import os
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
@@ -21,7 +22,7 @@ _WINDOW_S = 60.0
 # a name without failures for this time begins again
 _FORGOTTEN_S = 900.0
 _MOST_KEPT = 20_000
-_HASHES, _WAITING, _WAIT_S = 4, 12, 3.0
+_MOST_HASHES, _WAITING, _WAIT_S = 4, 20, 5.0
 
 
 class SignInLimits:
@@ -72,10 +73,13 @@ class SignInLimits:
 
 
 class HashSlots:
-    """At most four hashes at a time: each takes 46 MiB and a core. A few more requests wait for a moment."""
+    """Hashes on half of the processors, at most four at a time: each takes 19 MiB and a processor, which other requests
+    need. A few more requests wait for a moment.
+    """
 
-    def __init__(self) -> None:
-        self._slots, self._line = BoundedSemaphore(_HASHES), BoundedSemaphore(_HASHES + _WAITING)
+    def __init__(self, processors: int | None = None) -> None:
+        most = max(1, min(_MOST_HASHES, (processors or os.cpu_count() or 1) // 2))
+        self._slots, self._line = BoundedSemaphore(most), BoundedSemaphore(most + _WAITING)
 
     @contextmanager
     def slot(self) -> Iterator[None]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from pai_install.agents.common.web_page import WEB_PORT
 from pai_install.jobs.code import CodeArchive, StoredCode
 from pai_install.jobs.compile import names as labels
 from pai_install.jobs.compile.names import JobNames
@@ -97,7 +98,9 @@ def pod_template(gang: Outline, role: Role, extras: PodExtras) -> Object:
         "containers": [_container(gang, role, extras, [mount for _, mount in volumes])],
         "volumes": [volume for volume, _ in volumes],
     }
-    metadata = {"labels": {**gang.marks, labels.ROLE: gang.names.roles[role.name]}}
+    opens = gang.job.web_port and role.name == gang.job.roles[0].name
+    page = {WEB_PORT: str(gang.job.web_port)} if opens else {}
+    metadata = {"labels": {**gang.marks, labels.ROLE: gang.names.roles[role.name], **page}}
     if extras.annotations:
         metadata["annotations"] = dict(extras.annotations)
     return {"metadata": metadata, "spec": spec}

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
+import json
 from http import HTTPStatus
 from typing import Any
 
+import anyio
 import pytest
 from starlette.testclient import TestClient
 
@@ -487,3 +489,61 @@ def test_submissions_have_a_rate(web: TestClient, services: ConsoleServices) -> 
     assert [answer.status_code for answer in answers] == [202, 202, 429]
     assert int(answers[-1].headers["retry-after"]) > 0
     assert post(web, "carol", named(FILE, "other")).status_code == HTTPStatus.ACCEPTED
+
+
+def test_a_long_list_comes_in_parts(train: TestClient, services: ConsoleServices, kubernetes: LiveCluster) -> None:
+    """A slow reader holds a part of it, and not 2 MB."""
+    whole = next(item for ref, item in kubernetes.objects.items() if ref.kind == "jobset")
+    for number in range(249):
+        metadata = {**whole["metadata"], "name": f"many-{number}", "uid": f"uid-many-{number}"}
+        kubernetes.put({**whole, "metadata": metadata})
+    eventually(lambda: len(services.model.jobs) == 250)
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def receive() -> Any:
+        await anyio.sleep(0 if not sent else 60)
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "path": PREFIX,
+        "query_string": b"withTotalCount=true",
+        "headers": [(b"host", b"testserver"), (b"authorization", b"Bearer alice")],
+        "scheme": "https",
+        "server": ("testserver", 443),
+        "client": ("192.0.2.1", 4711),
+    }
+    anyio.run(train.app, scope, receive, send)
+    bodies = [one["body"] for one in sent if one["type"] == "http.response.body"]
+    found = json.loads(b"".join(bodies))
+    assert (found["totalCount"], len(found["data"])) == (250, 250)
+    assert len(bodies) > 3
+    assert max(map(len, bodies)) < 100 * 1024
+
+
+SECRETIVE = FILE.replace("taskRoles:", "secrets: {key: s3cret-4711}\ntaskRoles:", 1).replace(
+    "[python train.py]", "['echo <% $secrets.key %>', 'true']"
+)
+
+
+def secrets_of(kubernetes: LiveCluster) -> list[Ref]:
+    return [ref for ref in kubernetes.objects if ref.kind == "secret" and "train" in ref.name]
+
+
+def test_a_cut_submission_is_completed_by_the_next_one(web: TestClient, kubernetes: LiveCluster) -> None:
+    """A control plane was switched off between the job and its Secret."""
+    assert post(web, "alice", SECRETIVE).status_code == 202
+    (secret,) = secrets_of(kubernetes)
+    uid = next(item["metadata"]["uid"] for ref, item in kubernetes.objects.items() if ref.kind == "jobset")
+    assert post(web, "alice", SECRETIVE).status_code == 409, "it is whole"
+    kubernetes.delete([secret])
+    assert post(web, "alice", SECRETIVE.replace("gpu: 1", "gpu: 2")).status_code == 409, "another job"
+    assert secrets_of(kubernetes) == []
+    assert post(web, "alice", SECRETIVE).status_code == 202
+    assert kubernetes.objects[secret]["metadata"]["ownerReferences"][0]["uid"] == uid
+    assert sum(ref.kind == "jobset" for ref in kubernetes.objects) == 1
+    assert post(web, "alice", SECRETIVE).status_code == 409

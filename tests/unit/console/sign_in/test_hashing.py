@@ -12,9 +12,9 @@ from pai_install.console.sign_in.hashing import RememberedPasswords, hashed, mat
 PASSWORD = "correct horse battery"
 
 
-def test_a_hash_is_argon2id_with_46_mib() -> None:
+def test_a_hash_is_argon2id_with_19_mib() -> None:
     found = hashed(PASSWORD)
-    assert found.startswith("$argon2id$v=19$m=47104,t=1,p=1$")
+    assert found.startswith("$argon2id$v=19$m=19456,t=2,p=1$")
     assert found != hashed(PASSWORD)
     assert matches(PASSWORD, found)
     assert not matches("correct horse battery ", found)

@@ -97,7 +97,7 @@ def test_memory_has_a_limit(found: SignInLimits, monkeypatch: pytest.MonkeyPatch
 
 def test_four_hashes_at_a_time_and_a_short_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "_WAIT_S", 0.05)
-    slots = HashSlots()
+    slots = HashSlots(8)
     with ExitStack() as held:
         for _ in range(4):
             held.enter_context(slots.slot())
@@ -108,8 +108,19 @@ def test_four_hashes_at_a_time_and_a_short_line(monkeypatch: pytest.MonkeyPatch)
         pass
 
 
+@pytest.mark.parametrize(("processors", "most"), [(1, 1), (2, 1), (3, 1), (4, 2), (64, 4)])
+def test_half_of_the_processors_are_left_to_others(processors: int, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pai_install.console.sign_in.limits._WAIT_S", 0.01)
+    slots = HashSlots(processors)
+    with ExitStack() as held:
+        for _ in range(most):
+            held.enter_context(slots.slot())
+        with pytest.raises(RestError), slots.slot():
+            pass
+
+
 def test_who_does_not_fit_into_the_line_is_refused_at_once() -> None:
-    slots, ready, end = HashSlots(), threading.Barrier(5), threading.Event()
+    slots, ready, end = HashSlots(8), threading.Barrier(5), threading.Event()
 
     def hold() -> None:
         with slots.slot():
@@ -127,11 +138,11 @@ def test_who_does_not_fit_into_the_line_is_refused_at_once() -> None:
     for one in threads:
         one.start()
     ready.wait()
-    line = [threading.Thread(target=stand) for _ in range(12)]
+    line = [threading.Thread(target=stand) for _ in range(limits._WAITING)]
     for one in line:
         one.start()
     refused = 0
-    for _ in range(20):
+    for _ in range(limits._WAITING + 8):
         try:
             with slots.slot():
                 pass
