@@ -156,7 +156,7 @@ def _cluster_configuration(settings: Mapping[str, Any]) -> dict[str, Any]:
         "etcd": {
             "local": {
                 "imageTag": settings["etcd_tag"],
-                # etcd's default is 2 GiB. A full etcd accepts no write at all until somebody defragments it.
+                # etcd's default is 2 GiB. A full etcd accepts no write at all until an administrator defragments it.
                 "extraArgs": _arguments({"quota-backend-bytes": 8 << 30}),
             }
         },

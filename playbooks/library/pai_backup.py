@@ -88,7 +88,7 @@ def make(module: AnsibleModule, dest: str, kubernetes: str = KUBERNETES, ledger:
                     archive.add(os.path.join(kubernetes, name), f"kubernetes/{name}")
             for path in sorted(glob.glob(os.path.join(ledger, "ledger-*.jsonl"))):
                 add_ledger(archive, path)
-        # A backup that was cut off must not look whole.
+        # An interrupted backup must not look whole.
         os.rename(f"{dest}.partial", dest)
     finally:
         for left in (snapshot, f"{dest}.partial"):

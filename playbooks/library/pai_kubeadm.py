@@ -190,7 +190,7 @@ class Member:
         """Init or join, after undoing a half-done one of ours."""
         before = marker()
         leftovers = os.path.exists(KUBELET_CONF) or os.path.exists(ADMIN_CONF) or bool(glob.glob(RENDERED[0]))
-        # A reset would destroy a cluster of somebody else. Only our marker permits it.
+        # A reset would destroy a cluster of other people. Only our marker permits it.
         if leftovers and not before:
             self.module.fail_json(
                 msg="this machine belongs to a Kubernetes cluster that pai-install did not make",

@@ -305,7 +305,7 @@ def leave() -> None:
     stop()
     shutil.rmtree(ASIDE, ignore_errors=True)
     shutil.rmtree(os.path.join(DATA, MEMBER), ignore_errors=True)
-    # Without data and this file, pai_kubeadm no longer takes the machine for a member, and joins it anew.
+    # Without data and this file, pai_kubeadm no longer takes the machine for a member, and joins it again.
     if os.path.exists(ADMIN_CONF):
         os.unlink(ADMIN_CONF)
 

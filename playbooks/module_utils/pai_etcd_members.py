@@ -49,7 +49,7 @@ def sickness(member: Member) -> str:
     """Returns why a member does not count for the quorum, or ""."""
     if member["learner"]:
         return "is still catching up with the others"
-    # A join that was cut off leaves such a member. It counts for the quorum, but never votes.
+    # An interrupted join leaves such a member. It counts for the quorum, but never votes.
     if not member["clients"]:
         return "was added and never started"
     try:

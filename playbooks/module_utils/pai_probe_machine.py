@@ -176,7 +176,7 @@ def swap() -> dict[str, Any]:
     """Returns active swap, and the entries that activate swap at the next boot."""
     fstab = [line.strip() for line in read("/etc/fstab").splitlines()]
     listed = command(["systemctl", "list-units", "--all", "--plain", "--no-legend", "--type=swap"])[1]
-    # A masked unit is how an admin switches swap off for good, so it activates nothing.
+    # A masked unit is how an admin switches swap off permanently, so it activates nothing.
     units = [line.split()[0] for line in listed.splitlines() if line.strip() and " masked " not in line]
     # systemd lists no unit that it has not loaded, but starts it at the next boot.
     written = [unit for unit in glob.glob("/etc/systemd/system/*.swap") if os.path.realpath(unit) != os.devnull]

@@ -260,7 +260,7 @@ def probe(url: str, username: str, password: str, ca: str, context: Optional[ssl
     _require_working(url, status)
     if "registry/2.0" not in headers.get("docker-distribution-api-version", "") and not challenge:
         raise RegistryError(f"{url} answers, but is no registry (HTTP {status})")
-    # An answer of 200 to a request without a login means that the registry asks nobody for one.
+    # An answer of 200 to a request without a login means that the registry asks for none.
     if not username or status == 200:
         return
     words = dict(re.findall(r'(\w+)="([^"]*)"', challenge))

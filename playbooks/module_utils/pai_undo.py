@@ -105,7 +105,7 @@ class Undo:
             # Two roles write into daemon.json. A key that both set must survive the first of them.
             for other in _other_patches(path, owner):
                 gone = subtract(gone, other)
-            # A value that the admin changed after us is not ours any more, and stays.
+            # A value that the admin changed after us is no longer ours, and stays.
             rest = in_order_of(current, subtract(current, gone))
             if rest != current:
                 old = _text(path) or ""

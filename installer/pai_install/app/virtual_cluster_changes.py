@@ -64,7 +64,7 @@ def apply_virtual_clusters(app: App, request: ApplyVirtualClusters, options: Run
         good = _last_good(app, desired, before, noted)
 
         application = _Application(app, options, desired, good)
-        # A note of an interrupted run means that nobody asked the scheduler after it.
+        # A note of an interrupted run means that no run asked the scheduler after it.
         operation = VcApply(unproven=noted is not None)
         return Workflow((application.stage(operation),), application, app.frontend.notify).advance()
 

@@ -126,7 +126,7 @@ class Terminal:
 
     def require_answers(self) -> None:
         """Raises PaiError without --yes where stdin is not a terminal."""
-        # A question in a pipeline would read its answer from data of another program, or wait for ever.
+        # A question in a pipeline would read its answer from data of another program, or wait without end.
         if not self.yes and not sys.stdin.isatty():
             raise PaiError(
                 "cannot ask for confirmation: stdin is not a terminal",

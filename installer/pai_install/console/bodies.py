@@ -29,7 +29,7 @@ async def read_body(request: Request, limit: int, caller_of: Callable[[Request],
     except TimeoutError as error:
         raise RestError(HTTPStatus.REQUEST_TIMEOUT, "InvalidParametersError", "the body is too slow") from error
     except ClientDisconnect as error:
-        # nobody reads the answer, and a trace in the log for each would fill the disk
+        # no one reads the answer, and a trace in the log for each would fill the disk
         raise invalid("the body is not complete") from error
     except RestError as error:
         # the rest of the body would wait in memory

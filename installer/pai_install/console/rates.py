@@ -28,7 +28,7 @@ class RateGate:
         now = self.clock()
         with self._lock:
             if len(self._buckets) >= _MOST:
-                # Memory has a limit. Clearing forgives some requests, and refuses nobody by mistake.
+                # Memory has a limit. Clearing forgives some requests, and refuses no one by mistake.
                 self._buckets.clear()
             left, at = self._buckets.get((rate, who), (float(most), now))
             left = min(float(most), left + (now - at) * most / seconds)

@@ -194,7 +194,7 @@ def _segments(
         return
     ends = [hold.end for hold in holds if hold.end is not None]
     edges = {period.start, period.end, *(hold.start for hold in holds), *ends, *(at for at, _ in steps)}
-    # Before the first known quota nobody can say what was borrowed.
+    # Before the first known quota no one can say what was borrowed.
     cuts = sorted(edge for edge in edges if max(period.start, steps[0][0]) <= edge <= period.end)
     coming = sorted(holds, key=_age)
     active: list[Hold] = []

@@ -155,7 +155,7 @@ def all_lines(ask: Callable[[Parameters], Iterable[str]], log: StoredLog, since:
         last = page[-1].at
         # Pages begin at a time, and several lines may have the same one.
         kept = [line for line in page if line.at != last]
-        # A whole page of one moment: the next question would return the same page for ever.
+        # A whole page of one moment: the next question would return the same page without end.
         if not kept:
             yield from page
             return

@@ -232,7 +232,7 @@ def feed(
     program is missing.
     """
     words = tuple(str(word) for word in argv)
-    # Files in place of pipes: while it is fed, nobody reads the output of the program.
+    # Files in place of pipes: while it is fed, no one reads the output of the program.
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
         try:
             child = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=output, stderr=errors, env=dict(env))

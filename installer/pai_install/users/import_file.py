@@ -46,7 +46,7 @@ def parse_users(content: bytes) -> tuple[ImportedUser, ...]:
     for place, name, groups in rows:
         account = user_name(name)
         if why := why_no_name(account) or ("" if groups else "has no groups"):
-            # All bad rows are told at once, as an administrator mends them in one go.
+            # All bad rows are told at once, so that an administrator corrects them together.
             problems.append(f"{place}: {plain_text(name)!r} {why}")
         found[account] = tuple(dict.fromkeys((*found.get(account, ()), *groups)))
     if problems:

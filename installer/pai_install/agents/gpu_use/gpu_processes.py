@@ -65,7 +65,7 @@ def _answer(connection: socket.socket) -> bytes:
         if kind == _SETTINGS and not flags & _ACK:
             connection.sendall(frame(_SETTINGS, _ACK, 0, b""))
         elif kind == _PING and not flags & _ACK:
-            # gRPC ends a connection whose pings nobody acknowledges.
+            # gRPC ends a connection whose pings get no answer.
             connection.sendall(frame(_PING, _ACK, 0, content))
         elif kind in (_RESET, _AWAY):
             raise KubeletError(f"the call was refused: {content[:80]!r}")

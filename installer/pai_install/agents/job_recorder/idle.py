@@ -110,7 +110,7 @@ class Idle:
 
     def due(self, now: float) -> list[Action]:
         """Returns the actions to take now. Each is returned again until its effect is seen."""
-        # abs: after the clock was set back, nobody may wait until the old time comes again.
+        # abs: after the clock was set back, no owner may wait until the old time comes again.
         if abs(now - self._looked) < LOOK_S:
             return []
         self._looked = now
@@ -127,7 +127,7 @@ class Idle:
         mine = [pod for pod in pods if pod.holds and not pod.ended and pod.created >= job.created]
         told = job.warned
         first = [limit for limit in own if told is not None and limit.what == told.what]
-        # The limit of the warning is gone from the site, and its end must not be announced any more.
+        # The limit of the warning is gone from the site, and its end must no longer be announced.
         if told is not None and not first:
             yield Warn(job, None)
             return
