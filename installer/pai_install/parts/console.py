@@ -91,6 +91,7 @@ def _settings(site: Site, console: SiteConsole, directory: Directory | None) -> 
         "certificate": f"{_SECRETS}/tls.crt",
         "key": f"{_SECRETS}/tls.key",
         "signing_key": f"{_SECRETS}/signing.key",
+        # The machine's own proxy asks any control plane that answers, so one that is down does not matter.
         "api_server": f"https://127.0.0.1:{API_PROXY_PORT}",
         "api_authority": f"{_ACCOUNT}/ca.crt",
         "api_token": f"{_ACCOUNT}/token",

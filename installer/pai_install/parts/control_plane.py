@@ -90,6 +90,7 @@ class ControlPlane(Part):
             pod_cidr=settings.pod_cidr,
             service_cidr=settings.service_cidr,
             node_prefix=settings.pod_cidr_node_prefix,
+            # On a single node, the copies of the DNS can only stand together.
             dns_apart=len(site.nodes) > 1,
             kubelet_config=dict(settings.kubelet_config),
             jwt=(authenticator(directory),) if directory else (),

@@ -92,6 +92,7 @@ class CacheConfiguration(Part):
     model = DockerCacheVariables
     after = ("control_plane", "api_proxy")
     removable = True
+    # Places are for messages, and a move ends with its copy. Neither is a reason to run the role again.
     not_settings = frozenset({"docker_cache_places", "docker_cache_move"})
 
     def applies(self, site: Site, machine: Machine) -> bool:

@@ -48,6 +48,7 @@ def group_values(context: Context) -> dict[str, Any]:
     scheduling = scheduling_of(context.site)
     limited = scheduling, tuple(namespaces.values())
     return {
+        # The default namespace is every cluster's own and is not created.
         "namespaces": [{"group": name, "name": it} for name, it in namespaces.items() if it != DEFAULT],
         "credentials": list(pull_secrets(logins, namespaces)),
         "accounts": list(accounts(logins, namespaces)),

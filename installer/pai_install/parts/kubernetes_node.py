@@ -43,6 +43,7 @@ class KubernetesNode(Part):
         settings = context.site.settings
         resolver = settings.kubelet_config.get("resolvConf")
         flags = {"node-ip": machine.hostip} | ({"resolv-conf": resolver} if isinstance(resolver, str) else {})
+        # The site's own flags come last, so that they win.
         arguments = {**flags, **settings.kubelet_custom_flags}
         return KubernetesNodeVariables(artifacts=context.artifacts(_PROGRAMS), kubelet_args=arguments)
 

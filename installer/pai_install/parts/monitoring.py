@@ -49,6 +49,7 @@ def monitoring_values(context: Context) -> dict[str, Any]:
     login = cache_login(context.registries.cache, context.identity)
     scraping = Scraping(scrape_seconds(site), exporter_port(site))
     return {
+        # The pods use ports of their machine, so each control plane takes one at most.
         "replicas": min(wanted.replicas, len(site.control_planes)),
         "leader": context.leader.hostname,
         "folder": FOLDER,
