@@ -98,6 +98,7 @@ def _settings(site: Site, version: str, endpoint: str, seen: Observed) -> Iterat
         # A minor version in config.yaml permits each of its patches.
         if name == "kubernetes_version" and fits(runs, str(value)):
             continue
+        # An empty value could not be read, which is no difference.
         if runs and not _same(runs, value) and not _ran_with(seen, observed_as, value):
             yield RefusedChange(CONFIG, (name,), name, "", runs, str(value), _remedy(name, runs, str(value)))
 
