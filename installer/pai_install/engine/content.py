@@ -45,6 +45,7 @@ def _part_digest(part: Part, role: str, addons: Path, agents: Mapping[str, bytes
     if not isinstance(part, AddonPart):
         return role
     folder = addons / part.addon
+    # Tests of an add-on never reach a machine, so they do not make it another version.
     paths = (path for path in folder.rglob("*") if path.is_file() and path.relative_to(folder).parts[0] != "tests")
     contents = {str(path.relative_to(folder)): path.read_bytes() for path in paths}
     contents |= _shared(_texts(contents).values(), addons)
@@ -73,6 +74,7 @@ def digest(contents: Mapping[str, bytes]) -> str:
     """Twelve hexadecimal digits for files (path -> content)."""
     total = hashlib.sha256()
     for path, content in sorted(contents.items()):
+        # With its length, so that no content can pass for the name of the next file.
         total.update(f"{path}\0{len(content)}\0".encode())
         total.update(content)
     return total.hexdigest()[:12]
