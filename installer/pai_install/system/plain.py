@@ -57,6 +57,7 @@ def plain(value: Any, *, depth: int = 0, clean: Callable[[str], str] = plain_tex
         case str():
             return clean(value)
         case int() | float():
+            # NaN compares as false with every number, so it is left out as well.
             return value if -_LARGEST <= value < _LARGEST else TOO_LARGE
         case Mapping() | list() | tuple() if depth >= DEEPEST:
             return TOO_DEEP

@@ -54,6 +54,7 @@ def refused_by_box(error: OSError) -> PaiError | None:
 
 def network_reason(error: BaseException) -> str:
     """Returns why a server was not reached, without numbers of the operating system."""
+    # urllib wraps the cause in an error of its own.
     cause = getattr(error, "reason", error)
     if isinstance(cause, socket.gaierror):
         return "the host name has no address"
