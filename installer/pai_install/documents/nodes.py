@@ -39,6 +39,7 @@ class _Composer:
         end: Any = event.end_mark
         match event:
             case yaml.ScalarEvent():
+                # For plain text the loader in C says "", and the one in Python None.
                 style = event.style or None
                 node = yaml.ScalarNode(_tag(event, "str"), event.value, begin, end, style)
                 self._add(event, node)

@@ -95,6 +95,7 @@ def read_strict_boolean(value: object, info: ValidationInfo) -> bool:
 
 def read_whole(value: object) -> int:
     """Reads an integer. Refuses 010, because YAML versions read it differently."""
+    # Python's booleans are integers, but true is no number.
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     word = str(value).strip()
@@ -202,6 +203,7 @@ def _plain_scalar(value: Text) -> str | int | float | bool:
     word = str(value)
     if word.lower() in _TRUE | _FALSE:
         return word.lower() in _TRUE
+    # Up to 18 digits fit the 64 bits that other programs have for a number.
     if re.fullmatch(r"[+-]?(0|[1-9][0-9]{0,17})", word):
         return int(word)
     if re.fullmatch(r"[+-]?(0|[1-9][0-9]{0,17})\.[0-9]{1,18}", word):

@@ -63,8 +63,8 @@ class TreeBuilder:
 
         Raises TooMuchError for too deep nesting or too many repetitions by aliases.
         """
-        self.repeats += id(node) in self.seen
         # An alias yields the same node again. A few aliases of aliases can repeat a node billions of times.
+        self.repeats += id(node) in self.seen
         self.seen.add(id(node))
         mark = self._mark(node)
         if self.repeats > MAX_REPEATS or depth > MAX_DEPTH:

@@ -75,6 +75,7 @@ def partly(model: type[Model], document: Document, required: Mapping[str, str]) 
 def _add(
     model: type[BaseModel], document: Document, detail: ErrorDetails, legacy: Legacy, below: YamlPath, *, guess: bool
 ) -> None:
+    # pydantic adds [key] to the place of a key that is wrong itself.
     path: YamlPath = (*below, *(part for part in detail["loc"] if part != "[key]"))
     kind = detail["type"]
     if kind.startswith("site."):
