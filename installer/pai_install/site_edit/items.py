@@ -37,8 +37,8 @@ def without_item(text: str, path: YamlPath, number: int) -> str:
     root = _root(text)
     chain = _chain(text, root, path)
     made = _removed(text, chain, path, number)
-    wanted, got = _data(text), _data(made)
     # Both texts are parsed again and compared. An edit of text that also changes something else is refused.
+    wanted, got = _data(text), _data(made)
     del _list_at(wanted, path)[number]
     place = chain[-1].items[number].start
     return _proven(text, made, _pruned(got, path) == _pruned(wanted, path), place)
@@ -150,6 +150,7 @@ def _removed(text: str, chain: list[Span], path: YamlPath, number: int) -> str:
         raise EditError("is written in a way that no command edits", line_of(text, dash))
     if len(found.items) > 1:
         return without_lines(text, dash, item.end)
+    # Without its last item the list would mean null. So its key goes as well, or the list becomes [].
     key = _removable(text, chain, path)
     if key is not None:
         return without_lines(text, key.start, found.end)
@@ -185,6 +186,7 @@ def _out_of_brackets(text: str, found: Span, number: int) -> str:
         end = comma.end()
     if not set("#\r\n") & set(text[start : item.start] + text[item.end : end]):
         return text[:start] + text[end:]
+    # A comment or a line end beside the item belongs to its neighbours, so only the item and its comma go.
     start, end = item.start, item.end
     comma = _TRAIL.match(text, end)
     end = comma.end() if comma else end

@@ -18,6 +18,7 @@ def write_new_site(folder: Path, files: Mapping[str, str]) -> tuple[Path, ...]:
 
     Raises PaiError (usage) where one of them exists, or where the folder cannot be made.
     """
+    # All files are checked before the first one is written, so that no half of a site remains.
     for name in files:
         if (folder / name).exists():
             raise _refused(
