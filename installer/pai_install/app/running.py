@@ -44,7 +44,7 @@ def run_operation(
     before_changes: Callable[[], None] | None,
 ) -> Outcome | None:
     """As App.run."""
-    # Before anything is observed: without a terminal nobody could answer later.
+    # Before anything is observed: without a terminal no one could answer later.
     if not (agreed or options.check):
         app.frontend.require_answers()
     saved = read_plan(options.plan_file) if options.plan_file is not None else None

@@ -140,5 +140,5 @@ def _digest(result: Mapping[str, Any]) -> str:
 
 def _lasting(prepared: str) -> list[str]:
     """Returns the lines without random content: names of temporary files, generated values of the API server."""
-    # The API server sets these fields anew at each try. They would make every saved plan look outdated.
+    # The API server sets these fields again at each try. They would make every saved plan look outdated.
     return [line for line in prepared.splitlines() if not _PASSING.match(line)]

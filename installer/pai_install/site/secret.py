@@ -74,7 +74,7 @@ def _from_environment(name: str) -> SecretStr:
 def _from_file(name: str, folder: Path) -> SecretStr:
     try:
         path = site_path(name, folder)
-        # Reading a pipe or a device could wait for ever.
+        # Reading a pipe or a device could wait without end.
         if not stat.S_ISREG(path.stat().st_mode):
             return MissingSecret(f"{short(str(path))} is not a file", "write the secret into a file")
         with path.open("rb") as handle:

@@ -71,7 +71,7 @@ def _in_section(text: str, root: Span, number: int, key: str, block: str) -> str
     if not opens_line(text, old.start):
         raise EditError(_REFUSED, line_of(text, old.start))
     start, end = line_start(text, old.start), line_end(text, value.end)
-    # A block of text includes its last line end, so the line at its end would be the next one.
+    # A block of text includes its last line end, and what follows that is the next line already.
     if value.end > value.start and text[value.end - 1] in "\r\n":
         end = value.end
     return text[:start] + _joined(text, _rows(key, block, column)) + text[end:]

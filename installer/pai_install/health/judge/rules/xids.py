@@ -193,7 +193,7 @@ def recurrence(machine: MachineView) -> Iterator[Result]:
     fatal = _fatal_and_new(machine.incidents, machine)
     for incident in fatal:
         device = _device(incident.bus_id, machine)
-        # A card that has fallen off the bus has no UUID any more. Its slot takes the place.
+        # A card that has fallen off the bus no longer has a UUID. Its slot takes the place.
         uuid = uuids.get(device, device)
         number, times = _most_often(incident, {(item[1], item[2]) for item in past if item[0] == uuid}, machine)
         same_day = sum(item.bus_id == incident.bus_id for item in fatal)
