@@ -256,6 +256,7 @@ class Errand:
                 stdout=pipes["stdout"][1],
                 stderr=pipes["stderr"][1],
                 start_new_session=True,
+                # In another language, programs print other words and other decimal signs.
                 env=dict(os.environ, LC_ALL="C", LANG="C", SYSTEMD_COLORS="0"),
             )
         except OSError:
@@ -334,6 +335,7 @@ class Errand:
         if self.reap():
             return
         self.result.update(rc=None, timed_out=True, state=process_state(self.pid))
+        # The place in the kernel where a child waits is the best hint why it cannot be killed.
         self.result["wchan"] = read_text(f"/proc/{self.pid}/wchan")
         for number in (signal.SIGTERM, signal.SIGKILL):
             try:
@@ -653,6 +655,7 @@ def collect(options: "argparse.Namespace") -> "dict[str, object]":
         if job.argv:
             commands[name] = result
             continue
+        # JSON that was cut cannot be read. The part counts as not collected then.
         read = result.get("rc") == 0 and not job.truncated
         content = json.loads(str(result["stdout"])) if read else {}
         if name.startswith("files_"):
