@@ -31,6 +31,7 @@ managed: {description: Expectations for pai_state., type: list, elements: dict, 
 import glob
 import os
 import re
+import shutil
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
@@ -38,6 +39,8 @@ from ansible.module_utils.pai_digests import sha256
 from ansible.module_utils.pai_managed import sysctl_path, unit_state
 from ansible.module_utils.pai_origins import note
 
+UNITS = "/etc/systemd/system"
+ENABLED = ("enabled", "enabled-runtime")
 FSTAB = "/etc/fstab"
 SWAP_LINE = r"^[^#\n]\S*\s+\S+\s+swap\s.*$"
 ZRAM_CONFIGS = ("/etc/systemd/zram-generator.conf", "/usr/lib/systemd/zram-generator.conf")
@@ -160,11 +163,13 @@ class Kernel:
         if without != table:
             self.diffs.append({"before": table, "after": without, "before_header": FSTAB, "after_header": FSTAB})
             if self.act("commented the swap lines of /etc/fstab"):
-                # A broken fstab can stop a machine from booting.
-                self.module.preserved_copy(FSTAB, FSTAB + ".pai-backup")
-                with open(FSTAB + ".pai-new", "w", encoding="utf-8") as handle:
+                # A broken fstab can stop a machine from booting. The first copy is the administrator's.
+                if not os.path.exists(FSTAB + ".pai-backup"):
+                    self.module.preserved_copy(FSTAB, FSTAB + ".pai-backup")
+                # Labels of disks may be in another encoding.
+                with open(FSTAB + ".pai-new", "w", encoding="utf-8", errors="surrogateescape") as handle:
                     handle.write(without)
-                os.chmod(FSTAB + ".pai-new", 0o644)
+                shutil.copystat(FSTAB, FSTAB + ".pai-new")
                 os.replace(FSTAB + ".pai-new", FSTAB)
         self.mask_swap_units()
         if len(read("/proc/swaps").splitlines()) > 1 and self.act("turned swap off"):
@@ -176,18 +181,25 @@ class Kernel:
             1
         ]
         names = [line.split()[0] for line in units.splitlines() if line.strip()]
-        names += [os.path.basename(path) for path in glob.glob("/etc/systemd/system/*.swap")]
-        names += [
-            unit for unit in ZRAM_UNITS if unit_state(unit).get("UnitFileState") in ("enabled", "enabled-runtime")
-        ]
-        for name in sorted(set(names)):
-            if unit_state(name).get("LoadState") == "masked":
-                continue
-            if self.act(f"masked {name}"):
+        written = {os.path.basename(path) for path in glob.glob(f"{UNITS}/*.swap") if os.path.isfile(path)}
+        names += [unit for unit in ZRAM_UNITS if unit_state(unit).get("UnitFileState") in ENABLED]
+        for name in sorted({*names, *written}):
+            state = unit_state(name)
+            if name in written:
+                self.stop_unit(name, state)
+            elif state.get("LoadState") != "masked" and self.act(f"masked {name}"):
                 note("masked", name, True)
                 self.module.run_command(["systemctl", "mask", "--now", name])
         if any(os.path.exists(path) for path in ZRAM_CONFIGS) and read(ZRAM_CONFIGS[0]) != HEADER:
             self.write(ZRAM_CONFIGS[0], HEADER)  # an empty file of the admin's turns the generator off
+
+    def stop_unit(self, name: str, state: dict[str, str]) -> None:
+        """Stops and disables a unit that an administrator wrote."""
+        # systemctl masks no unit whose own file is in this folder.
+        active = state.get("ActiveState") in ("active", "activating")
+        if (active or state.get("UnitFileState") in ENABLED) and self.act(f"stopped {name}"):
+            note("stopped", name, True)
+            self.module.run_command(["systemctl", "disable", "--now", name], check_rc=True)
 
 
 def read(path: str) -> str:

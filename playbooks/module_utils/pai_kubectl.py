@@ -69,6 +69,9 @@ class Kubectl:
         answer = self.ask("get", "--output=json", *words, timeout_s=timeout_s)
         if not answer.ok:
             raise KubectlError(answer.said)
+        # kubectl prints nothing for a missing object with this option.
+        if not answer.out.strip() and "--ignore-not-found" in words:
+            return {}
         try:
             found = json.loads(answer.out)
         except ValueError as error:

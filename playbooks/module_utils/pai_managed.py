@@ -4,17 +4,25 @@ Every module that changes a machine returns `managed`: a list of expectations. `
 the end of a role; `pai_facts` checks them against the machine. So a verdict always comes from an observation, never
 from the record.
 
-An expectation is a dict with `kind` and the fields of this kind: file: path, sha256, mode bytes, mode, owner root.
-`restarts`: program that restarts, if no unit here merged: path, owner, live_keys, sha256, mode JSON with the merged
-patch of an owner (pai_merging) folder: path owned by root, not writable by everybody private: path, mode owned by root,
-with no permission beyond mode block: path, marker, sha256 the block between two marker lines absent: path no such file
-present: path, filled, ours, content exists. filled: not empty. ours: created and removed by a role. content: folder of
-user data, which survives a removal quota: path, size, each project quota of a folder, in bytes. each: of every
-subfolder (pai_quota) nomatch: path, regexp no line matches unit: name, enabled, active, reads systemd unit, which
-restarts when a file of `reads` changes package: name Debian package installed sysctl: name, value kernel parameter
-noswap: swap is off image: name, digest image in containerd, under its tag and by its digest, pinned object: name,
-namespace, version Kubernetes object (kind/name), seen from a control plane node: name, labels, taints this machine's
-node, seen with its kubelet's login
+An expectation is a dict with `kind` and the fields of this kind:
+
+- file: path, sha256, mode. The owner is root. `restarts`: the program that restarts, if no unit here does.
+- merged: path, owner, live_keys, sha256, mode. JSON with the merged patch of an owner (pai_merging).
+- folder: path. It belongs to root, and not everybody writes to it.
+- private: path, mode. It belongs to root, without a permission beyond the mode.
+- block: path, marker, sha256. The block stands between two marker lines.
+- absent: path. There is no such file.
+- present: path, filled, ours, content. filled: not empty. ours: a role creates and removes it. content: a folder of
+  user data, which survives a removal.
+- quota: path, size, each. Project quota of a folder, in bytes. each: of every subfolder (pai_quota).
+- nomatch: path, regexp. No line matches.
+- unit: name, enabled, active, reads. A systemd unit, which restarts when a file of `reads` changes.
+- package: name. A Debian package is installed.
+- sysctl: name, value. A kernel parameter.
+- noswap: Swap is off.
+- image: name, digest. containerd has the image, under its tag and by its digest, pinned.
+- object: name, namespace, version. A Kubernetes object (kind/name), seen from a control plane.
+- node: name, labels, taints. The node of this machine, seen with its kubelet's login.
 """
 
 from __future__ import annotations

@@ -178,9 +178,8 @@ def swap() -> dict[str, Any]:
     listed = command(["systemctl", "list-units", "--all", "--plain", "--no-legend", "--type=swap"])[1]
     # A masked unit is how an admin switches swap off permanently, so it activates nothing.
     units = [line.split()[0] for line in listed.splitlines() if line.strip() and " masked " not in line]
-    # systemd lists no unit that it has not loaded, but starts it at the next boot.
-    written = [unit for unit in glob.glob("/etc/systemd/system/*.swap") if os.path.realpath(unit) != os.devnull]
-    units += [os.path.basename(unit) for unit in written]
+    # systemd lists no unit that it has not loaded, but starts an enabled one at the next boot.
+    units += [os.path.basename(unit) for unit in glob.glob("/etc/systemd/system/*.wants/*.swap")]
     # Packages bring this file with comments only. A section in it makes a device.
     zram = [path for path in ZRAM if re.search(r"^\s*\[", read(path), re.MULTILINE)][:1]
     return {

@@ -70,7 +70,7 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class LedgerNames:
-    """LedgerNames that the ledger does not have. groups: by namespace. skus: of the nodes of the layout."""
+    """Names that the ledger does not have. groups: by namespace. skus: of the nodes of the layout."""
 
     groups: Mapping[str, str]
     skus: Mapping[str, str]

@@ -81,7 +81,7 @@ class _Block:
         return found
 
     def _machines(self, cell: Cell) -> list[str]:
-        """Returns the machines of a cell, or () for a part of a machine."""
+        """Returns the machines of a cell, or [] for a part of a machine."""
         return [node.node for node in cell.nodes()] if cell.depth <= cell.chain.node else []
 
     def pinned(self, cluster: HivedCluster) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import shutil
 import sys
 import time
 from collections.abc import Callable
@@ -36,6 +37,61 @@ def test_fstab_swap_lines_are_commented_and_only_those(library: Library, snapsho
     )
     found = re.findall(kernel.SWAP_LINE, table, re.MULTILINE)
     assert found == snapshot
+
+
+class Calls:
+    """What a module asked of programs."""
+
+    def __init__(self) -> None:
+        self.check_mode, self.params, self.run = False, {"container": False}, list[str]()
+
+    def run_command(self, words: list[str], *, check_rc: bool = False) -> tuple[int, str, str]:
+        """Succeeds, with nothing printed."""
+        del check_rc
+        self.run.append(" ".join(words))
+        return 0, "", ""
+
+    def preserved_copy(self, source: str, target: str) -> None:
+        """As AnsibleModule's."""
+        shutil.copy2(source, target)
+
+
+def test_fstab_keeps_its_bytes_its_mode_and_its_first_copy(
+    library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernel, table = library("pai_kernel"), tmp_path / "fstab"
+    monkeypatch.setattr(kernel, "FSTAB", str(table))
+    monkeypatch.setattr(kernel.Kernel, "mask_swap_units", lambda _self: None)
+    for number in (1, 2):
+        table.write_bytes(b"LABEL=Gr\xf6\xdfe /data ext4 defaults 0 2\n/swap%d none swap sw 0 0\n" % number)
+        table.chmod(0o600)
+        kernel.Kernel(Calls()).swap_off()
+        assert table.read_bytes().startswith(b"LABEL=Gr\xf6\xdfe /data ext4 defaults 0 2\n# swap is off")
+        assert table.stat().st_mode & 0o777 == 0o600
+    assert b"\n/swap1 none" in (tmp_path / "fstab.pai-backup").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("state", "calls"),
+    [
+        ({"LoadState": "loaded", "UnitFileState": "enabled"}, ["systemctl disable --now a.swap"]),
+        ({"LoadState": "loaded", "ActiveState": "active"}, ["systemctl disable --now a.swap"]),
+        ({"LoadState": "loaded", "UnitFileState": "disabled", "ActiveState": "inactive"}, []),
+    ],
+)
+def test_swap_unit_that_an_administrator_wrote_is_disabled(
+    library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: dict[str, str], calls: list[str]
+) -> None:
+    """systemctl masks no unit whose own file is in /etc/systemd/system."""
+    kernel, module = library("pai_kernel"), Calls()
+    (tmp_path / "a.swap").write_text("[Swap]\nWhat=/swap\n")
+    (tmp_path / "masked.swap").symlink_to("/dev/null")
+    monkeypatch.setattr(kernel, "UNITS", str(tmp_path))
+    monkeypatch.setattr(kernel, "ZRAM_CONFIGS", (str(tmp_path / "none"),))
+    monkeypatch.setattr(kernel, "unit_state", lambda name: state if name == "a.swap" else {"LoadState": "masked"})
+    monkeypatch.setattr(kernel, "note", lambda *_words: None)
+    kernel.Kernel(module).mask_swap_units()
+    assert module.run[1:] == calls
 
 
 @pytest.mark.parametrize(("value", "shown"), [(True, "1"), (10, "10"), ("40000   65535", "40000 65535")])

@@ -41,7 +41,8 @@ def kept(run_module: Run, cache: Path, tmp_path: Path) -> Run:
 
     def run(state: str, revision: str = "3", status: int = 0, *, check: bool = False) -> dict[str, Any]:
         annotations = f'{{"deployment.kubernetes.io/revision": "{revision}"}}'
-        (tmp_path / "deployment.json").write_text(f'{{"metadata": {{"annotations": {annotations}}}}}')
+        found = f'{{"metadata": {{"annotations": {annotations}}}}}' if revision else ""
+        (tmp_path / "deployment.json").write_text(found)
         program.write_text(KUBECTL.format(folder=tmp_path, status=status))
         program.chmod(0o755)
         places = {"folder": str(cache), "kept": str(tmp_path / "kept"), "kubectl": str(program)}
@@ -77,6 +78,13 @@ def test_a_pod_that_was_started_for_the_new_ones_is_taken_back(
     kept("keep", revision="3")
     kept("restore", revision="4")
     assert (tmp_path / "asked").read_text() == snapshot
+
+
+def test_a_cache_without_a_pod_keeps_its_files(kept: Run, cache: Path, tmp_path: Path) -> None:
+    """kubectl prints nothing for a missing Deployment."""
+    kept("keep", revision="")
+    replace(cache)
+    assert kept("restore", revision="")["changed"]
 
 
 def test_a_pod_that_stays_is_told_and_the_copies_too(kept: Run, tmp_path: Path) -> None:

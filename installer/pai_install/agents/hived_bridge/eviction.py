@@ -104,7 +104,7 @@ class Eviction:
             self._log("evicted", gangs=list(who.gangs), pods=shown, failed=outcomes.count("failed"))
 
     def _gangs(self) -> tuple[Gang, ...]:
-        """None where HiveD cannot list them: then it names the rest of a gang in its next answers."""
+        """Returns () where HiveD cannot list them: it names the rest of a gang in its next answers."""
         try:
             return self._hived.gangs()
         except HttpError as error:
