@@ -22,7 +22,7 @@ from typing import Any
 from tests.perf.big_site import write_site
 from tests.perf.process import ROOT, cost_of, pai_install
 
-EVERY_S = 0.5  # between two readings of the memory
+EVERY_S = 0.2  # between two readings of the memory
 # The machine's name is not known to ssh, its address is. What finds the interpreter runs here.
 _SSH = """#!/bin/sh
 for word; do host=$command; command=$word; done
