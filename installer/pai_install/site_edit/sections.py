@@ -43,8 +43,7 @@ def without_sections(text: str, names: Collection[str]) -> str:
 
 
 def with_block(text: str, section: str, key: str, block: str) -> str:
-    """Returns the text with a block scalar (`key:
-    `) in a section, which replaces the existing one.
+    """Returns the text with a block scalar (`key: |`) in a section, which replaces the existing one.
 
     Raises EditError if this is impossible or would change other sections.
     """

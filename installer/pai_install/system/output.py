@@ -1,6 +1,4 @@
-"""Output to a closed reader: a pipe (`...
-head`) or terminal.
-"""
+"""Output to a reader that closes early, such as `head` behind a pipe, or a terminal."""
 
 from __future__ import annotations
 

@@ -180,11 +180,9 @@ def clock_synchronised(machine: MachineView) -> Result:
     # Without a time server, the clock of the control planes is the reference of all others.
     if tracking.reference in _LOCAL_CLOCK and not machine.expected.control_plane:
         return failed("chrony uses the local clock as its reference", "local clock", "a time server")
-    age = machine.collected_at - tracking.reference_time
-    if tracking.reference not in _LOCAL_CLOCK and tracking.interval > 0 and age > 10 * max(tracking.interval, 64):
-        return warned(
-            "the last comparison with the time server is old", f"{age:.0f} s", f"<= {10 * tracking.interval:.0f} s"
-        )
+    age, limit = machine.collected_at - tracking.reference_time, 10 * max(tracking.interval, 64)
+    if tracking.reference not in _LOCAL_CLOCK and tracking.interval > 0 and age > limit:
+        return warned("the last comparison with the time server is old", f"{age:.0f} s", f"<= {limit:.0f} s")
     return passed(f"stratum {tracking.stratum}")
 
 
