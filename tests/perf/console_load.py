@@ -1,8 +1,8 @@
 """`python -m tests.perf.console_load`: a console with 10,000 jobs and 1,000 nodes, over TLS, with and without a crowd.
 
 The console, the crowd (console_crowd.py), and this program, which measures answers one after another, are a process
-each. It prints JSON: times by phase and kind of request, processor time and memory of the console, and the time until
-a new job is visible. Nothing is asserted: a busy host is slow.
+each. It prints JSON: times by phase and kind of request, processors that the console used and waited for, its memory,
+and the time until a new job is visible. Nothing is asserted: a busy host is slow.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median, quantiles
@@ -101,6 +102,15 @@ def cpu_s(process: int) -> float:
     return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def waited_s(process: int) -> float:
+    """Time until now in which threads of a process could run, and had no processor."""
+    total = 0
+    for thread in Path(f"/proc/{process}/task").iterdir():
+        with suppress(OSError):
+            total += int((thread / "schedstat").read_text().split()[1])
+    return total / 1e9
+
+
 def memory_mib(process: int, name: str) -> int:
     """VmRSS or VmHWM of a process."""
     found = re.search(rf"{name}:\s+(\d+) kB", Path(f"/proc/{process}/status").read_text())
@@ -128,11 +138,12 @@ def measured(console: BigConsole) -> dict[str, Any]:
                 words, env=environment, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
             )
         measurer.times.clear()
-        spent, begun, average = cpu_s(process), time.monotonic(), os.getloadavg()[0]
+        spent, waited, begun, average = cpu_s(process), waited_s(process), time.monotonic(), os.getloadavg()[0]
         measurer.measure(seconds)
         found[phase] = {
             "load_average": [round(average, 1), round(os.getloadavg()[0], 1)],
             "cores": round((cpu_s(process) - spent) / (time.monotonic() - begun), 2),
+            "cores_missing": round((waited_s(process) - waited) / (time.monotonic() - begun), 2),
             "resident_mib": memory_mib(process, "VmRSS"),
             "kinds": {kind: summed(times) for kind, times in sorted(measurer.times.items())},
         }

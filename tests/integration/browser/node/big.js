@@ -1,6 +1,6 @@
 // Opens pages of a large cluster, and finds things in them as people do.
 'use strict';
-const { given, found, open, click, signIn, check, walk } = require('./console.js');
+const { LIGHT, given, found, open, click, signIn, check, walk } = require('./console.js');
 
 Object.assign(found, { status: {}, milliseconds: {}, texts: {} });
 
@@ -9,7 +9,7 @@ walk(async (newPage) => {
     const page = await newPage();
     await signIn(page, person);
     for (const address of person.pages) {
-      found.status[`${name} ${address}`] = await check(page, address);
+      found.status[`${name} ${address}`] = await check(page, address, LIGHT);
       found.milliseconds[`${name} ${address}`] = await page.evaluate(() => {
         const at = performance.getEntriesByType('navigation')[0];
         return Math.round(at.loadEventEnd - at.startTime);

@@ -1,6 +1,6 @@
 // Opens pages as people of two groups, and as an administrator, with names that try to be scripts.
 'use strict';
-const { given, found, open, click, signIn, check, walk } = require('./console.js');
+const { LIGHT, given, found, open, click, signIn, check, walk } = require('./console.js');
 
 Object.assign(found, { pages: {}, strangers: {}, pwned: [] });
 
@@ -44,7 +44,7 @@ walk(async (newPage) => {
   await signIn(page, given.administrator);
   found.pages.root = {};
   for (const address of given.pages) {
-    const status = await check(page, address.replace('TEMPLATE', found.template));
+    const status = await check(page, address.replace('TEMPLATE', found.template), LIGHT);
     found.pages.root[address] = [status, await page.content()];
     if (await page.evaluate(() => window.pwned)) found.pwned.push(address);
   }
