@@ -11,6 +11,7 @@ from pai_install.documents.document import Document, Entries, Items, Mark, Overr
 from pai_install.documents.problem import YamlPath
 
 MAX_REPEATS = 20_000  # aliases of aliases multiply: a small file may mean more than fits in memory
+MAX_REPEATED = 4 * 1024 * 1024  # characters of long texts that aliases repeat: written out, they fill the memory
 MAX_MERGED = 100_000  # so do merges (<<) of merges: entries that are looked through
 MAX_DEPTH = 60
 MAX_TOLD = 1_000  # problems of one text. More cost seconds, and help no further
@@ -55,6 +56,7 @@ class TreeBuilder:
         self.last_wins = last_wins
         self.seen: set[int] = set()
         self.repeats = 0
+        self.repeated = 0
         self.merged = 0
         self.told: set[tuple[str, Mark]] = set()
 
@@ -64,10 +66,12 @@ class TreeBuilder:
         Raises TooMuchError for too deep nesting or too many repetitions by aliases.
         """
         # An alias yields the same node again. A few aliases of aliases can repeat a node billions of times.
-        self.repeats += id(node) in self.seen
+        if id(node) in self.seen:
+            self.repeats += 1
+            self.repeated += len(node.value) if isinstance(node, ScalarNode) else 0
         self.seen.add(id(node))
         mark = self._mark(node)
-        if self.repeats > MAX_REPEATS or depth > MAX_DEPTH:
+        if self.repeats > MAX_REPEATS or self.repeated > MAX_REPEATED or depth > MAX_DEPTH:
             raise TooMuchError(mark)
         self.document.marks.setdefault(path, mark)
         if isinstance(node, ScalarNode):
@@ -136,6 +140,7 @@ class TreeBuilder:
                 yield key.value, mark, value
         for value in merged:
             for name, place, inner in self._merged(value, path, depth):
+                self.repeated += len(name)
                 # YAML's rule for <<: the mapping's own keys win over merged ones, whatever their order.
                 if name not in seen:
                     seen[name] = place

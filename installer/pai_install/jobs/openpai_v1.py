@@ -29,6 +29,7 @@ from pai_install.jobs.fields import (
 from pai_install.jobs.hdfs import CODE, DATA, OUTPUT, is_hdfs, placeholders, read_hdfs_folder
 from pai_install.jobs.model import Job, JobPort, Resources, Role
 from pai_install.jobs.openpai_extras import Extras, ExtrasReading, HivedRole
+from pai_install.jobs.references import SHORTEN, TOO_LONG, Room
 from pai_install.jobs.rules import (
     check_endings,
     check_names,
@@ -142,14 +143,17 @@ def read_v1(document: Document, places: dict[str, YamlPath]) -> Job | None:
         return None
     extras = ExtrasReading(document, file.extras, {role.name: role.task_number for role in file.task_roles})
     extras.check()
-    commands = list(extras.commands())
+    commands, room = list(extras.commands()), Room()
     roles = []
     for number, role in enumerate(file.task_roles):
         path: YamlPath = ("taskRoles", number)
         around = [one for names, one in commands if names is None or role.name in names]
         _check_role(document, path, role, {other.name for other in file.task_roles[:number]})
         places |= {f"role:{role.name}": path, f"resources:{role.name}": path, f"sku:{role.name}": ("gpuType",)}
-        roles.append(_role(file, role, script([role.command], around), extras.options(role.name)))
+        if room.left >= 0 and not room.take(sum(len(line) for one in around for line in (*one.before, *one.after))):
+            document.add((*path, "command"), "site.reference", TOO_LONG, SHORTEN)
+        words = script([role.command], around if room.left >= 0 else [])
+        roles.append(_role(file, role, words, extras.options(role.name)))
     mounts = list(extras.mounts())
     places |= {**extras.places(), "virtual-cluster": ("virtualCluster",)}
     places |= {f"mount:{mount.storage}": path for mount, path in mounts}

@@ -14,7 +14,7 @@ from pai_install.jobs.fields import read_image
 from pai_install.jobs.model import Job, JobPort, PullLogin, Resources, Role
 from pai_install.jobs.openpai_extras import ExtrasReading, Wrapped, called
 from pai_install.jobs.openpai_v2_file import V2Auth, V2File, V2Prerequisite, V2Role
-from pai_install.jobs.references import SECRETS, References
+from pai_install.jobs.references import SECRETS, References, Room
 from pai_install.jobs.rules import (
     check_endings,
     check_names,
@@ -48,6 +48,7 @@ class _Reading:
     places: dict[str, YamlPath]
     # the secrets are filled in where they stand, and what has one is kept apart
     confidential: set[str] = field(default_factory=set)
+    room: Room = field(default_factory=Room)
 
     def job(self) -> Job | None:
         """The job."""
@@ -215,7 +216,7 @@ class _Reading:
             return "", login
 
     def _login(self, path: YamlPath, auth: V2Auth, image: str) -> PullLogin | None:
-        references = References(self.document, {SECRETS: self.file.secrets})
+        references = References(self.document, {SECRETS: self.file.secrets}, self.room)
         found: dict[str, str] = {}
         for key in ("username", "password", "registryuri"):
             value = getattr(auth, key)
@@ -247,7 +248,7 @@ class _Reading:
             scope[f"${kind}"] = self.document.at(("prerequisites", number))
         for kind in _REFERRED:
             scope.setdefault(f"${kind}", None)
-        filler = _Filler(References(self.document, scope))
+        filler = _Filler(References(self.document, scope, self.room))
         deployment = next((one for one in self.file.deployments if one.name == self.file.defaults.deployment), None)
         around = deployment.task_roles.get(name) if deployment is not None else None
         commands = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from pai_install.documents.document import Document, Entries, Items, Mark, Text
@@ -14,6 +14,10 @@ from pai_install.documents.validate import did_you_mean
 
 SECRETS = "$secrets"
 _MOST_PLACES = 100
+# of a job file with 100 roles. A pod has commands of 64 KiB
+MOST_FILLED = 8 * 1024 * 1024
+TOO_LONG = f"the commands of all roles, with their references, have more than {MOST_FILLED // 1024**2} MiB"
+SHORTEN = "put long texts into a file on a storage"
 _TAG = re.compile(r"<%(.*?)(?:%>|\Z)", re.DOTALL)
 _REFERENCE = re.compile(r"(\$[A-Za-z]+)((?:\.[^\s.\[\]]+|\[\d+\])+)")
 _STEP = re.compile(r"\.([^\s.\[\]]+)|\[(\d+)\]")
@@ -26,12 +30,25 @@ class Filled(NamedTuple):
     secret: bool
 
 
+@dataclass
+class Room:
+    """Characters that the commands of a file may still have, with their references filled in."""
+
+    left: int = MOST_FILLED
+
+    def take(self, count: int) -> bool:
+        """Whether there is room for these characters. Once there was none, there is none."""
+        self.left = self.left - count if self.left >= 0 else self.left
+        return self.left >= 0
+
+
 @dataclass(frozen=True)
 class References:
-    """What texts of a document may refer to. scope: "$parameters" -> what is below it."""
+    """What texts of a document may refer to. scope: "$parameters" -> what is below it. room: of all texts."""
 
     document: Document
     scope: Mapping[str, object]
+    room: Room = field(default_factory=Room)
 
     def fill(self, text: str) -> Filled:
         """The text as it runs; adds a problem at each reference that leads nowhere."""
@@ -39,10 +56,16 @@ class References:
 
         def value(match: re.Match[str]) -> str:
             nonlocal secret
+            if self.room.left < 0:
+                return ""
             found = self._value(match[0], match[1].strip(), text, match.start())
             secret = secret or found.secret
-            return found.text
+            return found.text if self.room.take(len(found.text)) else self._too_much(text)
 
+        if self.room.left < 0:
+            return Filled("", secret=False)
+        if not self.room.take(len(text)):
+            return Filled(self._too_much(text), secret=False)
         return Filled(_TAG.sub(value, str(text)).strip(), secret)
 
     def _value(self, tag: str, reference: str, text: str, index: int) -> Filled:
@@ -73,9 +96,13 @@ class References:
             what = "no value" if value is None else "no text but more below it"
             return self._wrong(text, index, f"{shown} has {what}", "name a text or a number")
         if "<%" in value and name != SECRETS:  # OpenPAI fills in secrets last, also those of parameters
-            inner = References(self.document, {SECRETS: self.scope.get(SECRETS)}).fill(value)
+            inner = References(self.document, {SECRETS: self.scope.get(SECRETS)}, self.room).fill(value)
             return Filled(inner.text, inner.secret)
         return Filled(str(value), name == SECRETS)
+
+    def _too_much(self, text: str) -> str:
+        """Adds one problem for all: a small file could mean more than fits in memory."""
+        return self._wrong(text, 0, TOO_LONG, SHORTEN).text
 
     def _wrong(self, text: str, index: int, message: str, remedy: str) -> Filled:
         path, mark = ((text.path, self._place(text, index))) if isinstance(text, Text) else ((), None)
