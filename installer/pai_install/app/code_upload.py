@@ -144,7 +144,7 @@ def _name(word: str) -> str:
 
 
 def _target(name: str, link: str) -> str:
-    if leaves(name, link) or not link.isprintable():
+    if len(link) > _MAX_PATH or leaves(name, link) or not link.isprintable():
         raise _refused(f"the link {name[:80]!r} leaves the folder")
     return link
 
@@ -154,7 +154,19 @@ def _packed(files: list[CodeFile]) -> CodeArchive:
     by_name = {one.name: one for one in files}
     if both := {folder for name in by_name for folder in _folders(name)} & by_name.keys():
         raise _refused(f"{min(both)[:80]!r} is a file and a folder")
+    links = {name for name, one in by_name.items() if one.link}
+    for name in links:
+        if any(step in links for step in _steps(name, by_name[name].link)):
+            raise _refused(f"the link {name[:80]!r} leads through another link")
     return archive_of(by_name[name] for name in sorted(by_name))
+
+
+def _steps(name: str, link: str) -> Iterator[str]:
+    """The folders on the way to the target of a link. After a link, `..` would not mean the folder above its name."""
+    place = posixpath.dirname(name)
+    for word in link.split("/")[:-1]:
+        place = posixpath.normpath(posixpath.join(place, word))
+        yield place
 
 
 def _folders(name: str) -> Iterator[str]:

@@ -18,10 +18,19 @@ class TooDeepError(yaml.YAMLError):
     """More nested than any real file."""
 
 
-def compose(text: str, loader: Any = FAST) -> yaml.Node | None:  # noqa: ANN401 - a class of PyYAML's
-    """Returns the node of the only document of a text, or None for an empty text. Raises yaml.YAMLError."""
+class TooManyError(Exception):
+    """More nodes than any real file has."""
+
+
+def compose(text: str, loader: Any = FAST, most: int = 0) -> yaml.Node | None:  # noqa: ANN401 - a class of PyYAML's
+    """Returns the node of the only document of a text, or None for an empty text. Raises yaml.YAMLError.
+
+    most: events, 0 for any number. Raises TooManyError for more.
+    """
     composer = _Composer()
-    for event in yaml.parse(text, Loader=loader):
+    for count, event in enumerate(yaml.parse(text, Loader=loader)):
+        if 0 < most < count:
+            raise TooManyError
         composer.take(event)
     return composer.roots[0] if composer.roots else None
 

@@ -13,11 +13,13 @@ from yaml.reader import ReaderError
 
 from pai_install.documents.document import Document, Entries, Items, Mark, Text
 from pai_install.documents.embedded import Places
-from pai_install.documents.nodes import EXPLAINING, TooDeepError, compose
+from pai_install.documents.nodes import EXPLAINING, TooDeepError, TooManyError, compose
 from pai_install.documents.problem import YamlPath
 from pai_install.documents.syntax import explain
 from pai_install.documents.tree import MAX_DEPTH, Place, TooMuchError, TreeBuilder, own_place
 
+# events of the parser, about two for each line. The loader that explains needs a second for as many
+_MOST_IN_JOB = 50_000
 _LINE = re.compile("[^\r\n\x85\u2028\u2029]+")
 
 
@@ -129,13 +131,21 @@ class _Parser:
     def _compose(self, text: str) -> Node | None:
         """Parses with the fast loader. The other loader parses and explains the errors of the fast one."""
         try:
-            return compose(text)
+            return compose(text, most=self._most)
+        except TooManyError:
+            self._tell("site.size", f"holds more than a {self.document.of} can", remedy="is it the right file?")
+            return None
         except (YAMLError, ValueError):
             return self._explained(text)
 
+    @property
+    def _most(self) -> int:
+        """Users send jobs to a server. The files of a site are its administrator's."""
+        return _MOST_IN_JOB if self.document.of == "job" else 0
+
     def _explained(self, text: str) -> Node | None:
         try:
-            return compose(text, EXPLAINING)
+            return compose(text, EXPLAINING, self._most)
         except ReaderError as error:
             mark = self.at(error.position)
             self._tell("site.syntax", "holds a character that YAML does not allow", mark, "is it a text file?")

@@ -29,7 +29,7 @@ from pai_install.jobs.fields import (
 from pai_install.jobs.hdfs import CODE, DATA, OUTPUT, is_hdfs, placeholders, read_hdfs_folder
 from pai_install.jobs.model import Job, JobPort, Resources, Role
 from pai_install.jobs.openpai_extras import Extras, ExtrasReading, HivedRole
-from pai_install.jobs.references import SHORTEN, TOO_LONG, Room
+from pai_install.jobs.references import SHORTEN, TOO_LONG, CommandRoom
 from pai_install.jobs.rules import (
     check_endings,
     check_names,
@@ -143,7 +143,7 @@ def read_v1(document: Document, places: dict[str, YamlPath]) -> Job | None:
         return None
     extras = ExtrasReading(document, file.extras, {role.name: role.task_number for role in file.task_roles})
     extras.check()
-    commands, room = list(extras.commands()), Room()
+    commands, room = list(extras.commands()), CommandRoom()
     roles = []
     for number, role in enumerate(file.task_roles):
         path: YamlPath = ("taskRoles", number)

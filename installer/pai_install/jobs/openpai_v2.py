@@ -14,7 +14,7 @@ from pai_install.jobs.fields import read_image
 from pai_install.jobs.model import Job, JobPort, PullLogin, Resources, Role
 from pai_install.jobs.openpai_extras import ExtrasReading, Wrapped, called
 from pai_install.jobs.openpai_v2_file import V2Auth, V2File, V2Prerequisite, V2Role
-from pai_install.jobs.references import SECRETS, References, Room
+from pai_install.jobs.references import SECRETS, CommandRoom, References
 from pai_install.jobs.rules import (
     check_endings,
     check_names,
@@ -48,7 +48,7 @@ class _Reading:
     places: dict[str, YamlPath]
     # the secrets are filled in where they stand, and what has one is kept apart
     confidential: set[str] = field(default_factory=set)
-    room: Room = field(default_factory=Room)
+    room: CommandRoom = field(default_factory=CommandRoom)
 
     def job(self) -> Job | None:
         """The job."""

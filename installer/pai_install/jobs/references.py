@@ -31,7 +31,7 @@ class Filled(NamedTuple):
 
 
 @dataclass
-class Room:
+class CommandRoom:
     """Characters that the commands of a file may still have, with their references filled in."""
 
     left: int = MOST_FILLED
@@ -48,7 +48,7 @@ class References:
 
     document: Document
     scope: Mapping[str, object]
-    room: Room = field(default_factory=Room)
+    room: CommandRoom = field(default_factory=CommandRoom)
 
     def fill(self, text: str) -> Filled:
         """The text as it runs; adds a problem at each reference that leads nowhere."""

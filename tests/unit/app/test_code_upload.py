@@ -6,6 +6,7 @@ import gzip
 import io
 import os
 import tarfile
+import time
 import zipfile
 from collections.abc import Callable
 from contextlib import suppress
@@ -65,7 +66,20 @@ def of_type(kind: bytes) -> bytes:
     return tarred({"entry": b""}, change=change)
 
 
+def links(**targets: str) -> bytes:
+    """Links with `/` in their names as `__`."""
+
+    def change(entry: tarfile.TarInfo) -> None:
+        entry.type, entry.linkname, entry.size = tarfile.SYMTYPE, targets[entry.name.replace("/", "__")], 0
+
+    return tarred({name.replace("__", "/"): b"" for name in targets}, change=change)
+
+
 HOSTILE = {
+    "link-through-a-link": links(sub__up="..", out="sub/up/.."),
+    "link-through-links": links(a="b", b="c/d", c__d="..", out="a/../.."),
+    "link-through-a-later-link": links(out="z/..", z="sub/.."),
+    "long-link": links(long="a/" * 100_000 + "b"),
     "above": tarred({"../evil": b"x"}),
     "absolute": tarred({"/etc/evil": b"x"}),
     "hidden-above": tarred({"a/../../evil": b"x"}),
@@ -102,6 +116,14 @@ def test_other_archives_are_refused(name: str) -> None:
 def test_links_below_the_folder_stay(tmp_path: Path) -> None:
     code = read_archive(linked("../a"))
     assert unpacked(code, tmp_path, "readlink d/link") == "../a\n"
+
+
+def test_a_long_chain_of_links_costs_little(tmp_path: Path) -> None:
+    """The system ends it, and nothing is written through it."""
+    begin = time.process_time()
+    code = read_archive(links(**{f"l{number}": f"l{number + 1}" for number in range(9_000)}))
+    assert time.process_time() - begin < 4
+    assert unpacked(code, tmp_path, "cat l0 2>/dev/null || echo no").split() == ["no"]
 
 
 @pytest.mark.parametrize("seed", range(40))
