@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import json
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -54,6 +55,51 @@ def test_an_administrator_makes_a_user(newbie: TestClient, browser: Browser) -> 
     assert "n@example.org" in page
     assert re.search(r'name="group.vision" value="yes" checked', page)
     assert newbie.get("/").status_code == 200
+
+
+# a text of a member that others see: in pages, in JSON, and in what they make of it
+EMAILS = {
+    "script": (EVIL, 201),
+    "attribute": ('" onmouseover="alert(1)', 201),
+    "formula": ('=HYPERLINK("https://evil.example.org")', 201),
+    "template": ("{{ 7 * 7 }}{% raw %}", 201),
+    "query": ('a\'} or {__name__=~".+"} | delete', 201),
+    "turned": ("a\u202eb@example.org", 400),
+    "hidden": ("a\u200bb@example.org", 400),
+    "terminal": ("\x1b[2Ja@example.org", 400),
+    "lines": ("a@example.org\r\nBcc: all@example.org", 400),
+    "long": ("a" * 255, 400),
+    "half": ("\ud800", 400),
+}
+
+
+@pytest.mark.parametrize("name", EMAILS)
+def test_a_hostile_email_is_text_wherever_it_is_shown(
+    newbie: TestClient, browser: Browser, served: tuple[ConsoleServices, TestClient], name: str
+) -> None:
+    email, status = EMAILS[name]
+    web = TestClient(served[1].app, base_url=f"https://{HOST}")
+    api = "/rest-server/api/v2"
+
+    def token(user: str, password: str) -> dict[str, str]:
+        found = web.post(f"{api}/authn/basic/login", data={"username": user, "password": password}).json()
+        return {"Authorization": f"Bearer {found['token']}"}
+
+    own, admin = token("newbie", PASSWORD), token("dora", PASSWORDS["dora"])
+    body = json.dumps({"email": email})
+    answer = web.put(f"{api}/users/newbie/email", content=body, headers={**own, "Content-Type": "application/json"})
+    assert answer.status_code == status, answer.text
+    for path in ("/users", "/users/newbie"):
+        page = browser("dora").get(path).text
+        assert EVIL not in page
+        assert '" onmouseover="' not in page
+        assert "49" not in re.findall(r"<dd>(49)", page)
+        assert page.isprintable() or set(re.findall(r"[^\x20-\x7e]", page)).isdisjoint("\u202e\u200b\x1b\r")
+    found = web.get(f"{api}/users", headers=admin)
+    assert found.headers["content-type"].startswith("application/json")
+    assert found.headers["x-content-type-options"] == "nosniff"
+    (kept,) = [one["email"] for one in found.json() if one["username"] == "newbie"]
+    assert (kept == email) == (status == 201)
 
 
 def test_groups_of_a_user_change(newbie: TestClient, browser: Browser) -> None:

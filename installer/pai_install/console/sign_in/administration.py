@@ -38,6 +38,8 @@ from pai_install.users.read import Found, user_of
 # annotation of an account: who changed its password or its data last. The API server decides whether they may
 CHANGED_BY = "pai-install/changed-by"
 _MOST_DATA = 64 * 1024
+# https://www.rfc-editor.org/rfc/rfc5321#section-4.5.3.1.3
+_MOST_EMAIL = 254
 _EMAIL, _EXTENSION = "email", "extension"
 
 
@@ -155,6 +157,9 @@ class UserAdministration:
     def write_profile(self, user: str, uid: str, profile: UserProfile) -> None:
         """Keeps it. Raises RestError for too much."""
         data = {_EMAIL: profile.email, _EXTENSION: json.dumps(profile.extension or {})}
+        if len(profile.email) > _MOST_EMAIL or not profile.email.isprintable():
+            # lists of all users have it
+            raise invalid(f"an email address has at most {_MOST_EMAIL} printable characters")
         if sum(map(len, data.values())) > _MOST_DATA:
             raise invalid(f"email and extension have at most {_MOST_DATA} characters")
         self.sign_in.store.put(Credential(CredentialKind.PROFILE, user, user, uid, data=data))
