@@ -36,7 +36,8 @@ _LONGEST_PAUSE_S = 5.0
 class ApiRequest:
     """One request. what: verb and object in messages. reads: it changes nothing, so it may be made again elsewhere.
 
-    patient: wait and ask again when the API server has too many requests. cancellation: of a stream.
+    patient: wait and ask again when the API server has too many requests. cancellation: of a stream. largest:
+    bytes of the answer.
     """
 
     what: str
@@ -50,6 +51,7 @@ class ApiRequest:
     patient: bool = True
     timeout_s: float = READ_TIMEOUT_S
     cancellation: Cancellation | None = None
+    largest: int = LARGEST_ANSWER
 
     @property
     def target(self) -> str:
@@ -278,8 +280,8 @@ def _body(answer: urllib3.BaseHTTPResponse, request: ApiRequest) -> bytes:
     while part := answer.read(_CHUNK, decode_content=True):
         parts.append(part)
         size += len(part)
-        if size > LARGEST_ANSWER:
-            raise too_large(request.what, LARGEST_ANSWER)
+        if size > request.largest:
+            raise too_large(request.what, request.largest)
     return b"".join(parts)
 
 

@@ -16,6 +16,8 @@ _TIMEOUT_S = 300.0
 # a container may print nothing for a long time
 _FOLLOW_TIMEOUT_S = 86400.0
 _LONGEST_LINE = 1 << 20
+# kubelets keep 10 MiB. One that sends more would fill the memory of who asks
+_LARGEST = 32 << 20
 _DEFAULT = "kubectl.kubernetes.io/default-container"
 _LISTS = ("initContainers", "containers", "ephemeralContainers")
 
@@ -23,7 +25,7 @@ _LISTS = ("initContainers", "containers", "ephemeralContainers")
 def log(api: Api, pod: Ref, container: str, tail: int, *, previous: bool = False) -> str:
     """The log of a container."""
     request = _request(api, pod, container, tail, (("previous", "true"),) if previous else ())
-    return api.ask(request).body.decode(errors="replace")
+    return api.ask(replace(request, largest=_LARGEST)).body.decode(errors="replace")
 
 
 def log_lines(api: Api, pod: Ref, container: str, window: LogWindow) -> Iterator[str]:

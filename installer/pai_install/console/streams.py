@@ -6,12 +6,14 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from threading import Event, Lock, Thread
 
-from anyio import to_thread
+from anyio import CancelScope, to_thread
+from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from pai_install.cluster.client import Cancellation
 from pai_install.console.errors import RestError
@@ -22,7 +24,9 @@ _COMMENT_S = 15.0
 # a caller who lost a right is out after this time, and that of a watch
 _LOOK_S = 0.5
 # lines that wait for a slow reader. The reader of the cluster waits then, too.
-_WAITING = 1000
+_WAITING = 32
+# characters of a line. A longer one is divided, because lines without an end would fill the memory
+_LONGEST = 16 * 1024
 MAX_OF_CALLER, MAX_OF_ALL = 64, 512
 
 
@@ -57,11 +61,31 @@ class StreamGate:
                 del self._open[who]
 
 
-class _Reader:
-    """Reads lines in a thread. ended: called once after the last line."""
+class EventResponse(StreamingResponse):
+    """Server-sent events. ended: called once at the end, also of an answer that never began.
 
-    def __init__(self, follow: Callable[[Cancellation], Iterator[str]], ended: Callable[[], None]) -> None:
-        self._follow, self._ended, self._cancellation = follow, ended, Cancellation()
+    A cancelled answer leaves its generator to the collector of garbage, which may come much later.
+    """
+
+    def __init__(self, content: AsyncGenerator[str, None], ended: Callable[[], None]) -> None:
+        super().__init__(content, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+        self._content, self._ended = content, ended
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Sends the events."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._ended()
+            with CancelScope(shield=True):
+                await self._content.aclose()
+
+
+class _Reader:
+    """Reads lines in a thread."""
+
+    def __init__(self, follow: Callable[[Cancellation], Iterator[str]]) -> None:
+        self._follow, self._cancellation = follow, Cancellation()
         self._loop = asyncio.get_running_loop()
         self._closed = Event()
         self.queue: asyncio.Queue[str | None] = asyncio.Queue(_WAITING)
@@ -87,11 +111,11 @@ class _Reader:
             for line in self._follow(self._cancellation):
                 if self._closed.is_set():
                     return
-                self._put(line)
-        except (PaiError, OSError) as error:
+                for start in range(0, max(len(line), 1), _LONGEST):
+                    self._put(line[start : start + _LONGEST])
+        except (PaiError, OSError, ValueError) as error:  # a cancelled TLS connection raises the last
             _LOG.info("a log ended: %s", error)
         finally:
-            self._ended()
             if not self._closed.is_set():
                 self._put(None)
 
@@ -101,13 +125,13 @@ class _Reader:
 
 
 async def events(
-    follow: Callable[[Cancellation], Iterator[str]], ended: Callable[[], None], still: Callable[[], bool]
-) -> AsyncIterator[str]:
+    follow: Callable[[Cancellation], Iterator[str]], still: Callable[[], bool]
+) -> AsyncGenerator[str, None]:
     """Server-sent events: one for each line, and a comment now and then.
 
-    ended: called once after the last line. still: whether the caller may go on. It runs in a thread.
+    still: whether the caller may go on. It runs in a thread.
     """
-    reader = _Reader(follow, ended)
+    reader = _Reader(follow)
     looked = said = time.monotonic()
     try:
         while True:

@@ -22,6 +22,7 @@ from pai_install.console.sign_in.sessions import COOKIE
 from pai_install.console.streams import MAX_OF_CALLER
 from pai_install.users.objects import account, membership
 from tests.integration.console.conftest import HOST, PASSWORDS, Console, api, console, own, programs, users
+from tests.integration.console.test_floods import memory
 from tests.integration.console.test_jobs import FILE, JOBS, Served, served, until
 from tests.integration.console.test_web_pages import listening
 from tests.integration.control_plane import Api, Json
@@ -45,7 +46,11 @@ class Kubelet(BaseHTTPRequestHandler):
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
         self._part(f"log of {self.path.partition('?')[0].removeprefix('/containerLogs/')}\n")
-        if "follow=true" in self.path:
+        if "/hostile-0/" in self.path:
+            with suppress(OSError):
+                for _ in range(400):
+                    self._part("x" * 2**20)
+        elif "follow=true" in self.path:
             Kubelet.readers += 1
             self.connection.settimeout(60)
             with suppress(OSError):
@@ -157,6 +162,19 @@ def site(served: Served, console: Console, users: Users, kubelet: None) -> Site:
     for user, space in (("alice", "vision"), ("bob", "vision"), ("carol", "speech")):
         found.run(user, f"of-{user}", space)
     return found
+
+
+def test_a_hostile_kubelet_does_not_fill_the_memory(site: Site) -> None:
+    """Nor does a member whose program prints a line without an end."""
+    site.run("alice", "hostile", "vision")
+    address, before = site.address(site.token("alice"), "alice~hostile"), memory()
+    answer = site.web.get(address)
+    assert answer.status_code >= 400, len(answer.text)
+    with site.stream(f"{address}&follow=true") as lines:
+        assert next(lines).startswith("data: log of")
+        time.sleep(3)  # a slow reader
+        assert memory() - before < 160 * 2**20
+    assert site.web.get("/login").status_code == 200
 
 
 def leave(admin: Api, user: str) -> None:

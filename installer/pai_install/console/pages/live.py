@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import time
 import zlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from urllib.parse import quote
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import FileResponse, Response, StreamingResponse
+from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 
 from pai_install.cluster.client import ApiError
@@ -23,6 +23,7 @@ from pai_install.console.pages.rendering import FOLDER
 from pai_install.console.pages.waiting import job_address
 from pai_install.console.routes.logs import TAIL, instance_of, log_address, log_text
 from pai_install.console.services import ConsoleServices
+from pai_install.console.streams import EventResponse
 from pai_install.errors import PaiError
 from pai_install.jobs.state import JobState
 
@@ -84,30 +85,27 @@ async def follow_state(request: Request) -> Response:
     except RestError as error:
         return error_response(error)
     content = _changes(call, state_key(first.job))
-    return StreamingResponse(content, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+    return EventResponse(content, lambda: services.streams.leave(caller.name))
 
 
-async def _changes(call: ApiCall, last: str) -> AsyncIterator[str]:
+async def _changes(call: ApiCall, last: str) -> AsyncGenerator[str, None]:
     """Yields the state, until the job or the user is gone."""
     end, said = time.monotonic() + _LONGEST_S, time.monotonic()
-    try:
-        yield f"data: {last}\n\n"
-        while time.monotonic() < end and await run_in_threadpool(call.services.is_valid, call.caller):
-            await asyncio.sleep(_LOOK_S)
-            try:
-                found = state_key((await run_in_threadpool(find_job, call)).job)
-            except (PaiError, RestError):
-                found = "gone"
-            if found != last:
-                last, said = found, time.monotonic()
-                yield f"data: {found}\n\n"
-            elif time.monotonic() - said > _COMMENT_S:
-                said = time.monotonic()
-                yield ":\n\n"
-            if found == "gone":
-                return
-    finally:
-        call.services.streams.leave(call.caller.name)
+    yield f"data: {last}\n\n"
+    while time.monotonic() < end and await run_in_threadpool(call.services.is_valid, call.caller):
+        await asyncio.sleep(_LOOK_S)
+        try:
+            found = state_key((await run_in_threadpool(find_job, call)).job)
+        except (PaiError, RestError):
+            found = "gone"
+        if found != last:
+            last, said = found, time.monotonic()
+            yield f"data: {found}\n\n"
+        elif time.monotonic() - said > _COMMENT_S:
+            said = time.monotonic()
+            yield ":\n\n"
+        if found == "gone":
+            return
 
 
 async def _script(request: Request) -> Response:

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from pai_install.agents.common.records import LOGS
@@ -19,7 +19,7 @@ from pai_install.console.errors import RestError, rest_error, unauthorized
 from pai_install.console.job_access import find_job, read_job_now
 from pai_install.console.links import LogRequest
 from pai_install.console.services import ConsoleServices
-from pai_install.console.streams import events
+from pai_install.console.streams import EventResponse, events
 from pai_install.errors import PaiError
 from pai_install.jobs.pod_status import Instance
 from pai_install.jobs.state import JobState
@@ -111,8 +111,8 @@ def _followed(services: ConsoleServices, caller: Caller, log: LogRequest) -> Res
         window = LogWindow(follow=True, tail=log.tail, cancellation=cancellation)
         return services.clients.of(caller).log_lines(Ref("pod", log.pod, log.namespace), window)
 
-    content = events(follow, lambda: services.streams.leave(caller.name), lambda: services.is_valid(caller))
-    return StreamingResponse(content, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+    content = events(follow, lambda: services.is_valid(caller))
+    return EventResponse(content, lambda: services.streams.leave(caller.name))
 
 
 ROUTES = (Route(_TASK, endpoint(list_locations), methods=["GET"]),)
