@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pai_install.components.access import ANYBODY, Access, answered, asked_pause_s, refused
+from pai_install.components.connect import send
 from pai_install.components.progress import Progress, Throttle, silent
 from pai_install.components.store import sha256_of
 from pai_install.errors import PaiError
@@ -110,7 +111,7 @@ def open_url(
             waited_s += max(pause_s, 1.0)
         except (OSError, http.client.HTTPException) as error:
             raise PaiError(
-                f"cannot reach {url}: {getattr(error, 'reason', error)}",
+                f"cannot reach {url}: {network_reason(error)}",
                 code="server-unreachable",
                 remedy="check network, name resolution, and proxy, or choose another component source",
             ) from error
@@ -122,10 +123,7 @@ def _send(url: str, access: Access, headers: Mapping[str, str]) -> http.client.H
         # a token is for this server, not for the storage it redirects to, which may refuse a request with one
         add = request.add_unredirected_header if name == "Authorization" else request.add_header
         add(name, value)
-    response: http.client.HTTPResponse = urllib.request.urlopen(  # noqa: S310 - the same
-        request, timeout=access.timeout_s, context=access.trust
-    )
-    return response
+    return send(request, access.timeout_s, access.trust)
 
 
 def download(

@@ -151,7 +151,7 @@ def test_another_manifest_below_the_tag_is_never_taken(
     [
         ({"password": "wrong"}, "rejects the login"),
         ({"username": ""}, "rejects the login"),
-        ({"authorities": ""}, "certificate verify failed"),
+        ({"authorities": ""}, "certificate is not trusted"),
     ],
 )
 def test_a_mirror_that_is_not_told_who_asks_or_whom_to_trust(
