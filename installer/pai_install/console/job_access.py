@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
@@ -19,6 +20,7 @@ from pai_install.kube.model import Ref
 from pai_install.kube.objects import JsonObject
 
 _MOST_NAME = 320
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 
 
 def no_job(name: str) -> RestError:
@@ -81,7 +83,8 @@ def _just_made(call: ApiCall, user: str, name: str) -> JobState | None:
         return None
     model, own = call.services.model, set(call.caller.groups)
     spaces = [group.namespace for group in model.profile.groups if group.name in own]
-    labels = dict.fromkeys((kubernetes_name(name), name))
+    # the API server refuses other names as a wrong request, and not as an unknown object
+    labels = [label for label in dict.fromkeys((kubernetes_name(name), name)) if _LABEL.fullmatch(label)]
     found: list[JsonObject | None] = []
     for kind in model.kinds:
         with _absent_is_none():

@@ -164,6 +164,13 @@ def site(served: Served, console: Console, users: Users, kubelet: None) -> Site:
     return found
 
 
+@pytest.mark.parametrize("name", ["of-alice%2500", "of-alice%252Flog", "%252e%252e", "of%20alice", "of-alice%3Fwatch"])
+def test_a_name_that_no_object_has_is_an_unknown_job(site: Site, name: str) -> None:
+    token, cookie = site.token("alice"), site.cookie("alice")
+    assert site.web.get(f"{JOBS}/alice~{name}", headers=token).status_code == 404
+    assert site.web.get(f"/jobs/alice~{name}", headers=cookie).status_code == 404
+
+
 def test_a_hostile_kubelet_does_not_fill_the_memory(site: Site) -> None:
     """Nor does a member whose program prints a line without an end."""
     site.run("alice", "hostile", "vision")
