@@ -44,34 +44,34 @@ def mail_server(address: str, certificate: Path, key: Path) -> Iterator[Mailbox]
     context.load_cert_chain(certificate, key)
 
     class Handler(socketserver.StreamRequestHandler):
-        def say(self, line: str) -> None:
+        def notify(self, line: str) -> None:
             self.wfile.write(line.encode() + b"\r\n")
 
         def handle(self) -> None:
             secure = known = False
-            self.say("220 test")
+            self.notify("220 test")
             while line := self.rfile.readline().decode(errors="replace").strip():
                 verb = line.partition(" ")[0].upper()
                 if verb == "EHLO":
-                    self.say(f"250-test\r\n250 {'AUTH PLAIN' if secure else 'STARTTLS'}")
+                    self.notify(f"250-test\r\n250 {'AUTH PLAIN' if secure else 'STARTTLS'}")
                 elif verb == "STARTTLS":
-                    self.say("220 go on")
+                    self.notify("220 go on")
                     self.request = context.wrap_socket(self.request, server_side=True)
                     self.setup()
                     secure = True
                 elif verb == "AUTH" and secure:
                     known = base64.b64decode(line.split()[-1]) == f"\0{USER}\0{PASSWORD}".encode()
-                    self.say("235 welcome" if known else "535 no")
+                    self.notify("235 welcome" if known else "535 no")
                 elif verb == "DATA" and known:
-                    self.say("354 go on")
+                    self.notify("354 go on")
                     text = b"".join(iter(self.rfile.readline, b".\r\n"))
                     made.got.append(email.message_from_bytes(text, policy=email.policy.default))
-                    self.say("250 taken")
+                    self.notify("250 taken")
                 elif verb == "QUIT":
-                    self.say("221 bye")
+                    self.notify("221 bye")
                     return
                 else:
-                    self.say("250 so be it" if known or verb in ("HELO", "NOOP", "RSET") else "530 login first")
+                    self.notify("250 so be it" if known or verb in ("HELO", "NOOP", "RSET") else "530 login first")
 
     class Server(socketserver.ThreadingTCPServer):
         daemon_threads = True

@@ -46,7 +46,7 @@ def kubeconfig(text: bytes, server: str) -> str:
     cluster = _only(document, "clusters", "cluster", _CLUSTER)
     user = _only(document, "users", "user", _USER)
     authority = _pem(cluster, "certificate-authority-data")
-    ours = {
+    own_config = {
         "apiVersion": "v1",
         "kind": "Config",
         "clusters": [
@@ -61,7 +61,7 @@ def kubeconfig(text: bytes, server: str) -> str:
         ],
         "current-context": "kubernetes-admin@kubernetes",
     }
-    return yaml.safe_dump(ours, sort_keys=False)
+    return yaml.safe_dump(own_config, sort_keys=False)
 
 
 def _parsed(text: bytes) -> Any:

@@ -118,9 +118,9 @@ class ActionModule(ActionBase):
         blobs = [blob for found, _manifest in contents for blob in found]
         manifests = [manifest for _blobs, manifest in contents]
         # The machine is asked first: a second run must not send gigabytes again.
-        asked = self._module("missing", names(blobs), names(manifests), task_vars)
-        wanted_blobs = [blobs[index] for index in asked["missing_blobs"]]
-        wanted_manifests = [manifests[index] for index in asked["missing_manifests"]]
+        missing = self._module("missing", names(blobs), names(manifests), task_vars)
+        wanted_blobs = [blobs[index] for index in missing["missing_blobs"]]
+        wanted_manifests = [manifests[index] for index in missing["missing_manifests"]]
         result.update(changed=bool(wanted_blobs or wanted_manifests), sent=[m["repository"] for m in wanted_manifests])
         result["managed"] = [blob_file(args["data"], digest) for digest in sorted({b["digest"] for b in blobs})]
         if result["changed"] and not self._task.check_mode:

@@ -45,8 +45,8 @@ def docker_authorities(upstreams: Sequence[Mapping[str, Any]], cache: str, bundl
     known = {cache: bundle} if cache and bundle else {}
     for upstream in upstreams:
         own = [(f"https://{upstream['name']}", upstream.get("ca", ""))]
-        asked = [(str(it["endpoint"]), it.get("ca", "")) for it in upstream.get("endpoints", ())]
-        found = {urlsplit(url).netloc: str(text) for url, text in (*own, *asked) if text and text not in NAMED}
+        endpoints = [(str(it["endpoint"]), it.get("ca", "")) for it in upstream.get("endpoints", ())]
+        found = {urlsplit(url).netloc: str(text) for url, text in (*own, *endpoints) if text and text not in NAMED}
         known = {**found, **known}
     return [
         {"path": f"{DOCKER_FOLDER}/{host}/ca.crt", "content": text, "mode": "0644", "live": True}

@@ -46,9 +46,9 @@ QUORUM_TIMEOUT_S = 90
 
 def renewable(path: str) -> bool:
     """Whether kubeadm renews the certificate."""
-    ours = path.startswith(PKI + "/") or path in [f"/etc/kubernetes/{name}.conf" for name in KUBECONFIGS]
+    managed = path.startswith(PKI + "/") or path in [f"/etc/kubernetes/{name}.conf" for name in KUBECONFIGS]
     # A new authority would make all certificates of the cluster invalid at once.
-    return ours and not path.endswith(AUTHORITIES)
+    return managed and not path.endswith(AUTHORITIES)
 
 
 def etcd_answers(address: str) -> bool:

@@ -228,16 +228,16 @@ class ClusterCheck:
         """Returns findings on DNS, the API, and a Service on another node, from a pod on every node."""
         # A namespace that is being deleted refuses new objects.
         self.wait_for_removal()
-        status, said = self.make_namespace()
+        status, output = self.make_namespace()
         wanted = objects(self.placed, self.module.params["image"], self.module.params["runtime_class_nodes"])
         if status == 0:
             text = json.dumps({"apiVersion": "v1", "kind": "List", "items": wanted})
-            status, said = self.kubectl(f"--namespace={NAMESPACE}", "apply", "--filename=-", data=text)
+            status, output = self.kubectl(f"--namespace={NAMESPACE}", "apply", "--filename=-", data=text)
         if status != 0:
             remedy = "read the logs of kube-controller-manager and kube-apiserver in namespace kube-system"
             return [
                 finding(
-                    "pod-network", "FAIL", "cluster", "cannot create the test pods", value=said[-300:], remedy=remedy
+                    "pod-network", "FAIL", "cluster", "cannot create the test pods", value=output[-300:], remedy=remedy
                 )
             ]
         pods = self.wait_for_pods([entry["metadata"]["name"] for entry in wanted if entry["kind"] == "Pod"])
@@ -255,9 +255,9 @@ class ClusterCheck:
         The controller manager creates the service account of the pods. After a restart it first waits for the lease of
         its predecessor.
         """
-        status, said = self.kubectl("create", "namespace", NAMESPACE)
+        status, output = self.kubectl("create", "namespace", NAMESPACE)
         if status != 0:
-            return status, said
+            return status, output
         timeout = f"--timeout={max(1, int(self.deadline - time.monotonic()))}s"
         return self.kubectl(f"--namespace={NAMESPACE}", "wait", "--for=create", "serviceaccount/default", timeout)
 
@@ -313,14 +313,14 @@ class ClusterCheck:
         Until then the address of a Service leads out of the cluster, where another server may answer.
         """
         end = time.monotonic() + ENDPOINTS_S
-        said = ""
+        output = ""
         while time.monotonic() < end:
-            status, said = self.kubectl(f"--namespace={NAMESPACE}", "exec", name, "--", "/bin/busybox", *argv)
-            if status == 0 and word in said:
+            status, output = self.kubectl(f"--namespace={NAMESPACE}", "exec", name, "--", "/bin/busybox", *argv)
+            if status == 0 and word in output:
                 return finding(check, "PASS", node, f"{subject} answers")
             time.sleep(1)
         remedy = "run kubectl -n kube-flannel logs daemonset/kube-flannel. UDP port 8472 must be open between machines"
-        return finding(check, "FAIL", node, f"{subject} does not answer", value=said[-300:], remedy=remedy)
+        return finding(check, "FAIL", node, f"{subject} does not answer", value=output[-300:], remedy=remedy)
 
     def remove(self) -> None:
         """Takes everything away again: the pods at once, the empty namespace goes by itself some seconds later."""

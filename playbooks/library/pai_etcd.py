@@ -76,11 +76,11 @@ def let_go(module: AnsibleModule) -> list[str]:
     while True:
         # Each removal changes the quorum, so the next one is judged by new answers.
         found, sick = settled(module, places, own)
-        going = in_order(found, sick, places)
-        if not going or module.params["only_check"] or module.check_mode:
-            return gone + [label(member) for member in going]
-        drop(module, going[:1])
-        gone.append(label(going[0]))
+        removed = in_order(found, sick, places)
+        if not removed or module.params["only_check"] or module.check_mode:
+            return gone + [label(member) for member in removed]
+        drop(module, removed[:1])
+        gone.append(label(removed[0]))
 
 
 def settled(module: AnsibleModule, places: list[str], own: str) -> tuple[list[Member], dict[str, str]]:

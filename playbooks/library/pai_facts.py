@@ -169,8 +169,8 @@ def cluster(namespaces: list[str]) -> dict[str, Any]:
         nodes = [item for item in listed if item.get("kind") == "Node"]
         # most add-ons are not wanted, and each call of kubectl costs the machine and its API server as much as a login
         present = {child(item, "metadata").get("name") for item in listed if item.get("kind") == "Namespace"}
-        asked = [namespace for namespace in namespaces if namespace in present]
-        pods = in_parallel(lambda it: kubectl.items("pods", f"--namespace={it}", timeout_s=10), asked)
+        requested = [namespace for namespace in namespaces if namespace in present]
+        pods = in_parallel(lambda it: kubectl.items("pods", f"--namespace={it}", timeout_s=10), requested)
     except KubectlError as error:
         return {"error": str(error)[:500], "nodes": [], "pods": []}
     found = [pod for part in pods for pod in part]

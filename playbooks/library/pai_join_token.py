@@ -91,9 +91,9 @@ def close_bootstrap(kubectl: Kubectl) -> None:
 def remove(control_plane: bool) -> list[str]:
     """Deletes our tokens and the uploaded certificates of control-plane nodes. Returns their names."""
     kubectl = Kubectl()
-    ours = {DESCRIPTION, CERTIFICATES} if control_plane else {DESCRIPTION}
+    descriptions = {DESCRIPTION, CERTIFICATES} if control_plane else {DESCRIPTION}
     secrets = kubectl.items("--namespace=kube-system", "secrets", "--field-selector=type=bootstrap.kubernetes.io/token")
-    names = [entry["metadata"]["name"] for entry in secrets if description(entry) in ours]
+    names = [entry["metadata"]["name"] for entry in secrets if description(entry) in descriptions]
     wanted = [*names, *(["kubeadm-certs"] if control_plane else [])]
     if wanted:
         answer = kubectl.ask("--namespace=kube-system", "delete", "secret", "--ignore-not-found", *wanted)

@@ -277,19 +277,19 @@ class Member:
         if not url or state == "join":
             return
         deadline = time.monotonic() + READY_TIMEOUT_S
-        ready, said = readiness(url)
+        ready, output = readiness(url)
         while state == "join-control-plane" and not ready and time.monotonic() < deadline:
             time.sleep(2)
-            ready, said = readiness(url)
+            ready, output = readiness(url)
         # Any answer counts, also an error: something serves an API under the name of this cluster.
-        if state == "init" and said:
+        if state == "init" and output:
             self.module.fail_json(
                 msg=f"another control plane answers at {url}: kubeadm init here would create a second cluster",
                 remedy="run pai-install apply to join this machine once that control plane is reachable",
             )
         if state == "join-control-plane" and not ready:
             self.module.fail_json(
-                msg=f"the API of the control planes is not ready, so none joins: {said or 'no answer'}",
+                msg=f"the API of the control planes is not ready, so none joins: {output or 'no answer'}",
                 remedy="run pai-install status, and find the failing part with kubectl get --raw '/readyz?verbose'",
             )
 

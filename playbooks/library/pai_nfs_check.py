@@ -43,15 +43,15 @@ def main() -> None:
     )
     given = module.params
     new = [entry for entry in given["exports"] if entry not in given["known"]]
-    asked = {f"{entry['server']}:{entry['path']}": answer for entry, answer in zip(new, exports(new))}
-    wrong = {name: answer for name, answer in asked.items() if answer["answer"] in SAYS}
+    answers = {f"{entry['server']}:{entry['path']}": answer for entry, answer in zip(new, exports(new))}
+    wrong = {name: answer for name, answer in answers.items() if answer["answer"] in SAYS}
     if wrong:
-        said = [
+        lines = [
             f"{given['places'].get(name, 'storages')}: {name}: the server {SAYS[answer['answer']]} ({answer['why']})"
             for name, answer in wrong.items()
         ]
-        module.fail_json(msg="storages cannot be mounted: " + "; ".join(said), asked=asked)
-    module.exit_json(changed=False, asked=asked)
+        module.fail_json(msg="storages cannot be mounted: " + "; ".join(lines), asked=answers)
+    module.exit_json(changed=False, asked=answers)
 
 
 if __name__ == "__main__":

@@ -65,13 +65,13 @@ class Checks:
     def clock(self) -> dict[str, str]:
         """Checks that chrony has a source and a small offset. It may need some seconds after its start."""
         limit = self.module.params["max_offset"]
-        said = ""
+        output = ""
         for _attempt in range(20):
-            status, said = self.command(["chronyc", "-n", "tracking"])
-            offset = re.search(r"^System time\s*:\s*([\d.]+) seconds", said, re.MULTILINE)
-            normal = re.search(r"^Leap status\s*:\s*Normal", said, re.MULTILINE)
+            status, output = self.command(["chronyc", "-n", "tracking"])
+            offset = re.search(r"^System time\s*:\s*([\d.]+) seconds", output, re.MULTILINE)
+            normal = re.search(r"^Leap status\s*:\s*Normal", output, re.MULTILINE)
             if status == 0 and normal and offset and float(offset.group(1)) <= limit:
-                source = re.search(r"^Reference ID\s*:\s*\S+ \((.*)\)", said, re.MULTILINE)
+                source = re.search(r"^Reference ID\s*:\s*\S+ \((.*)\)", output, re.MULTILINE)
                 name = source.group(1) if source and source.group(1) else "the local clock"
                 return own_finding("time-sync", "PASS", f"synchronised with {name}", value=f"{offset.group(1)} s off")
             time.sleep(1)
@@ -79,7 +79,7 @@ class Checks:
             "time-sync",
             "FAIL",
             "the clock is not synchronised",
-            value=said[-300:],
+            value=output[-300:],
             expected=f"a source, at most {limit} s off",
             remedy="run chronyc -n sources on this machine to list the servers that answer. Open UDP port 123 to them",
         )
@@ -102,15 +102,15 @@ class Checks:
             )
         self.command([*CTR, "containers", "delete", name])  # of an interrupted check
         binary = {"runc": "/usr/local/sbin/runc", "nvidia": "/usr/local/bin/nvidia-container-runtime"}[runtime]
-        status, said = self.command([*CTR, "run", "--rm", "--runc-binary", binary, image, name, *PROGRAM])
-        return self.ran(check, f"containerd with {runtime}", status, said)
+        status, output = self.command([*CTR, "run", "--rm", "--runc-binary", binary, image, name, *PROGRAM])
+        return self.ran(check, f"containerd with {runtime}", status, output)
 
     def docker(self, runtime: str) -> dict[str, str]:
         """A container runs through a runtime of Docker."""
         image = self.module.params["docker_image"]
         words = ["docker", "run", "--network", "none", "--rm", "--runtime", runtime, image, *PROGRAM]
-        status, said = self.command(words)  # --quiet came with Docker 23
-        return self.ran(f"docker-{runtime}", f"Docker with {runtime}", status, said)
+        status, output = self.command(words)  # --quiet came with Docker 23
+        return self.ran(f"docker-{runtime}", f"Docker with {runtime}", status, output)
 
     def images(self) -> dict[str, str]:
         """Containers of the system run from the images that the plan names."""

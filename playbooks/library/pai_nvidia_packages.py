@@ -43,16 +43,16 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
-    asked = module.params
+    driver = module.params
     try:
         wanted = wanted_packages(
-            asked["os_id"], asked["branch"], asked["modules"], asked["packages"], fabric=asked["fabric"]
+            driver["os_id"], driver["branch"], driver["modules"], driver["packages"], fabric=driver["fabric"]
         )
         _status, listed, _said = module.run_command(["apt-cache", "madison", *wanted])
-        version, picked = choose(parse_madison(listed), wanted, asked["branch"])
+        version, picked = choose(parse_madison(listed), wanted, driver["branch"])
     except DriverError as error:
         module.fail_json(
-            msg=f"the NVIDIA driver {asked['branch']} ({asked['modules']} modules) cannot be installed: {error}; "
+            msg=f"the NVIDIA driver {driver['branch']} ({driver['modules']} modules) cannot be installed: {error}; "
             "enable the package source that has it (Debian: non-free and contrib, Ubuntu: restricted and multiverse), "
             "choose a branch that is there, or write packages: nvidia in nvidia_driver of config.yaml"
         )

@@ -37,18 +37,18 @@ PULL_REMEDY = "run registry status to check the cache and its upstreams"
 
 def check_endpoint(upstream: str, attempts: int) -> dict[str, str]:
     """Returns the finding on the endpoint of one upstream."""
-    said = ""
+    error_text = ""
     for _attempt in range(attempts):
         try:
             place = endpoint(upstream)
             Client(place, upstream).ping()
         except RegistryError as error:
-            said = str(error)
+            error_text = str(error)
             time.sleep(1)
             continue
         return own_finding("registry-reachable", "PASS", f"{upstream}: {place.url} answers")
     message = f"{upstream} cannot be used"
-    return own_finding("registry-reachable", "FAIL", message, value=said[-400:], remedy=REACH_REMEDY)
+    return own_finding("registry-reachable", "FAIL", message, value=error_text[-400:], remedy=REACH_REMEDY)
 
 
 def pulled(module: AnsibleModule, text: str) -> dict[str, str]:
@@ -60,8 +60,8 @@ def pulled(module: AnsibleModule, text: str) -> dict[str, str]:
     module.run_command([*CTR, "images", "remove", "--sync", image])
     if status == 0:
         return own_finding("registry-pull", "PASS", f"containerd pulls {image}", value=took)
-    said = (err or out).strip()[-400:]
-    return own_finding("registry-pull", "FAIL", f"containerd cannot pull {image}", value=said, remedy=PULL_REMEDY)
+    error_text = (err or out).strip()[-400:]
+    return own_finding("registry-pull", "FAIL", f"containerd cannot pull {image}", value=error_text, remedy=PULL_REMEDY)
 
 
 def main() -> None:

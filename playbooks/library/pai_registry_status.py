@@ -93,11 +93,11 @@ def content() -> dict[str, str]:
     except CollectError as error:
         message = "the cache does not drop what is unused"
         return own_finding("registry-content", "FAIL", message, value=str(error), remedy=REMEDY_OF_CONTENT)
-    told = f"{room(report)}; {last_words(last_reports(), time.time())}"
+    summary = f"{room(report)}; {last_words(last_reports(), time.time())}"
     if report["short"]:
         message = f"the cache: {human(report['short'])} more is kept, or its disk fuller, than should be"
-        return own_finding("registry-content", "WARN", message, value=told, remedy=REMEDY_OF_ROOM)
-    return own_finding("registry-content", "PASS", "the cache keeps within its limit", value=told)
+        return own_finding("registry-content", "WARN", message, value=summary, remedy=REMEDY_OF_ROOM)
+    return own_finding("registry-content", "PASS", "the cache keeps within its limit", value=summary)
 
 
 def main() -> None:

@@ -153,8 +153,10 @@ class Reset:
 
     def stop_units(self) -> None:
         """Stops the units with files of ours."""
-        ours = {os.path.basename(item["path"]) for item in self.expectations("file") if item["path"].startswith(UNITS)}
-        for name in sorted(ours - {KUBELET}):
+        managed = {
+            os.path.basename(item["path"]) for item in self.expectations("file") if item["path"].startswith(UNITS)
+        }
+        for name in sorted(managed - {KUBELET}):
             # docker.service.d/x.conf is none; a containerd that the distribution has, too, starts again later
             if name.rpartition(".")[2] in ("service", "timer", "socket", "mount", "path"):
                 self.stop(name)
@@ -194,24 +196,24 @@ class Reset:
             self.kept += [f"package {name}: it may have been there before" for name in sorted(recorded & there.keys())]
             return
         before = self.origins["packages"]
-        ours = removable(sorted(recorded), there, before, simulated)
+        managed = removable(sorted(recorded), there, before, simulated)
         self.kept += [
             f"package {name}: another one needs it"
-            for name in sorted(recorded & there.keys() - before.keys() - {*ours})
+            for name in sorted(recorded & there.keys() - before.keys() - {*managed})
         ]
-        if not ours or not self.act(f"removed the packages {', '.join(ours)}"):
+        if not managed or not self.act(f"removed the packages {', '.join(managed)}"):
             return
         # Packages that nothing needed before are the administrator's business.
         loose = unneeded()
         of_runtime = {
             item["name"] for item in self.records.get(RUNTIME_ROLE, {}).get("managed", []) if item["kind"] == "package"
         }
-        if DOCKERS & {*ours}:  # not one that was there before: it goes on
+        if DOCKERS & {*managed}:  # not one that was there before: it goes on
             self.stop_docker()
-        plain = [name for name in ours if name in of_runtime and not self.module.params["data"]]
+        plain = [name for name in managed if name in of_runtime and not self.module.params["data"]]
         # A purge of a runtime's package may delete its data, such as images and volumes.
         remove(plain, purge=False)
-        remove([name for name in ours if name not in plain], purge=True)
+        remove([name for name in managed if name not in plain], purge=True)
         for _round in range(ROUNDS):
             remove(removable(sorted(unneeded() - loose), installed(), before, simulated), purge=True)
         self.reinstall([name for name in GAVE_WAY if name in before and name not in installed()])
@@ -223,9 +225,9 @@ class Reset:
 
     def stop_docker(self) -> None:
         """It goes: its containers first, which with live-restore would outlive it, its bridge and packet filters."""
-        status, said = command(["docker", "ps", "--quiet"], UNIT_S)
-        if status == 0 and said.split():
-            command(["docker", "stop", *said.split()], UNIT_S)
+        status, output = command(["docker", "ps", "--quiet"], UNIT_S)
+        if status == 0 and output.split():
+            command(["docker", "stop", *output.split()], UNIT_S)
         command(["systemctl", "disable", "--now", DOCKER, "docker.socket"], UNIT_S)
         remove_interface("docker0")
         remove_docker_filters()

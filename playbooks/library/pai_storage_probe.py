@@ -178,13 +178,13 @@ class Probe:
         batch, self.waiting = self.waiting[: max(0, room)], self.waiting[max(0, room) :]
         if not batch:
             return
-        made, said = self.cluster.create([pod(trial, self.how) for trial in batch])
+        made, output = self.cluster.create([pod(trial, self.how) for trial in batch])
         now = time.monotonic()
         self.open.update({at(trial): (trial, now) for trial in batch if trial.name in made})
         refused = [trial for trial in batch if trial.name not in made]
-        if not made and "Error from server" not in said:
+        if not made and "Error from server" not in output:
             refused, self.waiting = refused + self.waiting, []  # there is no API: the others would fare as these
-        self.findings += [rejected_pod(trial, said) for trial in refused]
+        self.findings += [rejected_pod(trial, output) for trial in refused]
 
     def look(self) -> None:
         """Judges pods that ended or timed out, and deletes them."""
@@ -276,8 +276,8 @@ def probe(cluster: Cluster, how: How, grants: list[Grant], workers: list[str], p
     finally:
         cluster.remove(cluster.mine)
     away = sorted({trial.worker for trial in absent})
-    told = [judge_node(name, node_facts(nodes[name]) if name in nodes else None, "") for name in away]
-    return [*broken.values(), *told, *absent.values(), *unstarted(tried), *tried]
+    verdicts = [judge_node(name, node_facts(nodes[name]) if name in nodes else None, "") for name in away]
+    return [*broken.values(), *verdicts, *absent.values(), *unstarted(tried), *tried]
 
 
 def unstarted(tried: list[Finding]) -> list[Finding]:

@@ -111,9 +111,9 @@ def bounded(texts: dict[str, str], largest: int) -> dict[str, str]:
 def collect(timeout: int) -> dict[str, str]:
     """Name -> text of everything that there is here."""
     names = list(COMMANDS)
-    said = dict(zip(names, in_parallel(lambda name: answer(COMMANDS[name], timeout), names)))
-    said.update({path.strip("/").replace("/", "-"): read(path) for path in FILES if os.path.exists(path)})
-    return {name: text for name, text in said.items() if text}
+    answers = dict(zip(names, in_parallel(lambda name: answer(COMMANDS[name], timeout), names)))
+    answers.update({path.strip("/").replace("/", "-"): read(path) for path in FILES if os.path.exists(path)})
+    return {name: text for name, text in answers.items() if text}
 
 
 def main() -> None:

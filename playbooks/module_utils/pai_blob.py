@@ -179,13 +179,13 @@ class Container:
 def refusal(account: Account, error: urllib.error.HTTPError) -> Exception:
     """The error for an error response, with a message for the admin. FileNotFoundError for a missing blob."""
     code = error.headers.get("x-ms-error-code") or ""
-    said = f"(HTTP {error.code}{': ' + code if code else ''})"
+    reason = f"(HTTP {error.code}{': ' + code if code else ''})"
     service = account.service
     # The cache may drop content while it is copied, which is no fault of the account.
     if code == "BlobNotFound":
         return FileNotFoundError(f"{service} has no such blob")
     if error.code == 429 or error.code >= 500:
-        return RegistryUnreachableError(f"{service} cannot answer now {said}")
+        return RegistryUnreachableError(f"{service} cannot answer now {reason}")
     wrong_key = (ACCESS_KEY, f"{service} does not accept it for the account {account.account}")
     meanings = {
         **dict.fromkeys(("AuthenticationFailed", "AuthorizationFailure", "InvalidAuthenticationInfo"), wrong_key),
@@ -194,7 +194,7 @@ def refusal(account: Account, error: urllib.error.HTTPError) -> Exception:
         "": (ENDPOINT, f"{service} answers, but is no blob service"),
     }
     at_fault, text = meanings.get(code, (NAME, f"{service} refuses"))
-    return BlobError(f"{text} {said}", at_fault)
+    return BlobError(f"{text} {reason}", at_fault)
 
 
 def wrong_account(settings: Mapping[str, str], places: Mapping[str, str]) -> str:

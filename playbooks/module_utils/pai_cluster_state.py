@@ -135,10 +135,10 @@ def judge_node(name: str, node: Facts | None, version: str) -> dict[str, str]:
         remedy = f"run kubectl uncordon {name}, once the reason is resolved"
         return finding("node-ready", "WARN", name, "node is cordoned: no new jobs start there", remedy=remedy)
     if node["pressure"]:
-        said = ", ".join(node["pressure"])
+        pressure = ", ".join(node["pressure"])
         remedy = f"run kubectl describe node {name}. The node rejects or evicts pods while it is under pressure"
-        message = f"node is Ready, but reports {said}"
-        return finding("node-ready", "WARN", name, message, value=said, expected="none", remedy=remedy)
+        message = f"node is Ready, but reports {pressure}"
+        return finding("node-ready", "WARN", name, message, value=pressure, expected="none", remedy=remedy)
     return finding("node-ready", "PASS", name, f"node is Ready at {version}", value=version, expected=version)
 
 

@@ -27,8 +27,8 @@ def collect(*, check: bool) -> Dict[str, Any]:
     try:
         report: Dict[str, Any] = json.loads(done.stdout)
     except ValueError:
-        said = done.stderr.strip().splitlines()
-        raise CollectError(said[-1] if said else f"it said nothing, status {done.returncode}") from None
+        errors = done.stderr.strip().splitlines()
+        raise CollectError(errors[-1] if errors else f"it said nothing, status {done.returncode}") from None
     return report
 
 

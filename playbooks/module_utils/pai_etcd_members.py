@@ -86,19 +86,19 @@ def leave_problem(found: list[Member], sick: dict[str, str], places: list[str], 
     step needs the quorum of all present members, and the remaining members must keep their quorum.
     """
     voters = [member for member in found if not member["learner"]]
-    going = at(voters, places)
-    staying = [member for member in voters if member not in going]
+    removed = at(voters, places)
+    staying = [member for member in voters if member not in removed]
     if own in places:
         return "the control plane that is asked cannot leave by its own word"
-    if going and not staying:
+    if removed and not staying:
         return "no member would be left"
     # Removing a healthy member while another is down can lose the quorum. Removing a dead one cannot.
     lost = [member for member in staying if member["id"] in sick]
-    if lost and any(member["id"] not in sick for member in going):
+    if lost and any(member["id"] not in sick for member in removed):
         return f"first restore or remove what is not well: {_named(lost, sick)}"
     # etcd accepts a removal only with a majority of all present voters.
     well = len(voters) - sum(member["id"] in sick for member in voters)
-    if going and well <= len(voters) // 2:
+    if removed and well <= len(voters) // 2:
         return f"etcd has no quorum, so it takes no member out: {_named(voters, sick)}"
     return ""
 

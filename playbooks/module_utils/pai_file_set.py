@@ -317,6 +317,6 @@ class FileSet:
             return  # the tool comes later in the same role
         status, out, err = self.module.run_command(argv)
         if status != 0:
-            said = (err or out).strip()
-            message = f"{item['path']} was not changed: {argv[0]} does not accept the new content: {said}"
+            reason = (err or out).strip()
+            message = f"{item['path']} was not changed: {argv[0]} does not accept the new content: {reason}"
             self.module.fail_json(msg=message, path=item["path"])

@@ -109,8 +109,8 @@ def _output(argv: list[str], timeout_s: float) -> str:
     except OSError as error:
         raise ImagesError(f"{argv[0]} cannot be run: {error.strerror}") from error
     if done.returncode != 0:
-        said = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines() or [f"{argv[0]} failed"]
-        raise ImagesError(said[-1])
+        lines = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines() or [f"{argv[0]} failed"]
+        raise ImagesError(lines[-1])
     return done.stdout.decode(errors="replace")
 
 
@@ -165,9 +165,10 @@ def others(
     ids = {name: image["id"] for image in images for name in (*image["repoTags"], *image["repoDigests"])}
     known = set(pinned)
     runs = [(it, _held_name(it["image"].get("userSpecifiedImage", ""))) for it in containers]
-    ours = [(it, name) for it, name in runs if name in known]
+    own_runs = [(it, name) for it, name in runs if name in known]
     # A container keeps its image until it is restarted, also if the tag names another image by now.
-    return len(ours), [f"{it['metadata']['name']} ({name})" for it, name in ours if it["imageRef"] != ids.get(name)]
+    other = [(it, name) for it, name in own_runs if it["imageRef"] != ids.get(name)]
+    return len(own_runs), [f"{it['metadata']['name']} ({name})" for it, name in other]
 
 
 def _held_name(named: str) -> str:

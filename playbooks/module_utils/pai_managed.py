@@ -342,8 +342,8 @@ def object_versions(objects: list[dict[str, Any]]) -> dict[tuple[str, str], str]
     by_namespace: dict[str, list[str]] = {}
     for entry in objects:
         by_namespace.setdefault(entry["namespace"], []).append(entry["name"])
-    ours = '{.metadata.managedFields[?(@.manager=="pai-install")].fieldsV1}'
-    line = "{.kind}/{.metadata.name} {.metadata.deletionTimestamp} " + ours + "{'\\n'}"
+    path = '{.metadata.managedFields[?(@.manager=="pai-install")].fieldsV1}'
+    line = "{.kind}/{.metadata.name} {.metadata.deletionTimestamp} " + path + "{'\\n'}"
     columns = "jsonpath={range .items[*]}" + line + "{end}"
     for namespace, names in by_namespace.items():
         where = [f"--namespace={namespace}"] if namespace else []

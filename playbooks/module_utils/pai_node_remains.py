@@ -59,8 +59,8 @@ class RemainsError(Exception):
 
 def pods() -> list[str]:
     """Returns the ids of pods in containerd, or [] if crictl or containerd is missing."""
-    status, said = command([*CRICTL, "pods", "--quiet"], QUESTION_S)
-    return said.split() if status == 0 else []
+    status, output = command([*CRICTL, "pods", "--quiet"], QUESTION_S)
+    return output.split() if status == 0 else []
 
 
 def remove_pods() -> None:
@@ -138,8 +138,8 @@ def empty_folders() -> list[str]:
 
 def interfaces() -> list[str]:
     """The interfaces of the pod network."""
-    status, said = command(["ip", "-json", "link", "show"], QUESTION_S)
-    return pod_interfaces(json.loads(said or "[]")) if status == 0 else []
+    status, output = command(["ip", "-json", "link", "show"], QUESTION_S)
+    return pod_interfaces(json.loads(output or "[]")) if status == 0 else []
 
 
 def remove_interface(name: str) -> None:
@@ -149,9 +149,9 @@ def remove_interface(name: str) -> None:
 
 def tables() -> list[str]:
     """nftables' tables of the pod network and of ours, as FAMILY NAME."""
-    said = command(["nft", "list", "chains"], QUESTION_S)[1]
-    known = [" ".join(line.split()[1:3]) for line in said.splitlines() if line.startswith("table ")]
-    return [*filters_of_pods(said)[0], *(name for name in known if name in OUR_TABLES)]
+    output = command(["nft", "list", "chains"], QUESTION_S)[1]
+    known = [" ".join(line.split()[1:3]) for line in output.splitlines() if line.startswith("table ")]
+    return [*filters_of_pods(output)[0], *(name for name in known if name in OUR_TABLES)]
 
 
 def remove_table(name: str) -> None:
@@ -177,9 +177,9 @@ def remove_docker_filters() -> None:
 
 def _rewrite_filters(reduced: Callable[[str], str]) -> None:
     for save, restore in _variants():
-        status, said = command([save], QUESTION_S)
+        status, output = command([save], QUESTION_S)
         # restore replaces the tables as a whole in one step, so no packet meets half of the rules.
-        if status == 0 and said != (rest := reduced(said)):
+        if status == 0 and output != (rest := reduced(output)):
             subprocess.run(
                 [restore],
                 input=rest,
@@ -204,8 +204,8 @@ def _variants() -> Iterator[tuple[str, str]]:
 def without_chains(saved: str) -> str:
     """Returns the output of iptables-save without chains of a node, their rules, and jumps to them."""
     names = "|".join(re.escape(name) for name in CHAINS)
-    ours = re.compile(rf"^:(?:{names})|(?:^|\s)-[AjgI] (?:{names})|pai-install")
-    return "".join(line + "\n" for line in saved.splitlines() if not ours.search(line))
+    pattern = re.compile(rf"^:(?:{names})|(?:^|\s)-[AjgI] (?:{names})|pai-install")
+    return "".join(line + "\n" for line in saved.splitlines() if not pattern.search(line))
 
 
 def without_docker(saved: str) -> str:

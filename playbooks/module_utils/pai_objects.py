@@ -51,10 +51,10 @@ def expectations(objects: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The objects as they are now, for the record. Raises ObjectError where one is still being deleted."""
     named = [{"kind": "object", "name": name, "namespace": namespace} for namespace, name in map(identity, objects)]
     seen = object_versions(named)
-    going = [f"{name} in {namespace}" if namespace else name for (namespace, name), it in seen.items() if it == GOING]
-    if going:
+    deleted = [f"{name} in {namespace}" if namespace else name for (namespace, name), it in seen.items() if it == GOING]
+    if deleted:
         raise ObjectError(
-            f"still being deleted: {', '.join(going)}. It goes when no pod names it any longer, "
+            f"still being deleted: {', '.join(deleted)}. It goes when no pod names it any longer, "
             "finished ones included: delete those, then apply again"
         )
     return [{**entry, "version": seen.get((entry["namespace"], entry["name"]), "")} for entry in named]
@@ -136,8 +136,8 @@ class Objects:
         """
         namespace, name = identity(entry)
         where = [f"--namespace={namespace}"] if namespace else []
-        ours = json.dumps({key: value for key, value in entry.items() if key not in ("apiVersion", "kind")})
-        words = ["patch", *where, name, "--type=merge", f"--field-manager={MANAGER}", f"--patch={ours}"]
+        own = json.dumps({key: value for key, value in entry.items() if key not in ("apiVersion", "kind")})
+        words = ["patch", *where, name, "--type=merge", f"--field-manager={MANAGER}", f"--patch={own}"]
         answer = self._kubectl.ask(*words)
         if not answer.ok:
             raise ObjectError(f"{name} cannot be taken over: {answer.said}")
@@ -165,8 +165,8 @@ class Objects:
         line = "{.kind} {.apiVersion} {.metadata.annotations." + REMOVAL.replace(".", "\\.") + "}{'\\n'}"
         shown = "--output=jsonpath={range .items[*]}" + line + "{end}"
         # The label decides, and not the name: an object that an admin created under this name stays.
-        ours = [kind, f"--selector={OURS}", f"--field-selector=metadata.name={plain}", shown]
-        status, out, errors = self._kubectl.ask("get", *where, *ours)
+        own = [kind, f"--selector={OURS}", f"--field-selector=metadata.name={plain}", shown]
+        status, out, errors = self._kubectl.ask("get", *where, *own)
         # The definition is gone, and its objects went with it.
         if status != 0 and "the server doesn't have a resource type" in errors:
             return False, ""
@@ -233,11 +233,11 @@ class Objects:
         end = time.monotonic() + ENDING_S
         while made:
             found = [line.split(" ") for line in self._instances(",".join(made))]
-            theirs = [line for line in found if line[0] not in {name for names in made.values() for name in names}]
+            foreign = [line for line in found if line[0] not in {name for names in made.values() for name in names}]
             # An object under deletion may wait for its finalizer, which only the controller removes. It gets time
             # before it counts.
-            if not any(deleted for _name, deleted, _owner in theirs) or time.monotonic() > end:
-                left = [name for name, _deleted, owner in theirs if ours_too or owner != MANAGER]
+            if not any(deleted for _name, deleted, _owner in foreign) or time.monotonic() > end:
+                left = [name for name, _deleted, owner in foreign if ours_too or owner != MANAGER]
                 return [name.replace("|/", " ").replace("|", " ") for name in left]
             time.sleep(1)
         return []
@@ -289,9 +289,9 @@ class Objects:
 
     def _keep(self, where: list[str], name: str) -> None:
         label, _, _ = OURS.partition("=")
-        ours = json.dumps({"metadata": {"labels": {label: None}, "annotations": {REMOVAL: None}}})
+        own = json.dumps({"metadata": {"labels": {label: None}, "annotations": {REMOVAL: None}}})
         answer = self._kubectl.ask(
-            "patch", *where, name, "--type=merge", f"--field-manager={MANAGER}", f"--patch={ours}"
+            "patch", *where, name, "--type=merge", f"--field-manager={MANAGER}", f"--patch={own}"
         )
         if not answer.ok:
             raise ObjectError(f"cannot remove the label of {name}: {answer.said}")
@@ -305,9 +305,9 @@ class Objects:
         except KubectlError as error:
             raise ObjectError(f"cannot read {name}: {error}") from error
         rows = found["metadata"].get("managedFields", [])
-        ours = [row["fieldsV1"] for row in rows if row.get("manager") == MANAGER and row.get("operation") == "Apply"]
+        own = [row["fieldsV1"] for row in rows if row.get("manager") == MANAGER and row.get("operation") == "Apply"]
         others = [row["fieldsV1"] for row in rows if row.get("manager") != MANAGER]
-        return _entries_in(ours[0], others) if ours else {}
+        return _entries_in(own[0], others) if own else {}
 
     def _in_use(self, kind: str, name: str) -> str:
         if kind == "namespace":

@@ -58,14 +58,14 @@ def removable(
 
 def simulated(packages: Collection[str]) -> Optional[set[str]]:
     """Returns the removals that apt simulates for these packages, or None if apt refuses."""
-    status, said = command([*APT, HELD_TOO, "--simulate", "remove", *sorted(packages)], QUESTION_S)
-    return removed_in(said) if status == 0 else None
+    status, output = command([*APT, HELD_TOO, "--simulate", "remove", *sorted(packages)], QUESTION_S)
+    return removed_in(output) if status == 0 else None
 
 
 def unneeded() -> set[str]:
     """Packages that came as needs of others and that nothing needs now."""
-    status, said = command([*APT, NEEDS_ALONE, "--simulate", "autoremove"], QUESTION_S)
-    return removed_in(said) if status == 0 else set()
+    status, output = command([*APT, NEEDS_ALONE, "--simulate", "autoremove"], QUESTION_S)
+    return removed_in(output) if status == 0 else set()
 
 
 def removed_in(said: str) -> set[str]:
@@ -85,6 +85,6 @@ def remove(packages: Collection[str], *, purge: bool) -> None:
         return
     verb = "purge" if purge else "remove"
     words = [*QUIETLY, *APT, HELD_TOO, verb, *sorted(packages)]
-    status, said = command(words, REMOVAL_S)
+    status, output = command(words, REMOVAL_S)
     if status != 0:
-        raise PackagesError(f"apt-get did not remove {', '.join(sorted(packages))}: {said.strip()[-500:]}")
+        raise PackagesError(f"apt-get did not remove {', '.join(sorted(packages))}: {output.strip()[-500:]}")

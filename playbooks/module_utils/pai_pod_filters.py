@@ -26,10 +26,10 @@ def packet_filters() -> tuple[list[str] | None, list[str] | None]:
     tables: list[str] = []
     chains: list[str] = []
     if os.path.isdir("/sys/module/nf_tables"):
-        status, said = command(["nft", "list", "chains"])
+        status, output = command(["nft", "list", "chains"])
         if status not in (0, PROGRAM_MISSING):
             return None, None
-        tables, chains = filters_of_pods(said)
+        tables, chains = filters_of_pods(output)
     if "nat" in read("/proc/net/ip_tables_names").split():
         # The legacy back end has its own tables, which nft does not list.
         rules = command(["iptables-legacy", "--table", "nat", "--list-rules"])[1]

@@ -43,10 +43,10 @@ def refused_sources(further: str = "", lists: str = LISTS) -> list[str]:
             handle.write(CONFIGURATION.format(folder=folder) + further)
         argv = ["apt-get", "--quiet", f"--config-file={folder}/apt.conf", "update"]
         # apt writes its errors to standard error.
-        status, said = command(argv, TIMEOUT_S, errors=True)
+        status, output = command(argv, TIMEOUT_S, errors=True)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     if status in (PROGRAM_MISSING, TOOK_TOO_LONG):
         raise OSError("apt-get cannot be run" if status == PROGRAM_MISSING else f"apt took longer than {TIMEOUT_S:g} s")
-    found = [without_login(line[3:].strip()) for line in said.splitlines() if line.startswith("E: ")]
+    found = [without_login(line[3:].strip()) for line in output.splitlines() if line.startswith("E: ")]
     return found or ([] if status == 0 else [f"apt-get update ends with {status}"])

@@ -17,12 +17,12 @@ def leftovers() -> dict[str, Any]:
 
     tables and chains are None without root permissions.
     """
-    status, said = command(["ip", "-json", "link", "show"])
+    status, output = command(["ip", "-json", "link", "show"])
     if status != 0:
         raise OSError("ip -json link show failed")
     tables, chains = packet_filters()
     return {
-        "interfaces": pod_interfaces(json.loads(said or "[]")),
+        "interfaces": pod_interfaces(json.loads(output or "[]")),
         "folders": [path for path in FOLDERS if names_in(path)],
         "tables": tables,
         "chains": chains,

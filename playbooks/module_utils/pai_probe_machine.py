@@ -107,8 +107,8 @@ def headers() -> str:
     # DKMS builds against this folder. It may exist although apt knows no package, as with a kernel of one's own.
     if os.path.isdir(f"/lib/modules/{release}/build"):
         return "installed"
-    said = command(["apt-cache", "policy", f"linux-headers-{release}"])[1]
-    candidate = re.search(r"Candidate: (\S+)", said)
+    output = command(["apt-cache", "policy", f"linux-headers-{release}"])[1]
+    candidate = re.search(r"Candidate: (\S+)", output)
     return "available" if candidate and candidate.group(1) != "(none)" else ""
 
 
@@ -263,8 +263,8 @@ def docker_program(*, running: bool, proc: str = "/proc") -> dict[str, Any]:
     program = (main_program("docker", proc) if running else "") or found_program("dockerd")
     if not program:
         return {"program": "", "package": ""}
-    status, said = command(["dpkg", "--search", program])
-    owner = said.partition(":")[0].strip() if status == 0 else ""
+    status, output = command(["dpkg", "--search", program])
+    owner = output.partition(":")[0].strip() if status == 0 else ""
     return {"program": program, "package": owner if status in (0, 1) else None}
 
 
@@ -295,8 +295,8 @@ def docker() -> dict[str, Any]:
         found["daemon_json"] = str(error)
     # A request to docker.socket would start a Docker that its admin has stopped.
     if found["running"]:
-        said = command(["docker", "info", "--format", "{{json .}}"])[1]
-        info = json.loads(said) if said.strip() else {}
+        output = command(["docker", "info", "--format", "{{json .}}"])[1]
+        info = json.loads(output) if output.strip() else {}
         found["version"] = info.get("ServerVersion") or ""
         found["containers"] = info.get("ContainersRunning")
         found["data_root"] = info.get("DockerRootDir") or found.get("data_root", "")

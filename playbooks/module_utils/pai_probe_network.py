@@ -150,10 +150,10 @@ def kernel_chains() -> list[str] | None:
     """
     chains = []
     if os.path.isdir("/sys/module/nf_tables"):
-        status, said = command(["nft", "list", "chains"])
+        status, output = command(["nft", "list", "chains"])
         if status not in (0, PROGRAM_MISSING):
             return None
-        chains = ["nftables " + name for name in dropping_chains(said)]
+        chains = ["nftables " + name for name in dropping_chains(output)]
     if "filter" in read("/proc/net/ip_tables_names").split():
         policy = command(["iptables-legacy", "--list-rules", "INPUT"])[1]
         chains += ["iptables INPUT"] if re.search(r"^-P INPUT DROP", policy, re.MULTILINE) else []

@@ -317,8 +317,8 @@ def _refusal(error: urllib.error.HTTPError, path: str) -> str:
         503: "does not reach its upstream, or is not up yet",
     }
     # An error page may be long, and its beginning says enough.
-    said = error.read(300).decode(errors="replace").strip()
-    return f"{words.get(error.code, 'refuses')} (HTTP {error.code}{': ' + said if said else ''})"
+    reason = error.read(300).decode(errors="replace").strip()
+    return f"{words.get(error.code, 'refuses')} (HTTP {error.code}{': ' + reason if reason else ''})"
 
 
 def silence(url: str, error: BaseException) -> RegistryError:

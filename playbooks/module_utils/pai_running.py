@@ -64,8 +64,8 @@ def docker_repository(apt: str = "/etc/apt") -> str:
 def docker_version() -> str:
     """Returns the version of the installed dockerd, such as 20.10.24, or "" if it is missing or does not start."""
     # docker version would ask the daemon, and start a stopped one by its socket.
-    said = command(["dockerd", "--version"], timeout_s=10)[1]
-    found = re.search(r"version (\d+(?:\.\d+)*)", said)
+    output = command(["dockerd", "--version"], timeout_s=10)[1]
+    found = re.search(r"version (\d+(?:\.\d+)*)", output)
     return found.group(1) if found else ""
 
 

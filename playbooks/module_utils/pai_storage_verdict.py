@@ -146,8 +146,8 @@ def ended(pod: Pod, events: list[str], age_s: float) -> bool:
 def waiting(pod: Pod) -> tuple[str, str]:
     """Returns reason and message of the first container with a problem while it waits, or empty texts."""
     states = [child(row, "state", "waiting") for row in rows(child(pod, "status").get("containerStatuses"))]
-    told = [(text(state.get("reason")), text(state.get("message"))) for state in states]
-    return next((entry for entry in told if entry[0] not in ("", "ContainerCreating", "PodInitializing")), ("", ""))
+    facts = [(text(state.get("reason")), text(state.get("message"))) for state in states]
+    return next((entry for entry in facts if entry[0] not in ("", "ContainerCreating", "PodInitializing")), ("", ""))
 
 
 def started(pod: Pod) -> bool:
@@ -171,9 +171,9 @@ def judge(trial: Trial, pod: Pod | None, events: list[str], log: str, waited_s: 
     """The verdict on one storage and worker. log: of a pod that did not end, if it was asked for."""
     if pod is None:
         return unasked(trial, "its pod went away", "run the test again")
-    told = {**said(log), **_words(pod)}
-    if "step" in told:
-        return judge_use(trial, told, waited_s)
+    facts = {**said(log), **_words(pod)}
+    if "step" in facts:
+        return judge_use(trial, facts, waited_s)
     return pod_problem(trial, pod) or unmounted(trial, events, waited_s)
 
 
@@ -197,17 +197,17 @@ def pod_problem(trial: Trial, pod: Pod) -> Finding | None:
 def unmounted(trial: Trial, events: list[str], waited_s: float) -> Finding:
     """The verdict on a mount that does not come."""
     name = trial.grant.storage
-    telling = [line for line in events if not WAITS.search(line)]
-    if not telling:
+    messages = [line for line in events if not WAITS.search(line)]
+    if not messages:
         message = f"{name} cannot be mounted: the mount did not end within {waited_s:.0f} s"
         remedy = "check the server, the network to it, and journalctl --unit kubelet on the machine"
         value = _short(" ".join(events[-1:]))
         return finding(MOUNT_CHECK, "FAIL", trial.worker, message, value=value, remedy=remedy)
     # The last message counts: the kubelet tries again, and an earlier cause may be repaired.
-    why, remedy = meaning(telling[-1])
+    why, remedy = meaning(messages[-1])
     message = f"{name} cannot be mounted" + (f": {why}" if why else "")
     remedy = remedy or "check journalctl --unit kubelet on the machine"
-    return finding(MOUNT_CHECK, "FAIL", trial.worker, message, value=_short(telling[-1]), remedy=remedy)
+    return finding(MOUNT_CHECK, "FAIL", trial.worker, message, value=_short(messages[-1]), remedy=remedy)
 
 
 STEPS = {

@@ -42,9 +42,9 @@ def outdated(name: str, state: dict[str, str]) -> bool:
 
     It notices by itself when a file that it has read is newer, not when one appeared in a place that comes first.
     """
-    ours = os.path.join(ADMIN_UNITS, name)
+    path = os.path.join(ADMIN_UNITS, name)
     # A unit of a package in /usr/lib is read until a daemon-reload finds ours in /etc.
-    shadowed = os.path.exists(ours) and state.get("FragmentPath") != ours
+    shadowed = os.path.exists(path) and state.get("FragmentPath") != path
     return state.get("NeedDaemonReload") == "yes" or shadowed
 
 
@@ -137,17 +137,17 @@ class UnitSet:
 
     def must(self, *words: str) -> None:
         """Runs systemctl. Fails the task on an error."""
-        status, said = self.systemctl(*words)
+        status, output = self.systemctl(*words)
         if status != 0:
-            self.module.fail_json(msg=f"systemctl {' '.join(words)} failed: {said}", actions=self.actions)
+            self.module.fail_json(msg=f"systemctl {' '.join(words)} failed: {output}", actions=self.actions)
 
     def up(self, unit: dict[str, Any], verb: str) -> None:
         """Starts a unit and waits until it answers."""
         # A unit that failed too often is refused a start until its counter is reset.
         self.systemctl("reset-failed", unit["name"])
-        status, said = self.systemctl(verb, unit["name"])
+        status, output = self.systemctl(verb, unit["name"])
         if status != 0 or not self.answers(unit):
-            self.fail(unit, said)
+            self.fail(unit, output)
 
     def answers(self, unit: dict[str, Any]) -> bool:
         """Whether the unit is active and its check passes before the time is up."""

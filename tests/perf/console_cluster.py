@@ -302,11 +302,11 @@ def served(folder: Path) -> None:
     services = with_sign_in(settings, clients, sign_in, None)  # type: ignore[arg-type] # in memory
     services.model.load()
     Thread(target=_appear, args=(cluster,), daemon=True).start()
-    Thread(target=_tell, args=(services, folder / "console.json", f"https://localhost:{port}"), daemon=True).start()
+    Thread(target=_report, args=(services, folder / "console.json", f"https://localhost:{port}"), daemon=True).start()
     serve(settings, services)
 
 
-def _tell(services: ConsoleServices, path: Path, url: str) -> None:
+def _report(services: ConsoleServices, path: Path, url: str) -> None:
     """Writes the address, as soon as the console has read all jobs and listens."""
     while not services.model.is_ready or len(services.model.jobs) < JOBS:
         time.sleep(0.1)

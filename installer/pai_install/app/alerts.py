@@ -62,7 +62,7 @@ def firing_alerts(app: App) -> tuple[FiringAlert, ...] | None:
     try:
         return list_alerts(app)
     except (PaiError, ApiError, NoClusterError) as error:
-        app.say(f"the firing alerts are not known: {error.message}")
+        app.notify(f"the firing alerts are not known: {error.message}")
         return None
 
 

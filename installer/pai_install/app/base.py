@@ -67,4 +67,4 @@ class AppContext(Workspace, ClusterContext):
         """Says which rotations of storages are unfinished."""
         for name, rotation in self.site.rotations.items():
             if line := pending_action(name, rotation):
-                self.say(f"storage {name}: {line}")
+                self.notify(f"storage {name}: {line}")

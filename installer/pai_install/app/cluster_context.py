@@ -36,7 +36,7 @@ class ClusterContext(ABC):
     def submitter(self, user: str) -> Impersonation | None:
         """The identity for checks of a job of `user`, or None if the client is this user."""
 
-    def say(self, text: str) -> None:
+    def notify(self, text: str) -> None:
         """Sends a line for a person."""
         self.frontend.notify(Message(text))
 
@@ -44,5 +44,5 @@ class ClusterContext(ABC):
         """Asks a question, and says "no changes made" after a refusal."""
         agreed = self.frontend.confirm(Question(text))
         if not agreed:
-            self.say("no changes made")
+            self.notify("no changes made")
         return agreed

@@ -58,16 +58,16 @@ def store_code(app: AppContext, packed: PackedFolder, code: StoredCode, place: J
     # Each upload removes old archives, so it must know those of existing jobs.
     jobs = open_job_directory(app).list(namespace)
     used = {found.digest for job in jobs if (found := stored_code(job.code, job.code_place)) is not None}
-    image = app.environment.image(app.site, app.state, _IMAGE, app.say)
+    image = app.environment.image(app.site, app.state, _IMAGE, app.notify)
     pod = upload_pod(code, place, secrets.token_hex(4), image, app.profile.code.keep_days, used)
     # The pod has the power of a member: the policies and quotas of the owner must permit it.
     app.cluster.dry_run([owned(pod)], app.submitter(place.owner.user))
     with _running(app, pod, code) as present:
         if present:
-            app.say(f"the storage {code.storage} has this code already")
+            app.notify(f"the storage {code.storage} has this code already")
             return
         _send(app, packed, pod, code)
-    app.say(f"the code is on the storage {code.storage}")
+    app.notify(f"the code is on the storage {code.storage}")
 
 
 @contextmanager
@@ -94,9 +94,9 @@ def _is_present(app: AppContext, pod: Ref, code: StoredCode) -> bool:
         status = copy_pod_status(found or {})
         why = status.why or _without_node(found or {}) or "a volume is not mounted"
         if status.started:
-            said = _log(app, pod).split()
-            if PRESENT in said or ABSENT in said:
-                return PRESENT in said
+            words = _log(app, pod).split()
+            if PRESENT in words or ABSENT in words:
+                return PRESENT in words
         if found is None or status.phase in _ENDED:
             break
         time.sleep(_POLL_S)

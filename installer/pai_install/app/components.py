@@ -65,10 +65,10 @@ def fetch_components(app: App, request: SelectComponents) -> ComponentsReport:
     selection, source = _selection(app, request)
     packages = requirements(selection, source)
     if packages:
-        app.say(f"needed on this host, as Debian packages: {' '.join(packages)}")
+        app.notify(f"needed on this host, as Debian packages: {' '.join(packages)}")
         if app.confirm("install them now"):
             install(packages)
-    return ComponentsReport.model_validate(fetch(selection, source, progress=app.say))
+    return ComponentsReport.model_validate(fetch(selection, source, progress=app.notify))
 
 
 def cache_status(app: App, request: SelectComponents) -> CacheReport:
@@ -90,7 +90,7 @@ def cache_status(app: App, request: SelectComponents) -> CacheReport:
 
 def write_component_bundle(app: App, request: WriteBundle) -> BundleReport:
     """Writes the offline file, for `component_source: bundle` of another host."""
-    write_bundle(*_selection(app, request), request.target, progress=app.say)
+    write_bundle(*_selection(app, request), request.target, progress=app.notify)
     path = request.target
     return BundleReport(path=path, sha256=sha256_of(path), size=path.stat().st_size)
 

@@ -9,7 +9,7 @@ from pai_install.app.cluster_context import ClusterContext
 from pai_install.app.job_manifest import JobManifest, JobSubmission
 from pai_install.app.job_quota import QuotaJob
 from pai_install.app.job_submission import RejectedJob, compile_unchecked, require_permitted
-from pai_install.app.requested_job import JobWish
+from pai_install.app.requested_job import JobOptions
 from pai_install.app.virtual_clusters import simulate_in
 from pai_install.documents.problem import Problem
 from pai_install.errors import PaiError
@@ -45,19 +45,19 @@ class JobPreview:
 
 
 def preview_job(
-    app: ClusterContext, wish: JobWish, reading: JobReading, usage: Usage, states: Mapping[str, JobState]
+    app: ClusterContext, options: JobOptions, reading: JobReading, usage: Usage, states: Mapping[str, JobState]
 ) -> JobPreview:
     """Checks a file, asks the API server by a dry run, and simulates its jobs. Changes nothing.
 
     states: of `states_of_seen`, to name the holders of a quota.
     """
-    wish = wish.model_copy(update={"user": wish.user or app.user})
-    checked = check_job(reading, app.profile, wish.group)
+    options = options.model_copy(update={"user": options.user or app.user})
+    checked = check_job(reading, app.profile, options.group)
     if checked.job is None:
         return JobPreview(checked.problems, "", ())
     try:
-        submission, _ = compile_unchecked(app.profile, wish, reading)
-        require_permitted(app.cluster, submission, app.submitter(wish.user))
+        submission, _ = compile_unchecked(app.profile, options, reading)
+        require_permitted(app.cluster, submission, app.submitter(options.user))
     except RejectedJob as error:
         return JobPreview((*checked.problems, error.problem), "", ())
     except PaiError as error:

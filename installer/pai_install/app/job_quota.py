@@ -90,9 +90,11 @@ def quota_of_job(
 
 
 def _is_ahead(seen: SeenJob, other: JobState | None, job: JobState) -> bool:
-    theirs = _priority(other.priority) if other is not None else seen.priority
-    ours = _priority(job.priority)
-    return theirs > ours or (theirs == ours and other is not None and other.created < job.created)
+    other_priority = _priority(other.priority) if other is not None else seen.priority
+    own_priority = _priority(job.priority)
+    return other_priority > own_priority or (
+        other_priority == own_priority and other is not None and other.created < job.created
+    )
 
 
 def _priority(name: str) -> int:

@@ -15,7 +15,7 @@ from pai_install.app.cut_submission import complete_jobs, owned
 from pai_install.app.frontend import JobChanged
 from pai_install.app.job_manifest import JobManifest, JobSubmission
 from pai_install.app.jobs import open_job_directory
-from pai_install.app.requested_job import JobWish, SubmitJob, requested_reading, with_code
+from pai_install.app.requested_job import JobOptions, SubmitJob, requested_reading, with_code
 from pai_install.cluster.client import ApiError, ClusterClient, Impersonation
 from pai_install.documents.problem import Problem, dotted, printable, text_lines
 from pai_install.errors import ExitCode, PaiError
@@ -113,29 +113,29 @@ def _with_code(app: AppContext, request: SubmitJob, reading: JobReading) -> JobS
 
 def submit_reading(
     app: ClusterContext,
-    wish: JobWish,
+    options: JobOptions,
     reading: JobReading,
     before: Callable[[JobSubmission], None] = lambda _submission: None,
 ) -> JobSubmission:
     """Creates the jobs of a reading, all or none. before: works between the check and the creation. Raises PaiError."""
-    wish = wish.model_copy(update={"user": wish.user or app.user})
-    submission, warnings = compile_unchecked(app.profile, wish, reading)
+    options = options.model_copy(update={"user": options.user or app.user})
+    submission, warnings = compile_unchecked(app.profile, options, reading)
     for line in warnings:
-        app.say(line)
-    identity = app.submitter(wish.user)
+        app.notify(line)
+    identity = app.submitter(options.user)
     try:
-        _once_counted(lambda: require_permitted(app.cluster, submission, identity), app.say)
+        _once_counted(lambda: require_permitted(app.cluster, submission, identity), app.notify)
         before(submission)
-        _once_counted(lambda: create_jobs(app.cluster, submission), app.say)
+        _once_counted(lambda: create_jobs(app.cluster, submission), app.notify)
     except PaiError as error:
         if error.code != "job-exists" or not complete_jobs(app.cluster, submission):
             raise
     for one in submission.jobs:
-        app.say(f"{one.name} is submitted to {one.place.cluster.name} with priority {one.place.priority}")
+        app.notify(f"{one.name} is submitted to {one.place.cluster.name} with priority {one.place.priority}")
     return submission
 
 
-def _once_counted(request: Callable[[], None], say: Callable[[str], None]) -> None:
+def _once_counted(request: Callable[[], None], notify: Callable[[str], None]) -> None:
     """Repeats a request that the API server cannot decide yet: a quota counts a new kind about a minute later."""
     for number in range(_COUNT_TRIES):
         try:
@@ -144,13 +144,13 @@ def _once_counted(request: Callable[[], None], say: Callable[[str], None]) -> No
             if number + 1 == _COUNT_TRIES or _UNCOUNTED not in f"{error.message} {error.details}":
                 raise
         if not number:
-            say("waiting for the cluster to count the group's quota")
+            notify("waiting for the cluster to count the group's quota")
         time.sleep(_COUNT_POLL_S)
     return None
 
 
 def compile_unchecked(
-    profile: ClusterProfile, request: JobWish, reading: JobReading
+    profile: ClusterProfile, request: JobOptions, reading: JobReading
 ) -> tuple[JobSubmission, tuple[str, ...]]:
     """The objects of a job file that was read, and its warnings. Raises PaiError for an invalid file."""
     profile.require_group(request.group)
@@ -161,7 +161,7 @@ def compile_unchecked(
     return compile_reading(profile, request, reading), tuple(text_lines(reading.problems))
 
 
-def compile_reading(profile: ClusterProfile, request: JobWish, reading: JobReading) -> JobSubmission:
+def compile_reading(profile: ClusterProfile, request: JobOptions, reading: JobReading) -> JobSubmission:
     """The objects of a checked file. Raises PaiError for an invalid file."""
     _require_valid(reading)
     compiled = (_native if isinstance(reading.job, Native) else _openpai)(profile, request, reading)
@@ -185,7 +185,7 @@ def _require_valid(reading: JobReading) -> None:
         )
 
 
-def _openpai(profile: ClusterProfile, request: JobWish, reading: JobReading) -> JobSubmission:
+def _openpai(profile: ClusterProfile, request: JobOptions, reading: JobReading) -> JobSubmission:
     job = reading.job
     assert isinstance(job, Job)  # noqa: S101 - the other kind goes another way
     grants = [grant for grant in profile.grants if grant.current]
@@ -196,7 +196,7 @@ def _openpai(profile: ClusterProfile, request: JobWish, reading: JobReading) -> 
     return JobSubmission((JobManifest(job.name, placed, own, document),), tuple(rest))
 
 
-def _native(profile: ClusterProfile, request: JobWish, reading: JobReading) -> JobSubmission:
+def _native(profile: ClusterProfile, request: JobOptions, reading: JobReading) -> JobSubmission:
     """Returns the objects of the file with defaults. Raises PaiError for values that contradict the defaults."""
     native = reading.job
     assert isinstance(native, Native)  # noqa: S101 - the other kind goes another way
@@ -212,7 +212,7 @@ def _native(profile: ClusterProfile, request: JobWish, reading: JobReading) -> J
     return JobSubmission(tuple(jobs), companions)
 
 
-def _place(profile: ClusterProfile, request: JobWish, job: NativeJob) -> JobPlace:
+def _place(profile: ClusterProfile, request: JobOptions, job: NativeJob) -> JobPlace:
     """The queue of the object: by the request, else by its labels."""
     named = queue_of(job.content, job.kind)
     priority = next((name for name in PRIORITIES if name == named.priority), None)
@@ -220,7 +220,7 @@ def _place(profile: ClusterProfile, request: JobWish, job: NativeJob) -> JobPlac
     return seat(profile.require_scheduling(), _owner(profile, request), cluster, request.priority or priority)
 
 
-def _owner(profile: ClusterProfile, request: JobWish) -> JobOwner:
+def _owner(profile: ClusterProfile, request: JobOptions) -> JobOwner:
     group = profile.require_group(request.group)
     return JobOwner(owner_of(request.user), group.name, group.namespace)
 
@@ -326,10 +326,10 @@ def _watched(app: ClusterContext, jobs: JobDirectory, submission: JobSubmission)
         try:
             ended.append(watch_job(app, functools.partial(_state, jobs, one)))
         except KeyboardInterrupt:
-            app.say(f"\n{one.name} runs on: pai-install job show {one.name} --group {one.place.owner.group}")
+            app.notify(f"\n{one.name} runs on: pai-install job show {one.name} --group {one.place.owner.group}")
             return SubmittedJobs((), ExitCode.INTERRUPTED)
         if ended[-1] is None:
-            app.say(f"{one.name} was deleted")
+            app.notify(f"{one.name} was deleted")
     return SubmittedJobs(tuple(one for one in ended if one is not None), max(map(exit_code_of, ended)))
 
 

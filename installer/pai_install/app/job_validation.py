@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from pai_install.app.context import App
 from pai_install.app.job_submission import RejectedJob, compile_reading, require_permitted
-from pai_install.app.requested_job import JobWish
+from pai_install.app.requested_job import JobOptions
 from pai_install.cluster.client import ApiError, NoClusterError
 from pai_install.documents.document import Document
 from pai_install.errors import ExitCode, PaiError
@@ -38,7 +38,7 @@ def validate_jobs(app: App, request: ValidateJobs) -> tuple[JobReading, ...]:
     """
     readings = tuple(map(read_job, request.files))
     if request.group is None and not (app.site_dir / LAYOUT).exists():
-        app.say(f"{app.site_dir} has no {LAYOUT}: the files are checked without a site")
+        app.notify(f"{app.site_dir} has no {LAYOUT}: the files are checked without a site")
         return tuple(check_hdfs(one, None, None) for one in readings)
     if request.group is not None:
         app.profile.require_group(request.group)
@@ -48,7 +48,7 @@ def validate_jobs(app: App, request: ValidateJobs) -> tuple[JobReading, ...]:
     try:
         return tuple(_judged(app, one, request.group) for one in checked)
     except (NoClusterError, ApiError) as error:
-        app.say(f"cannot ask the cluster: {error.message}. The files are checked without it")
+        app.notify(f"cannot ask the cluster: {error.message}. The files are checked without it")
         return checked
 
 
@@ -56,9 +56,9 @@ def _judged(app: App, reading: JobReading, group: str) -> JobReading:
     """The reading with the API server's rejection, if any. Raises NoClusterError, and ApiError for no answer."""
     if reading.job is None:
         return reading
-    wish = JobWish(group=group, user=app.user)
+    request = JobOptions(group=group, user=app.user)
     try:
-        require_permitted(app.cluster, compile_reading(app.profile, wish, reading), app.submitter(app.user))
+        require_permitted(app.cluster, compile_reading(app.profile, request, reading), app.submitter(app.user))
     except RejectedJob as error:
         return reading.with_problems((error.problem,))
     except (NoClusterError, ApiError):

@@ -86,7 +86,7 @@ def list_jobs(app: ClusterContext, request: ListJobs) -> tuple[JobState, ...]:
         return found
     now = datetime.now(UTC)
     if unmeasured := unknown(found, now):
-        app.say(f"how busy their GPUs are is not known of {', '.join(unmeasured)}")
+        app.notify(f"how busy their GPUs are is not known of {', '.join(unmeasured)}")
     return abnormal(found, now, lambda cluster: _limits(app.profile, cluster, request.days))
 
 
@@ -160,9 +160,9 @@ def print_job_logs(app: ClusterContext, request: JobLogs) -> tuple[InstanceLog, 
                 app.frontend.notify(LogLine(line if request.raw else plain_text(line)))
             return ()
     if not selected:
-        app.say(f"{job.name} has no pods: {job.state}{f', {job.why}' if job.why else ''}")
+        app.notify(f"{job.name} has no pods: {job.state}{f', {job.why}' if job.why else ''}")
     if len(selected) == 1 and selected[0].state in {"WAITING", "STARTING"}:
-        app.say(f"{selected[0].role} {selected[0].index} has written nothing yet: {selected[0].state}")
+        app.notify(f"{selected[0].role} {selected[0].index} has written nothing yet: {selected[0].state}")
         return ()
     output = _output(jobs.client, job, record, selected) if selected else {}
     texts = output if request.raw else {pod: plain_text(text) for pod, text in output.items()}
@@ -240,7 +240,7 @@ def stop_job(app: ClusterContext, request: StopJob) -> int:
     if not app.confirm(f"stop {job.name} of {job.user} ({job.state}, {plural(len(job.instances), 'pod')})"):
         return ExitCode.PREFLIGHT_FAILED
     end_job(app, job, request.why, wait_s=_STOP_S)
-    app.say(f"{job.name} is deleted")
+    app.notify(f"{job.name} is deleted")
     return ExitCode.OK
 
 

@@ -85,18 +85,18 @@ def _of_site(app: App, kind: str, name: str, hosts: Sequence[str], window: Windo
 def _of_pods(app: App, kind: str, name: str, hosts: Sequence[str], window: Window) -> tuple[LogSource, ...]:
     items, workloads = app.cluster.list(Select((PODS,)), Select(WORKLOADS, labels=_ADDON))
     groups = {group.namespace for group in groups_of(app.site.services)}
-    ours = [it for it in items if _space(it) not in groups and USER_LABEL not in _labels(it)]
+    of_cluster = [it for it in items if _space(it) not in groups and USER_LABEL not in _labels(it)]
     if kind != "pod":
-        selected = _pods_of_workloads(name, ours, workloads)
+        selected = _pods_of_workloads(name, of_cluster, workloads)
         if selected:
             return _sources(app, selected, hosts, window)
     if kind != "service":
-        for pods in (ours, [it for it in items if it not in ours]):
+        for pods in (of_cluster, [it for it in items if it not in of_cluster]):
             named = [it for it in pods if name in (_name(it), f"{_space(it)}/{_name(it)}")]
             if len(named) > 1:
                 raise ambiguous(name, [f"pod/{_space(it)}/{_name(it)}" for it in named])
             # Without a namespace, a name never means the pod of a member.
-            if named and (kind == "pod" or pods is ours or "/" in name):
+            if named and (kind == "pod" or pods is of_cluster or "/" in name):
                 return _sources(app, named, hosts, window)
     return ()
 
@@ -106,8 +106,8 @@ def _pods_of_workloads(
 ) -> tuple[JsonObject, ...]:
     """The pods of an add-on, or of one of its Deployments, DaemonSets, and StatefulSets."""
     same = name.replace("-", "_")
-    mine = [it for it in workloads if name == _name(it) or same == _labels(it).get(_ADDON, "").replace("-", "_")]
-    selectors = [(_space(it), Selector.parse(child(it, "spec", "selector"))) for it in mine]
+    matching = [it for it in workloads if name == _name(it) or same == _labels(it).get(_ADDON, "").replace("-", "_")]
+    selectors = [(_space(it), Selector.parse(child(it, "spec", "selector"))) for it in matching]
     return tuple(
         pod
         for pod in pods
@@ -159,7 +159,7 @@ def _of_job(app: App, name: str, window: Window) -> tuple[LogSource, ...]:
         return pod_source(jobs.client, Ref("pod", pod, job.namespace), window, label)
 
     if not job.instances:
-        app.say(f"{job.name} has no pods: {job.state}{f', {job.why}' if job.why else ''}")
+        app.notify(f"{job.name} has no pods: {job.state}{f', {job.why}' if job.why else ''}")
     return tuple(source(it.pod, f"{it.role}-{it.index}", gone=it.gone) for it in job.instances)
 
 

@@ -87,13 +87,13 @@ def read_logs(app: App, request: ReadLogs) -> ExitCode:
     window = Window(lines, since_of(request.since, time.time()), request.follow)
     sources = [_filtered(it, request.grep) for it in sources_of(app, request.target, request.limit, window)]
     if not sources and request.limit:
-        app.say(f"{request.target} has no log on {', '.join(request.limit)}")
+        app.notify(f"{request.target} has no log on {', '.join(request.limit)}")
     printed = _followed(sources) if request.follow else _in_turn(sources, request.lines)
     code = ExitCode.OK
     try:
         for source, line in printed:
             if isinstance(line, PaiError):
-                app.say(line.message)
+                app.notify(line.message)
                 code = max(code, line.exit_code)
             else:
                 text = line if request.raw else plain_text(line)

@@ -47,7 +47,7 @@ def export_monitoring(app: App, request: ExportMonitoring) -> MonitoringFiles:
     scraping = Scraping(scrape_seconds(site), exporter_port(site), outside=True)
     certified = identity is not None and identity.scraper is not None
     if not certified:
-        app.say("without the client certificate of node exporters: run pai-install apply, and export again")
+        app.notify("without the client certificate of node exporters: run pai-install apply, and export again")
     found = exported(site, scraping, login, scraper_files(identity) if certified else {})
     try:
         for path, file in found.items():

@@ -65,7 +65,7 @@ def nodes_with_gpus(
     """All nodes by name. Machines of the site that are no nodes are sick. pods: with devices, and of no job."""
     found = {node.name: node for node in map(Node.parse, nodes)}
     devices = devices_of(scheduling)
-    asked = devices_in_use(scheduling, pods)
+    requested = devices_in_use(scheduling, pods)
     holders: defaultdict[str, list[GpuGroup]] = defaultdict(list)
     for job in jobs:
         for role in job.roles:
@@ -73,7 +73,8 @@ def nodes_with_gpus(
                 holders[one.machine].append(GpuGroup("used", role.gpus, job, one))
     names = sorted({*found, *scheduling.skus})
     return tuple(
-        _node(name, found.get(name), scheduling, devices, holders.get(name, []), asked.get(name, 0)) for name in names
+        _node(name, found.get(name), scheduling, devices, holders.get(name, []), requested.get(name, 0))
+        for name in names
     )
 
 

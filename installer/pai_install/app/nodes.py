@@ -109,7 +109,7 @@ def remove_nodes(app: App, request: RemoveNodes, options: RunOptions, confirmed:
     operation = NodeRemove(machines=machines, nodes=nodes, how=how, **words)
     code = app.exit_code(operation, options.model_copy(update={"layout": layout}))
     if code == ExitCode.OK and planes and not options.check:
-        app.say("next: pai-install apply, which updates the other machines after the loss of a control plane")
+        app.notify("next: pai-install apply, which updates the other machines after the loss of a control plane")
     return code
 
 
@@ -169,7 +169,7 @@ class _Join(WorkflowStore[None]):
             raise StageFailed(outcome.exit_code)
         if outcome.exit_code == ExitCode.OK:
             for line in spare_capacity(self._app.site, self._operation.nodes):
-                self._app.say(f"{line}. To use it, raise a quota in services-configuration.yaml and run vc apply.")
+                self._app.notify(f"{line}. To use it, raise a quota in services-configuration.yaml and run vc apply.")
         return outcome.exit_code
 
     def _clean(self) -> None:
@@ -179,7 +179,7 @@ class _Join(WorkflowStore[None]):
         outcome = self._app.run(operation, agreed=True, shown=False)
         for name in names:
             clean = outcome is not None and _is_clean(outcome, name)
-            self._app.say(f"{name}: not added; {'clean' if clean else 'not clean: the next node add cleans it'}")
+            self._app.notify(f"{name}: not added; {'clean' if clean else 'not clean: the next node add cleans it'}")
 
 
 def _entry(request: AddNodes | ReplaceNode) -> dict[str, str]:
@@ -229,7 +229,7 @@ def _show_change(app: App, before: str, text: str) -> None:
     after = site_with(app.site_dir, text)
     known = {(problem.path, problem.message) for problem in app.loaded.problems}
     for line in text_lines(one for one in after.problems if (one.path, one.message) not in known):
-        app.say(line)
+        app.notify(line)
     app.frontend.notify(FileDifference(difference(str(app.site_dir / LAYOUT), before, text, ())))
 
 

@@ -19,7 +19,7 @@ from pai_install.scheduling.model import Priority
 from pai_install.system.parameters import Parameter
 
 
-class JobWish(BaseModel):
+class JobOptions(BaseModel):
     """The owner and the queue of a job."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -35,7 +35,7 @@ class JobWish(BaseModel):
     priority: Priority | None = Field(default=None, description="Priority. Overrides the file.")
 
 
-class SubmitJob(JobWish):
+class SubmitJob(JobOptions):
     """A job's file or template, its owner, and its queue."""
 
     file: Annotated[FilePath | None, Parameter(positional=True, metavar="[FILE]")] = None

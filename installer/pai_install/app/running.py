@@ -29,7 +29,7 @@ def session_of(app: AppContext, operation: Operation, options: RunOptions, verb:
     """A run of the operation, before its observation. verb: the holder of the lock, if not the operation."""
     request = Request(operation, options.forced_checks, options.services, options.layout)
     observer = FrontendObserver(app.frontend)
-    with open_session(request, app, progress=observer, say=app.say, verb=verb) as session:
+    with open_session(request, app, progress=observer, notify=app.notify, verb=verb) as session:
         yield session
     app.forget_site()  # the run may have written a file of the site
 
@@ -54,13 +54,13 @@ def run_operation(
         if options.check:
             outcome, changes = preview(session, prepared)
             app.frontend.notify(ChangesReady(changes))
-            app.say(f"plan: {session.run.plan}")
+            app.notify(f"plan: {session.run.plan}")
         elif agreed or _agreed(app, session, prepared):
             if before_changes is not None:
                 before_changes()
             outcome = perform(session, prepared)
         else:
-            app.say("no changes made")
+            app.notify("no changes made")
             return None
         with finishing():
             app.outcomes.append(outcome)
@@ -76,15 +76,15 @@ def announce(app: AppContext, session: Session) -> None:
         return
     app.announced = True
     for line in text_lines(session.loaded.problems):
-        app.say(line)
+        app.notify(line)
     for line in pending(session.site):
-        app.say(f"not yet: {line}")
+        app.notify(f"not yet: {line}")
     app.announce_rotations()
     before = session.interrupted
     if before is not None:
         where = f" in phase {before.phase} ({', '.join(before.hosts)})" if before.phase else ""
         what = f"{before.run} ({before.operation})" if before.operation else before.run
-        app.say(f"the run {what} was interrupted{where}; observing the machines again")
+        app.notify(f"the run {what} was interrupted{where}; observing the machines again")
 
 
 def _prepare(app: AppContext, session: Session, saved: SavedPlan | None) -> Prepared:
@@ -104,7 +104,7 @@ def _prepare(app: AppContext, session: Session, saved: SavedPlan | None) -> Prep
 
 def _require_same_changes(app: AppContext, session: Session, prepared: Prepared, saved: SavedPlan) -> None:
     """Raises PaiError when the machines would change otherwise than saved, KeyboardInterrupt on Ctrl-C."""
-    app.say("comparing the changes with the saved plan")
+    app.notify("comparing the changes with the saved plan")
     outcome, changes = preview(session, prepared, log=False)
     if outcome.interrupted:
         raise KeyboardInterrupt

@@ -67,7 +67,7 @@ def status_of(app: App, *, offline: bool) -> SiteStatus:
     running = holder(state.path)
     last_run = _last_run(app)
     app.announce_rotations()
-    interrupted = None if running else interrupted_run(state.journal, app.say)
+    interrupted = None if running else interrupted_run(state.journal, app.notify)
     # The file may name machines that the site no longer has.
     present = {machine.hostname for machine in site.present_machines}
     unproven = {host: entry for host, entry in read_proof(state.proof).unproven.items() if host in present}
@@ -102,7 +102,7 @@ def _last_run(app: App) -> LastRun | None:
         try:
             return last_run_of(report.parent.name, json.loads(report.read_text()))
         except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
-            app.say(f"ignored: {report} is damaged")
+            app.notify(f"ignored: {report} is damaged")
     return None
 
 
@@ -137,9 +137,9 @@ def restore_cluster(app: App, request: RestoreCluster, options: RunOptions) -> i
     if not options.check:
         written, others = bring_back(request.file, manifest, app.site_dir, host_keys=not app.accept_new_host_keys)
         for path in written:
-            app.say(f"{path} comes from the backup")
+            app.notify(f"{path} comes from the backup")
         for path in others:
-            app.say(f"{path} differs from the backup, and stays")
+            app.notify(f"{path} differs from the backup, and stays")
     if request.only_site:
         return ExitCode.OK
     with app.hold("restore"), tempfile.TemporaryDirectory(prefix="pai-restore-") as folder:  # for its owner alone

@@ -49,7 +49,7 @@ def switch_scheduler(app: App, request: SwitchScheduler, options: RunOptions) ->
         if before != request.to:
             _announce_jobs(app, before, scheduling, ending=request.force, allowed=request.force or options.check)
             for line in remarks(scheduling) if scheduling is not None else ():
-                app.say(f"{request.to}: {line}")
+                app.notify(f"{request.to}: {line}")
         if after != text:
             services = (app.site.services, site.services)
             app.frontend.notify(FileDifference(difference(str(app.site_dir / SERVICES), text, after, services)))
@@ -84,7 +84,7 @@ def _announce_jobs(app: App, before: Backend, scheduling: Scheduling | None, *, 
         raise still_busy(busy, before)
     for job in jobs:
         stopped = "it is stopped" if ending else "the switch is refused without --force"
-        app.say(f"{job}: {'its objects are deleted' if job.ended else stopped}")
+        app.notify(f"{job}: {'its objects are deleted' if job.ended else stopped}")
 
 
 def run_self_test(app: App, request: SchedulerTest) -> tuple[tuple[Finding, ...], int]:

@@ -51,7 +51,7 @@ def edit_services(app: App, verb: str, edit: Edit, options: EditOptions = WRITE)
         if options.apply:
             return app.exit_code(Install())
     if text is not None:
-        app.say(f"next: pai-install apply --site {app.site_dir}")
+        app.notify(f"next: pai-install apply --site {app.site_dir}")
     return ExitCode.OK
 
 
@@ -69,7 +69,7 @@ def _new_text(app: App, edit: Edit) -> str | None:
             exit_code=ExitCode.PREFLIGHT_FAILED,
         ) from error
     if after == before:
-        app.say("nothing to do")
+        app.notify("nothing to do")
         return None
     services = (app.site.services, checked_site(app, app.loaded, after).services)
     app.frontend.notify(FileDifference(difference(str(app.site_dir / SERVICES), before, after, services)))
@@ -93,5 +93,5 @@ def checked_site(app: App, loaded: LoadedSite, text: str) -> Site:
         )
     known = {(problem.path, problem.message) for problem in loaded.problems}
     for line in text_lines(one for one in reading.problems if (one.path, one.message) not in known):
-        app.say(line)
+        app.notify(line)
     return reading.site

@@ -173,7 +173,7 @@ def grant_storage(app: App, request: StorageGroups) -> int:
         require_storage(site, request.name)
         for group in _groups(site, request.groups):
             if request.name in group.storages:
-                app.say(f"{group.name} has {request.name} already")
+                app.notify(f"{group.name} has {request.name} already")
             text = granted(text, group.path, request.name)
         return text
 
@@ -189,7 +189,7 @@ def revoke_storage(app: App, request: StorageGroups) -> int:
             require_storage(site, request.name)
         for group in _groups(site, request.groups):
             if request.name not in group.storages:
-                app.say(f"{group.name} does not have {request.name}")
+                app.notify(f"{group.name} does not have {request.name}")
             text = revoked(text, group.path, request.name)
         return text
 
@@ -214,7 +214,7 @@ def add_storage(app: App, request: AddStorage) -> int:
                 ),
                 exit_code=ExitCode.USAGE,
             )
-        app.say(f"{name} has this definition already")
+        app.notify(f"{name} has this definition already")
         return text
 
     return edit_services(app, "storage add", edit, request)
@@ -237,7 +237,7 @@ def remove_storage(app: App, request: RemoveStorage) -> int:
             )
         for group in holders:
             text = revoked(text, group.path, name)
-        app.say(f"the data of {name} stays in its place")
+        app.notify(f"the data of {name} stays in its place")
         return removed(text, name)
 
     return edit_services(app, "storage remove", edit, request)

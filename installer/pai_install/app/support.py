@@ -65,7 +65,7 @@ def write_support_bundle(app: App, request: WriteSupportBundle) -> SupportBundle
         else:
             _status(app, found, offline=request.offline)
             if not request.offline:
-                app.say("collecting from the machines")
+                app.notify("collecting from the machines")
                 with app.open_engine() as engine:
                     from_machines(engine, site, request.timeout, found)
                 from_cluster(app.cluster, system_namespaces(), found)

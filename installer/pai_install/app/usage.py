@@ -90,7 +90,7 @@ def account_usage(app: App, request: AccountUsage, now: datetime | None = None) 
     ledger = _ledger(app, _paths(period, at))
     account = account_of(ledger, period, request.by, _names(app.profile), at)
     for line in _remarks(ledger, account, at):
-        app.say(line)
+        app.notify(line)
     return account
 
 
@@ -122,7 +122,7 @@ def _ledger(app: App, paths: Sequence[str]) -> Ledger:
     if len(down) == len(hosts):
         raise NoClusterError(down)
     for message in down.values():
-        app.say(f"{message}. Pods that only its ledger knows are missing")
+        app.notify(f"{message}. Pods that only its ledger knows are missing")
     return merged(one for one in found.values() if isinstance(one, Ledger))
 
 

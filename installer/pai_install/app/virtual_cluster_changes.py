@@ -118,7 +118,7 @@ class _Application(WorkflowStore[None]):
             return ExitCode.OK
         code = self.app.run_agreed(VcVerify(machines=self._changed)).exit_code
         if left := [host for host in read_proof(self.app.state.proof).unproven if host in self._changed]:
-            self.app.say(f"not verified since an earlier run: {', '.join(left)}. Run pai-install verify")
+            self.app.notify(f"not verified since an earlier run: {', '.join(left)}. Run pai-install verify")
         return code
 
     def _keep_good(self) -> None:
@@ -126,19 +126,19 @@ class _Application(WorkflowStore[None]):
             write_good(self.app.state.virtual_clusters, self.good)
 
     def _roll_back(self) -> None:
-        say = self.app.say
+        notify = self.app.notify
         if self.desired.backend == "hived":
             self._forget_good()
-            say(f"HiveD rejected these virtual clusters and keeps the last that it accepted: {_ADVICE}")
+            notify(f"HiveD rejected these virtual clusters and keeps the last that it accepted: {_ADVICE}")
         elif self.good is None or self.good == self.desired:
-            say("the scheduler rejected these virtual clusters, and there are no earlier ones to restore")
+            notify("the scheduler rejected these virtual clusters, and there are no earlier ones to restore")
         else:
             restored = self.app.run_agreed(VcRestore(good=self.good, tried=self.desired))
             if restored.exit_code == ExitCode.OK:
                 self._forget_good()
-                say(f"the scheduler rejected these virtual clusters; the last good ones are restored: {_ADVICE}")
+                notify(f"the scheduler rejected these virtual clusters; the last good ones are restored: {_ADVICE}")
             else:
-                say("the last good virtual clusters could not be restored completely: run vc apply again")
+                notify("the last good virtual clusters could not be restored completely: run vc apply again")
 
     def _forget_good(self) -> None:
         self.app.state.virtual_clusters.unlink(missing_ok=True)
@@ -226,7 +226,7 @@ def migrate_virtual_clusters(app: App, request: MigrateVirtualClusters) -> Migra
     desired = within_hived(scheduling) if hived else replace(scheduling, backend=request.to)
     lost = tuple(lost_in_hived(scheduling) if hived else remarks_of(everything(site)))
     for line in lost:
-        app.say(f"without a counterpart: {line}")
+        app.notify(f"without a counterpart: {line}")
     if not request.write:
         return MigratedText(_text(site, desired))
     return MigratedText("", edit_services(app, "vc migrate", lambda now, text: _edited(app, now, text, desired)))

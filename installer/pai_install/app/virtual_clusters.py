@@ -54,7 +54,7 @@ def _unmet(app: App, scheduling: Scheduling) -> tuple[Unmet, ...] | None:
     try:
         (nodes,) = app.cluster.list(Select((NODES,)))
     except (NoClusterError, ApiError) as error:
-        app.say(f"what machines offer now is not known: {error.message}")
+        app.notify(f"what machines offer now is not known: {error.message}")
         return None
     return unmet(scheduling, nodes, app.profile.absent)
 

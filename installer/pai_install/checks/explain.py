@@ -48,8 +48,8 @@ class CheckExplanation:
         lines = [("reads", self.reads), ("rule", self.rule), ("whose rule", self.source)]
         lines += [("number", str(number)) for number in self.numbers]
         lines += [("what to do", self.remedy), ("action", self.action)]
-        told = [f"{f'{label}:':<11} {text}" for label, text in lines if text]
-        return "\n".join([f"{self.id}: {self.title}", *told]) + "\n"
+        details = [f"{f'{label}:':<11} {text}" for label, text in lines if text]
+        return "\n".join([f"{self.id}: {self.title}", *details]) + "\n"
 
 
 def explain(check: Check[Any], verb: str, limits: Limits = NO_LIMITS) -> CheckExplanation:

@@ -23,5 +23,5 @@ def command(*, app: App, run: RunOptions, request: Install) -> int:
     code = app.exit_code(request, run)
     access = console_access(app) if code == ExitCode.OK and not run.check else None
     for line in access.lines if access else ():
-        app.say(line)
+        app.notify(line)
     return code

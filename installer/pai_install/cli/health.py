@@ -84,7 +84,7 @@ def command(
         _write(content, out)
     if act == "cordon":
         for line in cordoning_lines(cordon_unhealthy(app, report, max_cordoned), max_cordoned):
-            terminal.say(line)
+            terminal.inform(line)
     if form == "json":  # last: where cordoning fails, the one document on stdout is the error
         _write(content, out)
     return report.exit_code(strict=strict)
@@ -185,7 +185,7 @@ def baseline(*, app: App, terminal: Terminal, request: HealthRequest, accept: bo
     accepted = baselines(app, request, accept=accept)
     echo(baselines_text(accepted.baselines), nl=False)
     for machine, why in sorted(accepted.missed.items()):
-        terminal.say(f"not accepted {machine}: {why}")
+        terminal.inform(f"not accepted {machine}: {why}")
     return ExitCode.UNREACHABLE if accepted.missed else ExitCode.OK
 
 

@@ -26,12 +26,12 @@ def command(*, app: App, terminal: Terminal, show_secrets: bool) -> int:
     Passwords, and values with a login, are left out without --show-secrets. The inventory needs the checksum of every
     component. Missing components are fetched.
     """
-    found = app.environment.inventory(app.site, app.state, terminal.say).as_ansible()
+    found = app.environment.inventory(app.site, app.state, terminal.inform).as_ansible()
     known_hosts = f"-o UserKnownHostsFile={app.state.known_hosts.resolve()}"
     found["all"]["vars"]["ansible_ssh_common_args"] = known_hosts
     printed = literal(found)
     if not show_secrets and without_secrets(printed) != printed:
         printed = without_secrets(printed)
-        terminal.say("passwords and logins are left out; --show-secrets prints them")
+        terminal.inform("passwords and logins are left out; --show-secrets prints them")
     echo(json.dumps(printed, indent=2))
     return ExitCode.OK

@@ -69,7 +69,7 @@ def save(*, app: App, request: SaveTemplate) -> int:
     the same owner is replaced.
     """
     found = save_template(app, request)
-    app.say(f"{found.name} is saved in {found.namespace}")
+    app.notify(f"{found.name} is saved in {found.namespace}")
     return ExitCode.OK
 
 
@@ -81,7 +81,7 @@ def publish(*, app: App, request: TemplateName) -> int:
     The published template is a copy. Publish it again after a change.
     """
     found = publish_template(app, request)
-    app.say(f"{found.name} is published")
+    app.notify(f"{found.name} is published")
     return ExitCode.OK
 
 
@@ -90,7 +90,7 @@ def publish(*, app: App, request: TemplateName) -> int:
 def remove(*, app: App, request: TemplateName) -> int:
     """Remove a template. Jobs from it stay."""
     found = remove_template(app, request)
-    app.say(f"{found.name} is removed from {found.namespace}")
+    app.notify(f"{found.name} is removed from {found.namespace}")
     return ExitCode.OK
 
 

@@ -48,7 +48,7 @@ def _spec(site_dir: Path) -> LabSpec:
     return spec_of(load_site(site_dir).site)
 
 
-def _say(line: str) -> None:
+def _inform(line: str) -> None:
     echo(line, err=True)
 
 
@@ -79,7 +79,7 @@ def up_command(
     """
     spec = _spec(site_dir)
     choice = chosen(spec, suites, mixed_in)
-    report = up(spec, choice, confirm=lambda question: yes or confirm(question), progress=_say)
+    report = up(spec, choice, confirm=lambda question: yes or confirm(question), progress=_inform)
     if output_format == "json":
         document = {**status(spec).document(), "changed": list(report.changed), "duration_s": report.duration_s}
         echo(json.dumps(document, indent=2))
@@ -120,7 +120,7 @@ def down_command(*, site_dir: Path, yes: bool, output_format: str) -> int:
     ]
     if labs and not yes:
         confirm(f"remove the lab {', '.join(labs)} and everything on its machines?", abort=True)
-    removed = down_site(state_dir, progress=_say)
+    removed = down_site(state_dir, progress=_inform)
     if output_format == "json":
         echo(json.dumps({"schema_version": 1, "ok": True, "removed": list(removed)}, indent=2))
     elif not removed:

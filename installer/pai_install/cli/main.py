@@ -60,11 +60,11 @@ def run(argv: Sequence[str], environment: Environment | None = None) -> int:
         return ExitCode.OK
     except (Exception, KeyboardInterrupt) as error:
         with output_may_be_lost():
-            return _tell(error, words, debug=len(words) < len(argv))
+            return _report(error, words, debug=len(words) < len(argv))
     return result if isinstance(result, int) else ExitCode.OK
 
 
-def _tell(error: BaseException, words: Sequence[str], *, debug: bool) -> int:  # noqa: PLR0911 - one per kind of ending
+def _report(error: BaseException, words: Sequence[str], *, debug: bool) -> int:  # noqa: PLR0911 - one per kind of ending
     """Says how a verb ended and gives the exit code."""
     match error:
         case click.Abort() if not isinstance(error.__cause__ or error.__context__, KeyboardInterrupt):
@@ -107,8 +107,8 @@ def _without_debug(argv: Sequence[str]) -> list[str]:
     """Returns the words without --debug, which may be anywhere among our own words."""
     # Words after these belong to another program, which may have a --debug of its own.
     ends = [argv.index(word) for word in ("--", "kubectl") if word in argv]
-    ours = min(ends, default=len(argv))
-    return [*(word for word in argv[:ours] if word != "--debug"), *argv[ours:]]
+    end = min(ends, default=len(argv))
+    return [*(word for word in argv[:end] if word != "--debug"), *argv[end:]]
 
 
 def _verb(words: Sequence[str]) -> str:

@@ -50,9 +50,9 @@ def command(context: click.Context, *, site_dir: Path | None, yes: bool) -> int:
     _step(1, "packages on this host")
     _install_packages(site, yes=yes)
     _step(2, "machines of the lab")
-    lab.up(spec, confirm=lambda question: yes or confirm(question), progress=_say)
+    lab.up(spec, confirm=lambda question: yes or confirm(question), progress=_inform)
     _step(3, "components (the first run builds them: about a quarter of an hour on 2 cores)")
-    site_components(site, _say)
+    site_components(site, _inform)
     _step(4, "the cluster")
     environment = environment_of(context)
     with output_may_be_lost(), Terminal(yes=True) as terminal, App(folder, environment, terminal) as app:
@@ -92,7 +92,7 @@ def _run_job(folder: Path, environment: Environment, *, again: bool) -> int:
     from pai_install.cli.main import run  # noqa: PLC0415 - it imports this module
 
     def typed(*words: str) -> int:
-        _say(f"$ pai-install job {' '.join(words)} --site {folder} --group {GROUP}")
+        _inform(f"$ pai-install job {' '.join(words)} --site {folder} --group {GROUP}")
         return run(["job", *words, "--site", str(folder), "--group", GROUP], environment)
 
     if again and (code := typed("stop", JOB, "--yes")) != ExitCode.OK:
@@ -106,7 +106,7 @@ def _install_packages(site: Site, *, yes: bool) -> None:
     lacking = component_requirements(site)
     if not lacking:
         return
-    _say(f"missing Debian packages: {', '.join(lacking)}")
+    _inform(f"missing Debian packages: {', '.join(lacking)}")
     if not yes and not confirm("Install them now?"):
         raise PaiError(
             "cannot build the components: packages are missing",
@@ -118,8 +118,8 @@ def _install_packages(site: Site, *, yes: bool) -> None:
 
 
 def _step(number: int, title: str) -> None:
-    _say(f"[{number}/{_STEPS}] {title}")
+    _inform(f"[{number}/{_STEPS}] {title}")
 
 
-def _say(line: str) -> None:
+def _inform(line: str) -> None:
     echo(line, err=True)

@@ -23,8 +23,8 @@ def command(*, app: App, terminal: Terminal, request: WriteSupportBundle) -> int
     """
     bundle = write_support_bundle(app, request)
     for name, why in bundle.missing.items():
-        terminal.say(f"without {name}: {why}")
+        terminal.inform(f"without {name}: {why}")
     if bundle.dropped:
-        terminal.say(f"left out, because the bundle would be too large: {', '.join(bundle.dropped)}")
+        terminal.inform(f"left out, because the bundle would be too large: {', '.join(bundle.dropped)}")
     echo(f"{bundle.path}: {bundle.files} files, {bundle.path.stat().st_size / MB:.1f} MB")
     return ExitCode.OK

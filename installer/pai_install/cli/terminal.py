@@ -135,7 +135,7 @@ class Terminal:
                 exit_code=ExitCode.USAGE,
             )
 
-    def say(self, text: str) -> None:
+    def inform(self, text: str) -> None:
         """Prints a line beside the result."""
         echo(text, err=True)
 

@@ -75,9 +75,9 @@ def mounts(client: ClusterClient, namespaces: Collection[str], labels: str) -> M
 
     It needs two round trips and reads no Secret.
     """
-    asked = (Select(("persistentvolumes",), labels=labels), Select(("persistentvolumeclaims",), labels=labels))
+    selects = (Select(("persistentvolumes",), labels=labels), Select(("persistentvolumeclaims",), labels=labels))
     here = tuple(dict.fromkeys(namespaces))
-    pvs, labelled, *others = client.list(*asked, *(Select(("persistentvolumeclaims",), one) for one in here))
+    pvs, labelled, *others = client.list(*selects, *(Select(("persistentvolumeclaims",), one) for one in here))
     found = [VolumeClaim.parse(claim) for group in (labelled, *others) for claim in group]
     claims = tuple({(claim.namespace, claim.name): claim for claim in found}.values())
     where = tuple(dict.fromkeys((*here, *(claim.namespace for claim in claims))))

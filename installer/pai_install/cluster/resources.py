@@ -101,8 +101,8 @@ class ApiResources:
 
     def of(self, item: JsonObject, discover: Discover) -> ApiResource | None:
         """The kind of an object, or None."""
-        asked = (text(item.get("apiVersion")), text(item.get("kind")))
-        return self._found(lambda one: (one.api, one.kind) == asked, discover)
+        kind = (text(item.get("apiVersion")), text(item.get("kind")))
+        return self._found(lambda one: (one.api, one.kind) == kind, discover)
 
     def forget(self) -> None:
         """Discovers again at the next kind that is not Kubernetes' own."""

@@ -90,7 +90,7 @@ def answered(access: Access, send: Callable[[], _Answer]) -> _Answer:
     return send()
 
 
-def asked_pause_s(error: urllib.error.HTTPError) -> float | None:
+def requested_pause_s(error: urllib.error.HTTPError) -> float | None:
     """Returns the seconds after which the server accepts a retry, or None."""
     words = error.headers.get("Retry-After", "") if error.code in (429, 503) else ""
     if words.isdecimal():
@@ -102,18 +102,18 @@ def asked_pause_s(error: urllib.error.HTTPError) -> float | None:
 
 def refused(url: str, error: urllib.error.HTTPError) -> PaiError:
     """Returns the error for the admin if a server responds with an error."""
-    said = f"cannot fetch {url}: the server answered {error.code} {error.reason}"
+    message = f"cannot fetch {url}: the server answered {error.code} {error.reason}"
     host = urllib.parse.urlsplit(url).hostname or url
     if error.code == 429:
-        return PaiError(_too_many(said, host, asked_pause_s(error)), code="server-rate-limit", remedy=_LESS)
+        return PaiError(_too_many(message, host, requested_pause_s(error)), code="server-rate-limit", remedy=_LESS)
     if error.code == 401:
         return PaiError(
-            f"{said}, and rejects the login",
+            f"{message}, and rejects the login",
             code="download-login-rejected",
             remedy="check component_mirror_username and component_mirror_password, or choose another component source",
         )
     return PaiError(
-        said,
+        message,
         code="download-refused",
         remedy="check the component source of the site, and the access of this host to it",
     )

@@ -112,8 +112,8 @@ def _module_folder(name: str, wrapper: Path, toolchain: GoToolchain, context: Bu
     module = _copy(wrapper, context.scratch)
     environment = build_environment(context.scratch, cgo=False)
     # Go makes its module cache read-only. Without this, the scratch folder could not be deleted.
-    told = run([go, "mod", "download", "-modcacherw", "-json", name], cwd=module, env=environment)
-    return Path(json.loads(told.stdout)["Dir"])
+    done = run([go, "mod", "download", "-modcacherw", "-json", name], cwd=module, env=environment)
+    return Path(json.loads(done.stdout)["Dir"])
 
 
 def take_deb(build: DebBuild, context: BuildContext, out: Path) -> None:

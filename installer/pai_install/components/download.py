@@ -11,7 +11,7 @@ import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from pai_install.components.access import ANYBODY, Access, answered, asked_pause_s, refused
+from pai_install.components.access import ANYBODY, Access, answered, refused, requested_pause_s
 from pai_install.components.connect import send
 from pai_install.components.progress import Progress, Throttle, silent
 from pai_install.components.store import sha256_of
@@ -102,7 +102,7 @@ def open_url(
         except urllib.error.HTTPError as error:
             if error.code == 401:
                 raise
-            pause_s = asked_pause_s(error)
+            pause_s = requested_pause_s(error)
             if pause_s is None or waited_s + pause_s > access.waits_s:
                 raise refused(url, error) from error
             progress(f"{urllib.parse.urlsplit(url).hostname} asks to wait: {pause_s:.0f} s")
@@ -182,7 +182,7 @@ def _append(url: str, part: Path, progress: Progress, access: Access, limit: int
     """Appends the rest of a download to `part`. Starts over if the server cannot resume."""
     have = part.stat().st_size if part.exists() else 0
     wanted = {"Range": f"bytes={have}-"} if have else {}
-    tell = Throttle(progress)
+    report = Throttle(progress)
     try:
         response = open_url(url, access=access, headers=wanted, progress=progress)
     except PaiError as error:
@@ -200,7 +200,7 @@ def _append(url: str, part: Path, progress: Progress, access: Access, limit: int
             for block in blocks(response, url, limit - done):
                 output.write(block)
                 done += len(block)
-                tell(f"{url.rsplit('/', 1)[-1]}: {done >> 20} of {total >> 20} MB")
+                report(f"{url.rsplit('/', 1)[-1]}: {done >> 20} of {total >> 20} MB")
         # read1 does not notice that a connection ended early.
         if total and done < total:
             raise http.client.IncompleteRead(b"", total - done)

@@ -41,8 +41,8 @@ def go_version(command: Path) -> tuple[int, ...]:
     """Returns the version of a go command as numbers, such as (1, 26, 8), or () if unknown."""
     # A go.mod nearby, or the user's GOTOOLCHAIN, could make go download another toolchain.
     environment = {**os.environ, "GOTOOLCHAIN": "local"}
-    told = run([command, "env", "GOVERSION"], env=environment, check=False, cwd=Path("/"))
-    return _numbers(told.stdout.strip().removeprefix("go"))
+    done = run([command, "env", "GOVERSION"], env=environment, check=False, cwd=Path("/"))
+    return _numbers(done.stdout.strip().removeprefix("go"))
 
 
 def _numbers(version: str) -> tuple[int, ...]:

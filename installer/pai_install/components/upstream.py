@@ -96,10 +96,10 @@ class Releases:
         """Returns a file or image of each server -> function that requests its first byte. It raises PaiError."""
         found: dict[tuple[str, object], tuple[str, Callable[[], None]]] = {}
         for pick in picks:
-            for url, ask in self._askings(pick):
+            for url, request in self._askings(pick):
                 # One small request tells whether a server answers. One per file would take minutes and test the same
                 # server.
-                found.setdefault((urllib.parse.urlsplit(url).netloc, ask.func), (url, ask))
+                found.setdefault((urllib.parse.urlsplit(url).netloc, request.func), (url, request))
         return dict(found.values())
 
     def _askings(self, pick: PinnedComponent) -> Iterator[tuple[str, partial[None]]]:

@@ -132,7 +132,7 @@ async def events(
     still: whether the caller may go on. It runs in a thread.
     """
     reader = _Reader(follow)
-    looked = said = time.monotonic()
+    looked = output = time.monotonic()
     try:
         while True:
             waiting = await reader.lines()
@@ -141,12 +141,12 @@ async def events(
                 looked = now
                 waiting = waiting if await to_thread.run_sync(still) else [None]
             for line in waiting:
-                said = now
+                output = now
                 yield "event: end\ndata: \n\n" if line is None else _event(line)
                 if line is None:
                     return
-            if now - said >= _COMMENT_S:
-                said = now
+            if now - output >= _COMMENT_S:
+                output = now
                 # A comment shows proxies and browsers that a quiet log is still open.
                 yield ":\n\n"
     finally:

@@ -37,7 +37,7 @@ def parse_document(text: str, document: Document, *, top: str = "a mapping", las
         return Mark(len(before), len(before[-1]) + 1)
 
     document.root = _Parser(document, top, at, last_wins=last_wins).parse(text)
-    _tell_empty(document, top)
+    _report_empty(document, top)
 
 
 def parse_rewritten(
@@ -56,10 +56,10 @@ def parse_rewritten(
         return Mark(line, index - starts[line - 1] + 1)
 
     document.root = _Parser(document, top, at, lambda mark: at(mark.index)).parse(rewritten)
-    _tell_empty(document, top)
+    _report_empty(document, top)
 
 
-def _tell_empty(document: Document, top: str) -> None:
+def _report_empty(document: Document, top: str) -> None:
     if document.root is None and not document.problems:
         remedy = "run pai-install init to create a site with comments" if document.of == "site" else ""
         document.add((), "site.empty", f"is empty, but {top} is expected", remedy)
@@ -96,7 +96,7 @@ class _Parser:
         try:
             root = TreeBuilder(self.document, self.place, last_wins=self.last_wins).build(node, self.path)
         except TooMuchError as error:
-            self._tell(
+            self._report(
                 "site.size",
                 f"holds more than a {self.document.of} can",
                 error.mark,
@@ -108,10 +108,10 @@ class _Parser:
         found = "a list" if isinstance(root, Items) else "text" if isinstance(root, Text) else "nothing"
         message = f"{self.top} is expected at the top, found {found}"
         remedy = "write it below, indented, after '|'" if self.path else "is it the right file?"
-        self._tell("site.type", message, self.place(node.start_mark), remedy)
+        self._report("site.type", message, self.place(node.start_mark), remedy)
         return None
 
-    def _tell(self, code: str, message: str, mark: Mark | None = None, remedy: str = "") -> None:
+    def _report(self, code: str, message: str, mark: Mark | None = None, remedy: str = "") -> None:
         self.document.add(self.path, code, message, remedy, mark=mark)
 
     def _too_deep(self, text: str) -> bool:
@@ -124,7 +124,7 @@ class _Parser:
             for index, letter in enumerate(line[0], start=line.start()):
                 depth += (letter in "[{") - (letter in "]}")
                 if depth > MAX_DEPTH:
-                    self._tell("site.size", "is nested too deeply", self.at(index), "is it the right file?")
+                    self._report("site.size", "is nested too deeply", self.at(index), "is it the right file?")
                     return True
         return False
 
@@ -133,7 +133,7 @@ class _Parser:
         try:
             return compose(text, most=self._most)
         except TooManyError:
-            self._tell("site.size", f"holds more than a {self.document.of} can", remedy="is it the right file?")
+            self._report("site.size", f"holds more than a {self.document.of} can", remedy="is it the right file?")
             return None
         except (YAMLError, ValueError):
             return self._explained(text)
@@ -148,21 +148,21 @@ class _Parser:
             return compose(text, EXPLAINING, self._most)
         except ReaderError as error:
             mark = self.at(error.position)
-            self._tell("site.syntax", "holds a character that YAML does not allow", mark, "is it a text file?")
+            self._report("site.syntax", "holds a character that YAML does not allow", mark, "is it a text file?")
         except MarkedYAMLError as error:
-            self._tell_syntax(error, text)
+            self._report_syntax(error, text)
         except (TooDeepError, RecursionError):
-            self._tell("site.syntax", "is nested too deeply")
+            self._report("site.syntax", "is nested too deeply")
         except (YAMLError, ValueError, LookupError, AttributeError, TypeError, AssertionError) as error:
             # the parser has a few unguarded corners; whatever it trips over is the file's fault
-            self._tell("site.syntax", f"is not YAML: {type(error).__name__}")
+            self._report("site.syntax", f"is not YAML: {type(error).__name__}")
         return None
 
-    def _tell_syntax(self, error: MarkedYAMLError, text: str) -> None:
+    def _report_syntax(self, error: MarkedYAMLError, text: str) -> None:
         found = explain(error, text)
         mark = self.place(found.mark) if found.mark else self.document.mark(self.path)
         remedy = found.remedy or _syntax_remedy(found.message, self.document, mark)
-        self._tell("site.syntax", f"is not YAML: {found.message}", mark, remedy)
+        self._report("site.syntax", f"is not YAML: {found.message}", mark, remedy)
 
 
 def _syntax_remedy(what: str, document: Document, mark: Mark) -> str:

@@ -93,7 +93,7 @@ class TreeBuilder:
         """Where a node begins."""
         return self.place(node.start_mark)
 
-    def _tell_once(self, path: YamlPath, code: str, message: str, remedy: str, mark: Mark) -> None:
+    def _report_once(self, path: YamlPath, code: str, message: str, remedy: str, mark: Mark) -> None:
         """Adds a problem. A mapping that is merged many times reports it once."""
         if (code, mark) not in self.told and len(self.told) < MAX_TOLD:
             self.told.add((code, mark))
@@ -128,7 +128,7 @@ class TreeBuilder:
         for key, value in node.value:
             mark = self._mark(key)
             if not isinstance(key, ScalarNode) or not key.value or not _encodable(key.value):
-                self._tell_once(path, "site.key", "a key must be a word", "quote text with {{ }} or [ ]", mark)
+                self._report_once(path, "site.key", "a key must be a word", "quote text with {{ }} or [ ]", mark)
             elif key.value == "<<" and not key.style:
                 merged.append(value)
             elif key.value in seen and not self.last_wins:
@@ -157,8 +157,8 @@ class TreeBuilder:
                 yield from self._merged(item, path, depth + 1)
         else:
             message = "only a mapping can be merged with <<"
-            self._tell_once(path, "site.merge", message, "name one with an alias (*name)", self._mark(node))
+            self._report_once(path, "site.merge", message, "name one with an alias (*name)", self._mark(node))
 
     def _duplicate(self, path: YamlPath, mark: Mark, first: Mark) -> None:
         message = f"is given twice, first in line {first.line}"
-        self._tell_once(path, "site.duplicate-key", message, "remove one of the two", mark)
+        self._report_once(path, "site.duplicate-key", message, "remove one of the two", mark)

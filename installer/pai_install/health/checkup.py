@@ -157,8 +157,8 @@ class HealthRun:
                 exit_code=ExitCode.USAGE,
             )
         new = [
-            Acknowledgement(machine, check, device, said, word.who, word.why, now, word.until)
-            for device, said in self._said(machine, check).items()
+            Acknowledgement(machine, check, device, causes_before, word.who, word.why, now, word.until)
+            for device, causes_before in self._said(machine, check).items()
             if word.device in ("", device)
         ]
         if not new:
@@ -196,8 +196,10 @@ class HealthRun:
         if check == UNREACHED:
             return {"": cause_of(unreached(machine, ""))}
         runs = self._remembering().history(machine)
-        said = runs[-1].said if runs else {}
-        return {name.partition(" ")[2]: cause for name, cause in said.items() if name.partition(" ")[0] == check}
+        causes_before = runs[-1].said if runs else {}
+        return {
+            name.partition(" ")[2]: cause for name, cause in causes_before.items() if name.partition(" ")[0] == check
+        }
 
     def _remembering(self) -> HealthStore:
         if self._store is None:

@@ -42,7 +42,7 @@ def _is_unknown(pod: Instance, now: float) -> bool:
 
 
 def _words(job: JobState, reasons: list[_Found]) -> Iterator[str]:
-    yield from (says for _, says in reasons)
+    yield from (message for _, message in reasons)
     if job.warned:
         yield "it was warned"
 
@@ -57,11 +57,11 @@ def _reasons(job: JobState, now: float, limits: UseLimits) -> Iterator[_Found]:
     limit = limits.notebook if job.notebook else limits.idle
     found = all_quiet((one.use for one in job.holders), limit.busy_below, now, notebook=job.notebook)
     if found is not None and found.lasts_s >= limit.after_s:
-        whose = "no one uses this notebook: " if job.notebook else ""
+        prefix = "no one uses this notebook: " if job.notebook else ""
         most = f"{found.most} % at most"
         yield (
             found.lasts_s,
-            f"{whose}{plural(gpus, 'GPU')} under {limit.busy_below} % busy for {duration(found.lasts_s)}, {most}",
+            f"{prefix}{plural(gpus, 'GPU')} under {limit.busy_below} % busy for {duration(found.lasts_s)}, {most}",
         )
 
 

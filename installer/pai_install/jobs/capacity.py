@@ -19,7 +19,7 @@ _MIB = 2**20
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class InstanceRequest:
     """Equal instances, and what one asks for. sku: machines it has to run on; None: any."""
 
     role: str
@@ -58,65 +58,64 @@ class Capacity:
     rules: QuotaRules
     sku: str | None = None
 
-    def refuses_instance(self, wish: Ask) -> Misfit | None:
+    def refuses_instance(self, request: InstanceRequest) -> Misfit | None:
         """Why no machine could hold one instance."""
-        if wish.sku is not None and wish.sku not in self._all:
-            message = f"{wish.sku} is no machine type of this site's workers"
-            return Misfit("sku", message, did_you_mean(wish.sku, self._all))
-        if wish.sku is not None and wish.sku not in self._usable:
+        if request.sku is not None and request.sku not in self._all:
+            message = f"{request.sku} is no machine type of this site's workers"
+            return Misfit("sku", message, did_you_mean(request.sku, self._all))
+        if request.sku is not None and request.sku not in self._usable:
             name = self.cluster.name if self.cluster is not None else ""
-            message = f"{name} has no machines of the type {wish.sku}, and may borrow none"
+            message = f"{name} has no machines of the type {request.sku}, and may borrow none"
             return Misfit("sku", message, f"name one that it has: {', '.join(self._usable)}" if self._usable else "")
-        types = self._types(wish)
-        if any(self._holds(one, wish) for one in types):
+        types = self._types(request)
+        if any(self._holds(one, request) for one in types):
             return None
         if not types:
             return Misfit("resources", "no machine is there for it", "see `pai-install vc list`")
-        best = max(types, key=lambda one: (self._fitting(one, wish), self._machine(one)))
+        best = max(types, key=lambda one: (self._fitting(one, request), self._machine(one)))
         has = _amount(*self._machine(best))
-        message = (
-            f"one instance of {wish.role} asks for {wish.shown}, but the largest machine type, {best.sku}, has {has}"
-        )
+        asks = f"one instance of {request.role} asks for {request.shown}"
+        message = f"{asks}, but the largest machine type, {best.sku}, has {has}"
         counted = f": of cores and memory {OFFERED} % are for jobs" if self.rules.counts_cores else ""
         return Misfit("resources", message, f"ask for less{counted}")
 
-    def refuses_gang(self, wishes: Sequence[Ask]) -> Misfit | None:
+    def refuses_gang(self, requests: Sequence[InstanceRequest]) -> Misfit | None:
         """Why all instances could never run together, though each could alone. With HiveD they share a machine type."""
         if not self.rules.has_cells:
-            return self.refuses_sum(wishes)
-        named = {wish.sku for wish in wishes if wish.sku}
+            return self.refuses_sum(requests)
+        named = {request.sku for request in requests if request.sku}
         if len(named) > 1:
             message = f"the instances name machines of {len(named)} types: {', '.join(sorted(named))}"
             return Misfit("", message, "name one type: with HiveD a gang is on machines of one type")
         # HiveD never divides a gang between machine types, so one type must hold all of it.
         types = sorted(named or self._usable, key=self._most, reverse=True)
-        misfits = [replace(self, sku=sku).refuses_sum(wishes) for sku in types]
+        misfits = [replace(self, sku=sku).refuses_sum(requests) for sku in types]
         return None if None in misfits else next(iter(misfits), None)
 
-    def refuses_sum(self, wishes: Sequence[Ask]) -> Misfit | None:
+    def refuses_sum(self, requests: Sequence[InstanceRequest]) -> Misfit | None:
         """The same where instances may be on machines of several types."""
-        for skus in [*{(wish.sku,) for wish in wishes if wish.sku}, tuple(self._usable)]:
-            inside = [wish for wish in wishes if {one.sku for one in self._types(wish)} <= set(skus)]
+        for skus in [*{(request.sku,) for request in requests if request.sku}, tuple(self._usable)]:
+            inside = [request for request in requests if {one.sku for one in self._types(request)} <= set(skus)]
             held = [(one.instances, self._held(one), one.cpu_millis, one.memory_bytes) for one in inside]
-            asked = _sum(held)
+            requested = _sum(held)
             there = _sum([self._most(sku) for sku in skus if sku in self._usable])
-            if any(want > have for want, have in zip(asked, there, strict=True)):
+            if any(want > have for want, have in zip(requested, there, strict=True)):
                 of = f" of {', '.join(skus)}" if len(skus) < len(self._all) else ""
                 verb = "hold" if self.rules.has_cells else "ask for"
-                asks = f"all instances together {verb} {_amount(*asked)}"
-                message = f"{asks}, but {self._whose} has at most {_amount(*there)}{of}"
+                sentence = f"all instances together {verb} {_amount(*requested)}"
+                message = f"{sentence}, but {self._whose} has at most {_amount(*there)}{of}"
                 why = (
                     " (with HiveD, each instance holds at least one device, and all have one machine type)"
                     if self.rules.has_cells
                     else ""
                 )
                 return Misfit("", message, f"ask for less, or for fewer instances: a gang starts as a whole{why}")
-        for wish in wishes:
+        for request in requests:
             # Sums may fit while no machine has room: two halves of machines hold no whole instance.
-            room = sum(self._instances(one, wish) for one in self._types(wish))
-            if wish.instances > room:
-                asks = f"{plural(wish.instances, 'instance')} of {wish.role} ask for {wish.shown} each"
-                message = f"{asks}, but {self._whose} has room for {room}"
+            room = sum(self._instances(one, request) for one in self._types(request))
+            if request.instances > room:
+                sentence = f"{plural(request.instances, 'instance')} of {request.role} ask for {request.shown} each"
+                message = f"{sentence}, but {self._whose} has room for {room}"
                 return Misfit("", message, "ask for less, or for fewer instances: a gang starts as a whole")
         return None
 
@@ -133,9 +132,9 @@ class Capacity:
         """SKUs of which the virtual cluster may have any."""
         return {sku: one for sku, one in self._all.items() if self.sku in (None, sku) and self._units(one) > 0}
 
-    def _types(self, wish: Ask) -> list[Workers]:
+    def _types(self, request: InstanceRequest) -> list[Workers]:
         """Machine types that may hold an instance, if they are large enough."""
-        return [one for sku, one in self._usable.items() if wish.sku in (None, sku)]
+        return [one for sku, one in self._usable.items() if request.sku in (None, sku)]
 
     def _units(self, workers: Workers) -> int:
         """The most units of an SKU that the virtual cluster may use."""
@@ -172,24 +171,24 @@ class Capacity:
             memory = max(memory, share.memory_bytes)
         return 0, units if workers.resource else 0, units * workers.cpu_millis, memory
 
-    def _instances(self, workers: Workers, wish: Ask) -> int:
+    def _instances(self, workers: Workers, request: InstanceRequest) -> int:
         """How many instances the machines of an SKU hold, each as a whole on one of them."""
-        if not self._holds(workers, wish):
+        if not self._holds(workers, request):
             return 0
-        asked = (wish.devices, wish.cpu_millis, wish.memory_bytes)
-        each = [have // want for have, want in zip(self._machine(workers), asked, strict=True) if want]
+        requested = (request.devices, request.cpu_millis, request.memory_bytes)
+        each = [have // want for have, want in zip(self._machine(workers), requested, strict=True) if want]
         pinned = self.profile.scheduling.pinned if self.profile.scheduling is not None else {}
-        mine = self.cluster.name if self.cluster is not None else ""
+        own = self.cluster.name if self.cluster is not None else ""
         # A machine that is pinned to another virtual cluster runs none of these instances.
-        machines = sum(pinned.get(name, mine) == mine for name in workers.names)
-        return min([*each, wish.instances]) * machines
+        machines = sum(pinned.get(name, own) == own for name in workers.names)
+        return min([*each, request.instances]) * machines
 
-    def _held(self, wish: Ask) -> int:
+    def _held(self, request: InstanceRequest) -> int:
         """Devices of one instance, or the fewest cells that it can hold."""
         if not self.rules.has_cells:
-            return wish.devices
-        asked = wish.devices, wish.cpu_millis, wish.memory_bytes
-        return min(held_cells(*asked, (one.cpu_millis, one.memory_bytes)) for one in self._types(wish))
+            return request.devices
+        requested = request.devices, request.cpu_millis, request.memory_bytes
+        return min(held_cells(*requested, (one.cpu_millis, one.memory_bytes)) for one in self._types(request))
 
     def _machine(self, workers: Workers) -> tuple[int, int, int]:
         """Devices, cores and memory of one machine that jobs may have."""
@@ -198,14 +197,14 @@ class Capacity:
             return devices, workers.units * workers.cpu_millis, workers.units * workers.memory_bytes
         return devices, workers.machine_millis, workers.machine_bytes
 
-    def _fitting(self, workers: Workers, wish: Ask) -> int:
+    def _fitting(self, workers: Workers, request: InstanceRequest) -> int:
         """How many of devices, cores and memory are enough on an idle machine."""
-        asked = (wish.devices, wish.cpu_millis, wish.memory_bytes)
-        return sum(want <= have for want, have in zip(asked, self._machine(workers), strict=True))
+        requested = (request.devices, request.cpu_millis, request.memory_bytes)
+        return sum(want <= have for want, have in zip(requested, self._machine(workers), strict=True))
 
-    def _holds(self, workers: Workers, wish: Ask) -> bool:
+    def _holds(self, workers: Workers, request: InstanceRequest) -> bool:
         """Whether an idle machine holds one instance."""
-        return self._fitting(workers, wish) == len(self._machine(workers))
+        return self._fitting(workers, request) == len(self._machine(workers))
 
 
 def _amount(devices: int, cpu_millis: int, memory_bytes: int) -> str:

@@ -109,9 +109,9 @@ def account_of(ledger: Ledger, period: Period, by: Key, names: LedgerNames, now:
     total = Amounts()
     for _, amounts in ordered:
         total = total.plus(amounts)
-    mine = [ledger.holds[uid] for uid in counted]
-    unseen = [one for one in mine if one.end is None and now - one.seen > FRESH_S and one.seen < period.end]
-    return Account(period, by, tuple(ordered), total, sum(one.estimated for one in mine), len(unseen))
+    own = [ledger.holds[uid] for uid in counted]
+    unseen = [one for one in own if one.end is None and now - one.seen > FRESH_S and one.seen < period.end]
+    return Account(period, by, tuple(ordered), total, sum(one.estimated for one in own), len(unseen))
 
 
 def _until(hold: Hold, now: int) -> int:
@@ -178,9 +178,9 @@ def _borrowed(holds: Iterable[Hold], quotas: Iterable[Quota], period: Period) ->
             by_queue.setdefault((hold.cluster, hold.flavor), []).append(hold)
     known = sorted(quotas, key=lambda quota: (quota.at, quota.units))
     found: dict[str, int] = {}
-    for (cluster, flavor), mine in by_queue.items():
+    for (cluster, flavor), own in by_queue.items():
         steps = [(quota.at, dict(quota.units).get(flavor, 0)) for quota in known if quota.cluster == cluster]
-        for start, end, active, quota in _segments(mine, steps, period):
+        for start, end, active, quota in _segments(own, steps, period):
             for uid, devices in _beyond(active, quota):
                 found[uid] = found.get(uid, 0) + devices * (end - start)
     return found

@@ -116,15 +116,17 @@ def read_object(document: Document) -> NativeJob | Companion | None:
         return None
     kind = _JOBS.get((api, name))
     if kind is None and (api, name) not in COMPANIONS:
-        _tell_kind(document, api, name)
+        _report_kind(document, api, name)
         return None
-    told = len(document.problems)
+    problems_before = len(document.problems)
     generated = kind is not None and not _text(document.at(("metadata", "name")))
     named, namespace = _named(document, generated=generated), _text(document.at(("metadata", "namespace")))
     if kind is None:
-        return Companion(name, named, _as_written(root), document) if len(document.problems) == told else None
+        return (
+            Companion(name, named, _as_written(root), document) if len(document.problems) == problems_before else None
+        )
     roles = tuple(_roles(document, kind))
-    if len(document.problems) > told:
+    if len(document.problems) > problems_before:
         return None
     if not roles or not sum(role.instances for role in roles):
         document.add(kind.way, "site.missing", "no pods are asked for", "see `kubectl explain`")
@@ -143,7 +145,7 @@ def _queue(document: Document, kind: JobKind) -> str:
     return _text(document.at(queue_path(document, kind)))
 
 
-def _tell_kind(document: Document, api: str, name: str) -> None:
+def _report_kind(document: Document, api: str, name: str) -> None:
     others = sorted(known for known, kind in _JOBS if kind == name)
     if others:
         remedy = f"write {' or '.join(others)}"

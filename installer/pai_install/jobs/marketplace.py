@@ -77,8 +77,8 @@ def _draft(item: object, usual: str) -> TemplateDraft:
         return TemplateDraft(title, problem="it has no job file in protocol")
     categories = item.get("categories")
     tags = [*(categories if isinstance(categories, list) else [categories]), *_list(item.get("tags"))]
-    said = next((text for key in _TEXTS if isinstance(text := item.get(key), str) and text.strip()), "")
-    return TemplateDraft(title, content, said.strip()[:MAX_DESCRIPTION], tuple(tags_of(tags)))
+    description = next((text for key in _TEXTS if isinstance(text := item.get(key), str) and text.strip()), "")
+    return TemplateDraft(title, content, description.strip()[:MAX_DESCRIPTION], tuple(tags_of(tags)))
 
 
 def _list(value: object) -> list[object]:

@@ -196,13 +196,13 @@ class ExtrasReading:
     def check(self) -> None:
         """Adds what is wrong between extras and the roles."""
         hived = self.extras.hived_scheduler
-        for number, (role, wish) in enumerate(hived.task_roles.items()):
+        for number, (role, options) in enumerate(hived.task_roles.items()):
             path: YamlPath = ("extras", "hivedScheduler", "taskRoles", role)
             if role not in self.roles:
                 remedy = did_you_mean(role, self.roles) if number < 20 else ""
                 self.document.add(path, "site.unknown-role", "is no role of the job", remedy)
             for key in ("skuNum", "skuNumber"):
-                if key in _given(wish):
+                if key in _given(options):
                     message = "has no effect: resourcePerInstance says how much"
                     self.document.add((*path, key), "site.no-effect", message, "remove it", severity="warning")
         self._check_affinity(hived)
@@ -217,20 +217,22 @@ class ExtrasReading:
         """Adds what differs between the roles of a group, which HiveD places together."""
         first: dict[str, HivedRole] = {}
         for role in self.roles:
-            wish = self.options(role)
-            group = wish.affinity_group_name or ""
+            options = self.options(role)
+            group = options.affinity_group_name or ""
             # Without gangs, instances without a group start apart from each other.
             if not group and not self.extras.gang_allocation:
                 continue
-            other = first.setdefault(group, wish)
-            for key, mine, theirs in (
-                ("pinnedCellId", wish.pinned_cell_id, other.pinned_cell_id),
-                ("skuType", wish.sku_type, other.sku_type),
+            other = first.setdefault(group, options)
+            for key, own_value, role_value in (
+                ("pinnedCellId", options.pinned_cell_id, other.pinned_cell_id),
+                ("skuType", options.sku_type, other.sku_type),
             ):
-                if mine != theirs and (key == "pinnedCellId" or (group and mine and theirs)):
+                if own_value != role_value and (key == "pinnedCellId" or (group and own_value and role_value)):
                     place = role if role in hived.task_roles else next(iter(hived.task_roles))
                     path: YamlPath = ("extras", "hivedScheduler", "taskRoles", place, key)
-                    message = f"differs from {theirs or 'the roles without it'} of a role that starts together with it"
+                    message = (
+                        f"differs from {role_value or 'the roles without it'} of a role that starts together with it"
+                    )
                     remedy = "write the same, or give the roles different values of affinityGroupName"
                     self.document.add(path, "site.contradiction", message, remedy)
 
@@ -241,16 +243,16 @@ class ExtrasReading:
     def _check_ssh(self, path: YamlPath, plugin: PluginUse) -> None:
         if plugin.parameters is None:
             return
-        wish = validate(SshPlugin, self.document, below=path)
-        if wish is None:
+        options = validate(SshPlugin, self.document, below=path)
+        if options is None:
             return
-        value = wish.userssh.value if wish.userssh is not None else None
+        value = options.userssh.value if options.userssh is not None else None
         if value not in (None, ""):
             remedy = "remove userssh. Run `pai-install kubectl exec` to open a shell in a container"
             self.document.add((*path, "userssh"), "site.unsupported", "no one can log in to instances by ssh", remedy)
-        if not wish.jobssh:
+        if not options.jobssh:
             return
-        if sum(self.roles.values()) > 1 or wish.sshbarrier:
+        if sum(self.roles.values()) > 1 or options.sshbarrier:
             remedy = (
                 "remove jobssh if instances do not log in to each other. Use PAI_HOST_IP_* to reach the ports of "
                 "other instances"
@@ -263,9 +265,9 @@ class ExtrasReading:
 
     def mounts(self) -> Iterator[tuple[JobMount, YamlPath]]:
         """Storages, and where the file says so; adds what is wrong with them."""
-        told = [(number, one) for number, one in enumerate(self.extras.plugins) if one.plugin == "teamwise_storage"]
+        storages = [(number, one) for number, one in enumerate(self.extras.plugins) if one.plugin == "teamwise_storage"]
         if self.extras.storages is not None:
-            for number, _ in told:
+            for number, _ in storages:
                 message = "extras.storages says which already"
                 self.document.add(("extras", PLUGINS, number), "site.contradiction", message, "remove one of them")
             if not self.extras.storages:
@@ -274,7 +276,7 @@ class ExtrasReading:
                 )
                 self.document.add(("extras", "storages"), "site.unsupported", message, _NAME_THEM)
         seen: dict[str, str] = {}
-        for name, folder, path in self._named(told):
+        for name, folder, path in self._named(storages):
             # OpenPAI's default.
             where = folder or f"/mnt/{name}"
             if where in seen:
@@ -289,13 +291,13 @@ class ExtrasReading:
         for number, plugin in told if self.extras.storages is None else ():
             path: YamlPath = ("extras", PLUGINS, number)
             below: YamlPath = (*path, "parameters")
-            wish = validate(StoragePlugin, self.document, below=below) if plugin.parameters is not None else None
-            if plugin.parameters is None or (wish is not None and not wish.storage_config_names):
+            options = validate(StoragePlugin, self.document, below=below) if plugin.parameters is not None else None
+            if plugin.parameters is None or (options is not None and not options.storage_config_names):
                 message = (
                     "OpenPAI mounted all storages of the user's groups, but pai-install mounts only those of the job"
                 )
                 self.document.add(path, "site.unsupported", message, _NAME_THEM)
-            for place, name in enumerate(wish.storage_config_names if wish is not None else ()):
+            for place, name in enumerate(options.storage_config_names if options is not None else ()):
                 yield name, None, (*below, "storageConfigNames", place)
 
     def commands(self) -> Iterator[tuple[tuple[str, ...] | None, Wrapped]]:
@@ -304,17 +306,17 @@ class ExtrasReading:
             if plugin.plugin != "cmd" or plugin.parameters is None:
                 continue
             path: YamlPath = ("extras", PLUGINS, number, "parameters")
-            wish = validate(CommandPlugin, self.document, below=path)
-            if wish is None:
+            options = validate(CommandPlugin, self.document, below=path)
+            if options is None:
                 continue
-            if wish.callbacks is not None and (wish.pre_commands or wish.post_commands):
+            if options.callbacks is not None and (options.pre_commands or options.post_commands):
                 message = "callbacks say it already"
                 self.document.add(path, "site.contradiction", message, "remove preCommands and postCommands")
             yield (
                 plugin.taskroles,
                 Wrapped(
-                    (*(wish.pre_commands or ()), *called(wish.callbacks or (), "taskStarts")),
-                    (*(wish.post_commands or ()), *called(wish.callbacks or (), "taskSucceeds")),
+                    (*(options.pre_commands or ()), *called(options.callbacks or (), "taskStarts")),
+                    (*(options.post_commands or ()), *called(options.callbacks or (), "taskSucceeds")),
                     plugin.failure_policy == "fail",
                 ),
             )

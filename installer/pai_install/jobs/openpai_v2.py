@@ -157,41 +157,41 @@ class _Reading:
         path: YamlPath = ("taskRoles", name)
         self.places[f"role:{name}"] = path
         self.places[f"resources:{name}"] = (*path, "resourcePerInstance")
-        asked, options = role.resource_per_instance, role.extra_container_options
+        requested, options = role.resource_per_instance, role.extra_container_options
         if options.infiniband:
             message, remedy = "no InfiniBand devices are given to jobs by this version", "remove it"
             self.document.add((*path, "extraContainerOptions", "infiniband"), "site.unsupported", message, remedy)
-        if options.shm_mb is not None and options.shm_mb > asked.memory_mb:
+        if options.shm_mb is not None and options.shm_mb > requested.memory_mb:
             message = f"{options.shm_mb} is more than memoryMB, which it is a part of"
-            remedy = f"write {asked.memory_mb} at most"
+            remedy = f"write {requested.memory_mb} at most"
             self.document.add((*path, "extraContainerOptions", "shmMB"), "site.contradiction", message, remedy)
         image, login = self._image(path, role)
         command, confidential = self._command(name, role)
         failed, succeeded = role.completion.min_failed_instances, role.completion.min_succeeded_instances
         check_endings(self.document, (*path, "completion"), role.instances, minFailedInstances=failed,
                       minSucceededInstances=succeeded)  # fmt: skip
-        wish = self._extras.options(name)
+        hived_options = self._extras.options(name)
         return Role(
             name=name,
             instances=role.instances,
             image=image,
             command=command,
             resources=Resources(
-                cpu=asked.cpu,
-                memory_mb=asked.memory_mb,
-                gpus=asked.gpu,
+                cpu=requested.cpu,
+                memory_mb=requested.memory_mb,
+                gpus=requested.gpu,
                 # Shared memory counts as memory of the container, so it cannot be larger.
-                shm_mb=options.shm_mb or min(_SHM_MB, asked.memory_mb),
-                sku=wish.sku_type,
+                shm_mb=options.shm_mb or min(_SHM_MB, requested.memory_mb),
+                sku=hived_options.sku_type,
             ),
-            ports=tuple(JobPort(label, count) for label, count in asked.ports.items()),
+            ports=tuple(JobPort(label, count) for label, count in requested.ports.items()),
             min_failed=None if failed == -1 else failed_ending(failed or 1, role.instances),
             min_succeeded=None if succeeded == -1 else succeeded_ending(succeeded, role.instances),
             retries=role.task_retry_count,
             login=login,
             confidential=confidential,
-            pinned_cell=wish.pinned_cell_id or "",
-            affinity_group=wish.affinity_group_name or "",
+            pinned_cell=hived_options.pinned_cell_id or "",
+            affinity_group=hived_options.affinity_group_name or "",
         )
 
     def _image(self, path: YamlPath, role: V2Role) -> tuple[str, PullLogin | None]:

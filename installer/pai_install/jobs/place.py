@@ -100,11 +100,11 @@ def seat(scheduling: Scheduling, owner: JobOwner, cluster: str | None, priority:
     found = _cluster(scheduling, owner, cluster)
     chosen = priority or found.usual
     if chosen not in allowed(found):
-        said = ", ".join(allowed(found))
+        names_allowed = ", ".join(allowed(found))
         raise _usage(
             "priority-not-allowed",
             f"jobs of {found.name} may not have the priority {chosen}",
-            f"it allows {said}: --priority",
+            f"it allows {names_allowed}: --priority",
         )
     return JobPlace(scheduling, found, chosen, owner)
 

@@ -106,6 +106,6 @@ def why_of(status: JsonObject, state: JsonObject) -> str:
     false = (one for one in conditions(status.get("conditions")) if one.status == "False" and one.message)
     unplaced = (one.message for one in false if one.type not in _UNREADY)
     own = f"{text(status.get('reason'))} {text(status.get('message'))}".strip()
-    said = f"{text(waiting.get('reason'))} {text(waiting.get('message'))}".strip()
+    state_words = f"{text(waiting.get('reason'))} {text(waiting.get('message'))}".strip()
     # ContainerCreating is what every pod says at its start.
-    return (own or (said if said != "ContainerCreating" else "") or next(unplaced, ""))[:400]
+    return (own or (state_words if state_words != "ContainerCreating" else "") or next(unplaced, ""))[:400]

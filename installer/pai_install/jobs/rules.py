@@ -77,10 +77,10 @@ def check_variables(document: Document, job: Job, roles: Mapping[str, YamlPath])
     """Warns of variables of OpenPAI's in commands that no container will see. roles: where each has its commands."""
     known = set(variable_names(job))
     for role in job.roles:
-        mine = known | set(own_variables(role))
+        own = known | set(own_variables(role))
         for name in dict.fromkeys(_VARIABLE.findall(role.command)):
-            if name not in mine and not re.search(rf"(?<![A-Za-z0-9_]){name}=", role.command):
+            if name not in own and not re.search(rf"(?<![A-Za-z0-9_]){name}=", role.command):
                 message = f"{short(name)} will have no value"
-                usual = [one for one in mine if not one[-1].isdigit()]
+                usual = [one for one in own if not one[-1].isdigit()]
                 remedy = did_you_mean(name, usual) or "`pai-install job validate` lists those that have one"
                 document.add(roles[role.name], "site.variable", message, remedy, severity="warning")

@@ -55,13 +55,13 @@ def _job_set(job: JsonObject, said: Sequence[JsonObject]) -> SchedulerStatus:
         return SchedulerStatus("FAILED", failed.message or failed.reason, retries)
     if holding(found, "Completed") is not None:
         return SchedulerStatus("SUCCEEDED", "", retries)
-    return SchedulerStatus(None, _kueue_says(said), retries, _kueue_preemptions(said))
+    return SchedulerStatus(None, _kueue_reason(said), retries, _kueue_preemptions(said))
 
 
-def _kueue_says(workloads: Sequence[JsonObject]) -> str:
+def _kueue_reason(workloads: Sequence[JsonObject]) -> str:
     """Why Kueue does not let it start, and why it stopped it, where it did."""
-    asked = [one for one in workloads if one.get("kind") == "Workload"]
-    found = [one for workload in asked for one in conditions(child(workload, "status").get("conditions"))]
+    workloads_of_kueue = [one for one in workloads if one.get("kind") == "Workload"]
+    found = [one for workload in workloads_of_kueue for one in conditions(child(workload, "status").get("conditions"))]
     # Kueue keeps the messages of earlier conditions. With a quota, the job waits for nothing at Kueue.
     if holding(found, "QuotaReserved") is not None:
         return ""
@@ -73,8 +73,8 @@ def _kueue_says(workloads: Sequence[JsonObject]) -> str:
 
 def _kueue_preemptions(workloads: Sequence[JsonObject]) -> tuple[Preemption, ...]:
     """The last preemption. Kueue keeps its time until the job has devices again."""
-    asked = [one for one in workloads if one.get("kind") == "Workload"]
-    found = [row for one in asked for row in rows(child(one, "status").get("conditions"))]
+    workloads_of_kueue = [one for one in workloads if one.get("kind") == "Workload"]
+    found = [row for one in workloads_of_kueue for row in rows(child(one, "status").get("conditions"))]
     return tuple(
         Preemption(
             # Once the job has devices again, the time is that of its new start.
@@ -94,14 +94,14 @@ def _job(job: JsonObject, said: Sequence[JsonObject]) -> SchedulerStatus:
         return SchedulerStatus("FAILED", failed.message or failed.reason, 0)
     if holding(found, "Complete") is not None or holding(found, "Succeeded") is not None:
         return SchedulerStatus("SUCCEEDED", "", 0)
-    return SchedulerStatus(None, _kueue_says(said) or _volcano_says(said), 0, _kueue_preemptions(said))
+    return SchedulerStatus(None, _kueue_reason(said) or _volcano_reason(said), 0, _kueue_preemptions(said))
 
 
 def _pod(job: JsonObject, said: Sequence[JsonObject]) -> SchedulerStatus:
     status = child(job, "status")
     state = POD_STATES.get(text(status.get("phase")))
     if state not in ENDED:
-        return SchedulerStatus(None, _volcano_says(said), 0)
+        return SchedulerStatus(None, _volcano_reason(said), 0)
     return SchedulerStatus(state, why_of(status, child(container_of(job), "state")) if state == "FAILED" else "", 0)
 
 
@@ -114,10 +114,10 @@ def _volcano(job: JsonObject, said: Sequence[JsonObject]) -> SchedulerStatus:
         good = phase == "Completed"
         spent = "failed more often than its retries permit" if phase == "Terminated" and retries_of(job) else ""
         return SchedulerStatus("SUCCEEDED" if good else "FAILED", "" if good else spent or message or phase, retries)
-    return SchedulerStatus(None, _volcano_says(said) if phase in {"", "Pending"} else "", retries)
+    return SchedulerStatus(None, _volcano_reason(said) if phase in {"", "Pending"} else "", retries)
 
 
-def _volcano_says(groups: Sequence[JsonObject]) -> str:
+def _volcano_reason(groups: Sequence[JsonObject]) -> str:
     """Why Volcano has no room for it; a group that runs had room."""
     states = [child(group, "status") for group in groups if group.get("kind") == "PodGroup"]
     waiting = [it for it in states if text(it.get("phase")) not in {"Running", "Completed"}]

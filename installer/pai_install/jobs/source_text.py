@@ -52,7 +52,7 @@ def documents(text: str, most: int) -> list[str]:
     start = lines = 0
     for mark in chain(_DOCUMENT.finditer(text), (None,)):
         part = text[start : mark.start() if mark else len(text)]
-        if any(map(_says_something, part.split("\n"))):
+        if any(map(_has_text, part.split("\n"))):
             # Empty lines before a document keep its line numbers, and three spaces stand for its dashes.
             found.append("\n" * lines + ("   " if start else "") + part)
         if len(found) > most:
@@ -62,7 +62,7 @@ def documents(text: str, most: int) -> list[str]:
     return found
 
 
-def _says_something(line: str) -> bool:
+def _has_text(line: str) -> bool:
     word = line.strip()
     # a document that is `null` is an empty one
     return word.partition(" #")[0].rstrip() not in ("", "...", "null", "Null", "NULL", "~") and word[0] not in "#%"

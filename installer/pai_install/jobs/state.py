@@ -15,7 +15,7 @@ from pai_install.jobs.warning_events import WarningEvent, newest_warnings, warni
 from pai_install.kube.objects import JsonObject, child, number, rows, text, words
 from pai_install.scheduling.job_kinds import JobKind, kind_of
 from pai_install.scheduling.job_queue import HIVED_MARKER, queue_of
-from pai_install.scheduling.usage.amounts import asked_by_pod
+from pai_install.scheduling.usage.amounts import requests_of_pod
 from pai_install.site.use_limits import NOTEBOOK_LABEL, WARNED
 
 PODS = "pods"
@@ -205,15 +205,15 @@ def _roles(
     job: JsonObject, kind: JobKind, pods: Sequence[JsonObject], warnings: Mapping[str, WarningEvent]
 ) -> Iterator[RoleState]:
     """By what the object asks for; names are those of the user's file, where that had others."""
-    asked = _asked(words(child(job, "metadata").get("annotations")).get(names.ROLES, ""))
+    requested = _asked(words(child(job, "metadata").get("annotations")).get(names.ROLES, ""))
     for part in kind.parts(job):
-        about = child(asked, part.role)
+        about = child(requested, part.role)
         name = text(about.get("name")) or part.role or kind.name.lower()
-        mine = [pod for pod in pods if not part.role or _role_of(pod, kind) == part.role]
+        own = [pod for pod in pods if not part.role or _role_of(pod, kind) == part.role]
         # A replacement has the number of the pod before it, and the newest counts.
-        mine.sort(key=lambda one: text(child(one, "metadata").get("creationTimestamp")))
+        own.sort(key=lambda one: text(child(one, "metadata").get("creationTimestamp")))
         newest: dict[int, Instance] = {}
-        for order, pod in enumerate(mine):
+        for order, pod in enumerate(own):
             index = _index(pod, kind, part.each, order)
             instance = instance_of(name, index, pod)
             # The kubelet says why a volume does not mount only in an event, and not in the status.
@@ -246,8 +246,8 @@ def _index(pod: JsonObject, kind: JobKind, each: int, order: int) -> int:
 
 def _devices(template: JsonObject) -> int:
     """What a pod asks for that a device plugin gives."""
-    asked = asked_by_pod(child(template, "spec"))
-    return int(sum(amount for name, amount in asked.items() if "/" in name and name != HIVED_MARKER))
+    requested = requests_of_pod(child(template, "spec"))
+    return int(sum(amount for name, amount in requested.items() if "/" in name and name != HIVED_MARKER))
 
 
 def _asked(note: str) -> Mapping[str, JsonObject]:

@@ -219,7 +219,7 @@ def _requests(spec: JsonObject) -> dict[str, float]:
     for container in rows(spec.get("containers")):
         resources = child(container, "resources")
         # Where a container names a limit alone, Kubernetes takes it as the request.
-        asked = {**quantities(resources.get("limits")), **quantities(resources.get("requests"))}
-        for name, amount in asked.items():
+        requested = {**quantities(resources.get("limits")), **quantities(resources.get("requests"))}
+        for name, amount in requested.items():
             total[name] = total.get(name, 0.0) + amount
     return total

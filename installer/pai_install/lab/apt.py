@@ -76,10 +76,15 @@ class AptAccess:
 
 def default_sources(suite: str = SUITE) -> tuple[AptSource, ...]:
     """The distribution's own archives: for a box without usable sources."""
-    mine = distribution_of(suite)
+    distribution = distribution_of(suite)
     return tuple(
-        AptSource(uri, tuple(f"{suite}{pocket}" for pocket in pockets), mine.keyring, components=mine.components)
-        for uri, pockets in mine.archives.items()
+        AptSource(
+            uri,
+            tuple(f"{suite}{pocket}" for pocket in pockets),
+            distribution.keyring,
+            components=distribution.components,
+        )
+        for uri, pockets in distribution.archives.items()
     )
 
 
@@ -165,16 +170,16 @@ def _one_line(text: str) -> list[dict[str, str]]:
 
 
 def _rewritten(entry: Mapping[str, str], codename: str, suite: str) -> AptSource | None:
-    mine = distribution_of(suite)
+    distribution = distribution_of(suite)
     pockets = [pocket for pocket in POCKETS if f"{codename}{pocket}" in entry.get("suites", "").split()]
-    is_named_so = mine.word in entry["uri"].rstrip("/").rsplit("/", 1)[-1]
-    official = is_named_so or f"{mine.word}-archive" in entry.get("signed-by", "")
-    signed_by = entry.get("signed-by") or mine.keyring
+    is_named_so = distribution.word in entry["uri"].rstrip("/").rsplit("/", 1)[-1]
+    official = is_named_so or f"{distribution.word}-archive" in entry.get("signed-by", "")
+    signed_by = entry.get("signed-by") or distribution.keyring
     usable = "deb" in entry.get("types", "deb").split() and entry.get("enabled", "yes").lower() != "no"
     if not (pockets and official and usable and "main" in entry.get("components", "").split()):
         return None
     if "PGP PUBLIC KEY" in signed_by:
-        signed_by = mine.keyring  # a key inside the stanza is that of the box's release
+        signed_by = distribution.keyring  # a key inside the stanza is that of the box's release
     options = tuple((key.title(), entry[key]) for key in ("trusted", "check-valid-until", "check-date") if key in entry)
     suites = tuple(f"{suite}{pocket}" for pocket in pockets)
-    return AptSource(entry["uri"], suites, signed_by, options, mine.components)
+    return AptSource(entry["uri"], suites, signed_by, options, distribution.components)

@@ -39,15 +39,19 @@ def box_keyring(access: AptAccess, folder: Path) -> Path:
 
     Raises PaiError if the keys cannot be downloaded or have unknown fingerprints.
     """
-    own, mine = Path(access.bootstrap.signed_by), access.distribution
-    if own.exists() or not mine.keyring_package:
+    own, distribution = Path(access.bootstrap.signed_by), access.distribution
+    if own.exists() or not distribution.keyring_package:
         return own
     packed = folder / "keyring.deb"
     folder.mkdir(parents=True, exist_ok=True)
-    why = _fetch(f"{next(iter(mine.archives))}/{mine.keyring_package}", packed, f"SHA256:{mine.keyring_digest}")
+    why = _fetch(
+        f"{next(iter(distribution.archives))}/{distribution.keyring_package}",
+        packed,
+        f"SHA256:{distribution.keyring_digest}",
+    )
     if why:
         raise no_way(access, why)
-    return known_keys(mine, packed, folder)
+    return known_keys(distribution, packed, folder)
 
 
 def known_keys(mine: LabDistribution, packed: Path, folder: Path) -> Path:
@@ -77,5 +81,5 @@ def _fetch(url: str, target: Path, *digest: str) -> str:
     done = run([*_FETCH, url, target, *digest], check=False, timeout_s=120)
     if done.ok:
         return ""
-    said = [line.removeprefix("E: ") for line in done.stderr.splitlines() if line.startswith("E: ")]
-    return said[0] if said else f"apt-helper ends with {done.returncode}"
+    errors = [line.removeprefix("E: ") for line in done.stderr.splitlines() if line.startswith("E: ")]
+    return errors[0] if errors else f"apt-helper ends with {done.returncode}"

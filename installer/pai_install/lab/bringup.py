@@ -87,7 +87,7 @@ def _finish(
 
 
 def base_images(
-    spec: LabSpec, machines: Iterable[LabMachine], suites: Mapping[str, str], say: Callable[[str], None]
+    spec: LabSpec, machines: Iterable[LabMachine], suites: Mapping[str, str], notify: Callable[[str], None]
 ) -> dict[str, Path]:
     """Returns machine -> base image. Raises PaiError for a machine with a disk of another suite."""
     found: dict[str, Path] = {}
@@ -96,7 +96,7 @@ def base_images(
         link, wanted = machine_names(spec, one).base, suites.get(one.name)
         if not link.exists():
             suite = wanted or SUITE
-            made[suite] = found[one.name] = made.get(suite) or ensure_base(suite, say)
+            made[suite] = found[one.name] = made.get(suite) or ensure_base(suite, notify)
             continue
         found[one.name] = link.resolve()
         if wanted and not is_of(wanted, found[one.name]):

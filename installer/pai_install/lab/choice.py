@@ -20,9 +20,9 @@ class Choice:
 
 def chosen(spec: LabSpec, suites: Iterable[str], mixins: Iterable[str]) -> Choice:
     """Returns the choice from the command line. Raises PaiError for unknown machines, suites, or mix-ins."""
-    asked = _per_machine(spec, mixins, checked_mixin)
+    requested = _per_machine(spec, mixins, checked_mixin)
     named = {machine: words[-1] for machine, words in _per_machine(spec, suites, checked_suite).items()}
-    return Choice(named, {machine: tuple(dict.fromkeys(words)) for machine, words in asked.items()})
+    return Choice(named, {machine: tuple(dict.fromkeys(words)) for machine, words in requested.items()})
 
 
 def _per_machine(spec: LabSpec, words: Iterable[str], checked: Callable[[str], str]) -> dict[str, list[str]]:

@@ -68,10 +68,10 @@ def image_path(access: AptAccess) -> Path:
     return cache_dir() / f"base-{access.suite}-{recipe_hash(access)}"
 
 
-def ensure_image(access: AptAccess, say: Callable[[str], None]) -> Path:
+def ensure_image(access: AptAccess, notify: Callable[[str], None]) -> Path:
     """Folder of the image, built when missing (40 s to 2 min). Raises PaiError when that fails."""
     what = f"the {access.distribution.name} {access.suite} base image (once; about a minute)"
-    return kept_image(image_path(access), lambda image: _build(access, image), lambda: say(f"building {what}"))
+    return kept_image(image_path(access), lambda image: _build(access, image), lambda: notify(f"building {what}"))
 
 
 def kept_image(image: Path, build: Callable[[Path], None], announce: Callable[[], None]) -> Path:

@@ -38,8 +38,8 @@ def known_hosts_text(existing: str, keys: Mapping[LabMachine, str], names: Itera
 
     names: further addresses to remove.
     """
-    ours = {str(machine.address) for machine in keys} | set(names)
-    kept = [line for line in existing.splitlines() if not _hosts(line) & ours]
+    hosts = {str(machine.address) for machine in keys} | set(names)
+    kept = [line for line in existing.splitlines() if not _hosts(line) & hosts]
     for machine, key in keys.items():
         address = machine.address
         # ssh looks a host up as "address" on port 22 and as "[address]:port" elsewhere

@@ -62,8 +62,8 @@ def script(spec: LabSpec, machine: LabMachine, name: str) -> str:
         "LOGIN": spec.user,
         "NAME": machine.name,
     }
-    said = "".join(f"{key}={shlex.quote(value)}\n" for key, value in words.items())
-    return said + (FOLDER / "prelude").read_text() + (FOLDER / f"{name}.sh").read_text()
+    lines = "".join(f"{key}={shlex.quote(value)}\n" for key, value in words.items())
+    return lines + (FOLDER / "prelude").read_text() + (FOLDER / f"{name}.sh").read_text()
 
 
 def mix_in(spec: LabSpec, machine: LabMachine, name: str) -> None:
@@ -75,10 +75,10 @@ def mix_in(spec: LabSpec, machine: LabMachine, name: str) -> None:
         timeout_s=_TIMEOUT_S,
     )
     if not done.ok:
-        said = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
+        lines = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
         raise PaiError(
-            f"cannot apply mix-in {name} to {machine.name}: {said[-1]}",
+            f"cannot apply mix-in {name} to {machine.name}: {lines[-1]}",
             code="lab-mixin-impossible",
-            details="\n".join(said[:-1]),
+            details="\n".join(lines[:-1]),
             exit_code=ExitCode.PREFLIGHT_FAILED,
         )

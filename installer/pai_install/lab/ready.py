@@ -38,10 +38,10 @@ def wait_ready(spec: LabSpec, machine: LabMachine, timeout_s: float = BOOT_TIMEO
 def _answer(question: Sequence[str]) -> str:
     """Returns the state that systemd reports, or why it does not respond."""
     try:
-        asked = run(question, check=False, timeout_s=_ASK_AGAIN_S)
+        done = run(question, check=False, timeout_s=_ASK_AGAIN_S)
     except PaiError as silent:
         return silent.message
-    return asked.stdout.strip() or asked.stderr.strip()
+    return done.stdout.strip() or done.stderr.strip()
 
 
 def greets(machine: LabMachine, *, timeout_s: float = 2) -> bool:

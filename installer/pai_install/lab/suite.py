@@ -50,11 +50,11 @@ def base_path(suite: str) -> Path:
     return cache_dir() / f"base-file-{digest[:12]}"
 
 
-def ensure_base(suite: str, say: Callable[[str], None]) -> Path:
+def ensure_base(suite: str, notify: Callable[[str], None]) -> Path:
     """Folder of the base image of a suite, made when missing. Raises PaiError when that fails."""
     if not is_file(suite):
-        return ensure_image(read_box(suite=suite), say)
-    return kept_image(base_path(suite), lambda image: _unpack(Path(suite), image), lambda: say(f"unpacking {suite}"))
+        return ensure_image(read_box(suite=suite), notify)
+    return kept_image(base_path(suite), lambda image: _unpack(Path(suite), image), lambda: notify(f"unpacking {suite}"))
 
 
 def is_of(suite: str, image: Path) -> bool:

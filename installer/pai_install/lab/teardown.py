@@ -52,11 +52,11 @@ def labs_of(state_dir: Path) -> tuple[tuple[Path, LabRecord], ...]:
 
     Raises PaiError when a record of the site cannot be read.
     """
-    mine = str(state_dir)
+    folder = str(state_dir)
     for path in _records():
-        if names_site(path, mine):
+        if names_site(path, folder):
             read_record(path)
-    return tuple((path, record) for path, record in all_labs() if record.site == mine or is_abandoned(record))
+    return tuple((path, record) for path, record in all_labs() if record.site == folder or is_abandoned(record))
 
 
 def all_labs() -> tuple[tuple[Path, LabRecord], ...]:
@@ -90,7 +90,7 @@ def removal_order(record: LabRecord) -> tuple[Resource, ...]:
     return tuple(resource for kind in Kind for resource in reversed(record.of(kind)))
 
 
-def remove_all(ledger: Ledger, say: Callable[[str], None]) -> tuple[str, ...]:
+def remove_all(ledger: Ledger, notify: Callable[[str], None]) -> tuple[str, ...]:
     """Deletes everything in the record and returns the objects that existed. Raises PaiError with the remaining
     objects.
     """
@@ -107,7 +107,7 @@ def remove_all(ledger: Ledger, say: Callable[[str], None]) -> tuple[str, ...]:
             continue
         if was_there:
             removed.append(f"{resource.kind} {resource.name}")
-            say(f"removed {removed[-1]}")
+            notify(f"removed {removed[-1]}")
     if failed:
         raise PaiError(
             "cannot remove the lab completely",

@@ -110,7 +110,7 @@ class _Machines:
         for name, rows in ((MASTERS, masters), (WORKERS, workers)):
             lines: dict[tuple[str, str], int] = {}
             for row in rows:
-                self._tell(folder.book(name), row, lines)
+                self._report(folder.book(name), row, lines)
 
     def found(self) -> tuple[NewMachine, ...]:
         """The machines, in the order of the lists."""
@@ -124,7 +124,7 @@ class _Machines:
             for machine in self.places
         )
 
-    def _tell(self, book: Book, row: MachineRow, lines: dict[tuple[str, str], int]) -> None:
+    def _report(self, book: Book, row: MachineRow, lines: dict[tuple[str, str], int]) -> None:
         machine = row.name, row.address
         place = f"{LAYOUT}: machine-list[{self.places.setdefault(machine, len(self.places))}]"
         if machine in lines:

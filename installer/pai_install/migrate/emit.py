@@ -51,8 +51,8 @@ def comment(text: str, indent: int = 0) -> str:
 def layout_text(machines: NewMachines, notes: Iterable[tuple[str, str]]) -> str:
     """Returns layout.yaml: a head with replaced and dropped entries, machine types, machines."""
     lines = [comment(f"Migrated from {machines.origin} by pai-install migrate; migrated.txt accounts for everything.")]
-    said = [comment(f"- {what}: {why}") for what, why in notes]
-    lines += ["#", comment("Dropped or changed:"), *said] if said else []
+    comments = [comment(f"- {what}: {why}") for what, why in notes]
+    lines += ["#", comment("Dropped or changed:"), *comments] if comments else []
     if machines.layout is not None:
         return "\n".join(lines) + "\n\n" + machines.layout
     lines += ["", "machine-sku:"]

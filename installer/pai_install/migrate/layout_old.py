@@ -72,7 +72,7 @@ def read_old_layout(file: OldFile, config: NewConfig) -> NewMachines:
         _docker_data(machines, config, book)
     found = tuple(machines.read(index) for index in range(len(entries)))
     _drop_lost(layout, book)
-    machines.logins.tell_defaults(book)
+    machines.logins.report_defaults(book)
     if "kubernetes" in layout.content:
         book.drop(("kubernetes",), "the addresses come from the control planes")
     skus = read_skus(layout.content.get("machine-sku"), book)
@@ -106,8 +106,8 @@ def _docker_data(machines: _Machines, config: NewConfig, book: Book) -> None:
     folders = Counter(entry.get("docker-data", usual).strip() for entry in machines.texts)
     # config.yaml has one folder for all machines. The most frequent one changes the fewest of them.
     folder = folders.most_common(1)[0][0]
-    said = any("docker-data" in entry for entry in (*machines.texts, machines.defaults))
-    why = "" if said else "where v0.x left it to Docker"
+    found_root = any("docker-data" in entry for entry in (*machines.texts, machines.defaults))
+    why = "" if found_root else "where v0.x left it to Docker"
     config.add("docker_data_root", folder, why)
     for entry in (*machines.texts, machines.defaults):
         if "docker-data" in entry:
@@ -135,11 +135,11 @@ class _Machines:
         entry, place = self.texts[index], f"{LAYOUT}: machine-list[{index}]"
         name = re.sub(r"[^a-z0-9.-]+", "-", entry.get("hostname", entry.get("hostip", Text(""))).lower()).strip("-. \n")
         login = self.logins.of_machine(entry, name, self.book, place)
-        self._tell_names(entry, name, place)
-        self._tell_roles(index, entry, place)
+        self._report_names(entry, name, place)
+        self._report_roles(index, entry, place)
         for key in entry.keys() & _DROPPED.keys():
             self.book.drop(entry[key].path, _DROPPED[key])
-        self._tell_odd(self.entries[index])
+        self._report_odd(self.entries[index])
         return NewMachine(
             hostname=name,
             hostip=entry.get("hostip", "").strip(),
@@ -152,11 +152,11 @@ class _Machines:
             comment="" if name == entry.get("hostname") else f"was {short(entry.get('hostname', 'without name'))}",
         )
 
-    def _tell_names(self, entry: dict[str, Text], name: str, place: str) -> None:
+    def _report_names(self, entry: dict[str, Text], name: str, place: str) -> None:
         if "hostname" in entry:
             same = name == entry["hostname"].strip()
-            tell = self.book.keep if same else self.book.replace
-            tell(entry["hostname"].path, f"{place}.hostname" if same else "written as Kubernetes takes it")
+            report = self.book.keep if same else self.book.replace
+            report(entry["hostname"].path, f"{place}.hostname" if same else "written as Kubernetes takes it")
         if "hostip" in entry:
             self.book.keep(entry["hostip"].path, f"{place}.hostip")
         if "machine-type" in entry:
@@ -166,7 +166,7 @@ class _Machines:
         elif "machinetype" in entry:
             self.book.keep(entry["machinetype"].path, f"{place}.machine-type")
 
-    def _tell_roles(self, index: int, entry: dict[str, Text], place: str) -> None:
+    def _report_roles(self, index: int, entry: dict[str, Text], place: str) -> None:
         became = {"pai-master": index in self.stay, "pai-worker": _is_worker(entry), "pai-storage": True}
         for key in became.keys() & entry.keys():
             path = entry[key].path
@@ -189,7 +189,7 @@ class _Machines:
         else:
             self.book.drop(role.path, "every machine finds the control planes without a proxy of its own")
 
-    def _tell_odd(self, entry: Entries) -> None:
+    def _report_odd(self, entry: Entries) -> None:
         """Reports known keys with an empty value or no text."""
         known = {"hostname", "hostip", "machine-type", "machinetype", "k8s-role", "pai-master", "pai-worker"}
         for key in entry.keys() & (known | {"pai-storage"} | _V0 | _DROPPED.keys()):

@@ -96,9 +96,9 @@ class Logins:
             value, usual = self._says(entry, kind), "22" if kind == PORT else self.config.value(kind)
             if value and value != usual and not self._overruled(kind, entry):
                 ssh[key] = value
-            self._tell(book, entry, kind, usual, f"{place}.ssh.{key}")
+            self._report(book, entry, kind, usual, f"{place}.ssh.{key}")
         variable = self._variable(entry, name)
-        self._tell(book, entry, PASSWORD, self.config.value(PASSWORD), "", variable)
+        self._report(book, entry, PASSWORD, self.config.value(PASSWORD), "", variable)
         return WrittenLogin(ssh, variable)
 
     def _overruled(self, kind: str, entry: dict[str, Text]) -> bool:
@@ -120,7 +120,9 @@ class Logins:
         self.variables.add(free)
         return free
 
-    def _tell(self, book: Book, entry: dict[str, Text], kind: str, usual: str, place: str, variable: str = "") -> None:
+    def _report(
+        self, book: Book, entry: dict[str, Text], kind: str, usual: str, place: str, variable: str = ""
+    ) -> None:
         found = named(entry, kind)
         if not found.key:
             self.used.add(kind)
@@ -140,7 +142,7 @@ class Logins:
         else:
             book.keep(path, place)
 
-    def tell_defaults(self, book: Book) -> None:
+    def report_defaults(self, book: Book) -> None:
         """Accounts for the defaults, after all machines."""
         for kind, names in OLD_NAMES.items():
             found = named(self.defaults, kind)

@@ -45,8 +45,8 @@ def _device(entry: Entries, book: Book, place: str) -> NewDevice | None:
             if text is not None:
                 book.keep(text.path, f"{place}.{key}")
         book.drop((*entry.path, "gpu"), "computing-device is there, too")
-        said = {key: text.strip() for key, text in found.items() if text is not None}
-        return NewDevice(said.get("type", RESOURCES["nvidia"]), said.get("model", "unknown"), said.get("count", "1"))
+        texts = {key: text.strip() for key, text in found.items() if text is not None}
+        return NewDevice(texts.get("type", RESOURCES["nvidia"]), texts.get("model", "unknown"), texts.get("count", "1"))
     gpu = _mapping(entry, "gpu")
     model, count = _text(gpu, "type"), _text(gpu, "count")
     if count is None or not count.strip().strip("0"):

@@ -69,15 +69,15 @@ def lines_query(log: StoredLog, lines: int, since: str = "") -> Parameters:
     container = _literal(log.container) if log.container else "[^/]+"
     wanted = _files(_literal(log.namespace), _literal(log.pod), container)
     order = f"sort by (_time desc) limit {lines}" if lines else f"sort by (_time) limit {PAGE}"
-    asked = {"query": f"{wanted} | {order} | fields _time, _msg, file", **_within(log.namespace)}
-    return {**asked, "start": since} if since else asked
+    parameters = {"query": f"{wanted} | {order} | fields _time, _msg, file", **_within(log.namespace)}
+    return {**parameters, "start": since} if since else parameters
 
 
 def files_query(pod: str, namespace: str = "") -> Parameters:
     """The question for the files of pods of this name, in all namespaces for "". Raises ValueError."""
     wanted = _files(_literal(namespace) if namespace else "[^_/]+", _literal(pod), "[^/]+")
-    asked = {"query": f"{wanted} | uniq by (file) limit {_MOST_FILES}"}
-    return {**asked, **_within(namespace)} if namespace else asked
+    parameters = {"query": f"{wanted} | uniq by (file) limit {_MOST_FILES}"}
+    return {**parameters, **_within(namespace)} if namespace else parameters
 
 
 def _within(namespace: str) -> Parameters:

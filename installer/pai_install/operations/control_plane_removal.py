@@ -13,7 +13,7 @@ CHECK, LEAVE = "etcd-check", "etcd-leave"
 _PLAYBOOK = "etcd-leave.yml"
 
 
-def leaving_planes(machines: Sequence[Machine], site: Site) -> tuple[str, ...]:
+def removed_planes(machines: Sequence[Machine], site: Site) -> tuple[str, ...]:
     """Returns the machines that are control-plane nodes.
 
     site: without them. Raises PaiError if no control-plane node would remain.
@@ -44,9 +44,9 @@ def out_of_etcd(
     host = HostStep(leader, (f"{names} leaves",), (f"{names} no longer counts for the quorum",))
     look = Playbook(_PLAYBOOK, {"etcd_leaving": addresses, "etcd_only_check": True})
     check = Step(CHECK, "Check the quorum of etcd", (replace(host, effects=()),), look, looks=True)
-    going = Playbook(_PLAYBOOK, {"etcd_leaving": addresses, "etcd_only_check": False})
+    removal = Playbook(_PLAYBOOK, {"etcd_leaving": addresses, "etcd_only_check": False})
     # whoever runs jobs there has moved by then; a member that is gone does not come back by itself
-    leave = Step(LEAVE, "Remove the control planes from etcd", (host,), going, needs=(CHECK,), looks=True)
+    leave = Step(LEAVE, "Remove the control planes from etcd", (host,), removal, needs=(CHECK,), looks=True)
     place = next((number for number, step in enumerate(steps) if step.name in before), len(steps))
     first = [replace(step, needs=(*step.needs, CHECK)) for step in steps[:place]]
     last = [replace(step, needs=(*step.needs, LEAVE)) for step in steps[place:]]

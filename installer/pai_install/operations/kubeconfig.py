@@ -32,6 +32,6 @@ def missing_kubeconfig(observation: Observation, leader: str) -> str:
         return "the controller host has no kubeconfig of this cluster"
     if own.problem:
         return f"that of the controller host cannot be used: {own.problem}"
-    theirs = next((entry.expires for entry in seen.certificates if entry.path == _ADMIN), None)
+    expires = next((entry.expires for entry in seen.certificates if entry.path == _ADMIN), None)
     soon = own.expires is None or own.expires < observation.at + RENEW_WITHIN_DAYS * _DAY_S
-    return "that of the controller host ends soon" if soon and theirs and theirs > (own.expires or 0) + _DAY_S else ""
+    return "that of the controller host ends soon" if soon and expires and expires > (own.expires or 0) + _DAY_S else ""

@@ -114,9 +114,9 @@ def effects_on(pods: Sequence[Pod]) -> Iterator[str]:
         gpus = sum(amount for pod in found for name, amount in pod.requests.items() if name.startswith(_GPU))
         what = f"stops {owner}, {len(found)} running" if found[0].owner else f"removes {owner} permanently"
         yield f"{what}{f' on {gpus:g} GPUs' if gpus else ''}"
-    going = [pod for pod in pods if moves(pod)]
-    if going:
-        yield f"starts elsewhere: {shortened(list(map(_name, going)))}"
+    moving = [pod for pod in pods if moves(pod)]
+    if moving:
+        yield f"starts elsewhere: {shortened(list(map(_name, moving)))}"
 
 
 def _name(pod: Pod) -> str:

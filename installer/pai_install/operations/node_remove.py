@@ -13,7 +13,7 @@ from pai_install.cluster.drain import jobs_among, to_evict
 from pai_install.errors import ExitCode, PaiError
 from pai_install.kube.model import Node, Pod
 from pai_install.kube.workloads import PodDisruptionBudget
-from pai_install.operations.control_plane_removal import leaving_planes, out_of_etcd
+from pai_install.operations.control_plane_removal import out_of_etcd, removed_planes
 from pai_install.operations.node_cordon import ASKED, cordoning
 from pai_install.operations.node_drain import NodeDrain, effects_on
 from pai_install.operations.node_removal_steps import CLEAN, FORGET, LEAVE, cleaning, forgetting, leaving
@@ -75,7 +75,7 @@ class NodeRemove(Operation):
         """Returns the remaining work. Raises PaiError for jobs that would be lost, and for allegedly dead machines that
         respond.
         """
-        leaving_planes(self.machines, site)
+        removed_planes(self.machines, site)
         leader = leader_of(site, observation.machines)
         require_leader(leader, observation.unreachable, observation.machines)
         return _Removal(self, site, observation).plan()

@@ -24,7 +24,7 @@ class Operation(BaseModel):
 
     name: of the command, such as "node drain". summary: one line for lists and help.
     configures: it changes machine settings. Only then are the site's components downloaded.
-    asks_deprecated: it needs `Observation.deprecated`.
+    checks_deprecated: it needs `Observation.deprecated`.
     ends_cluster: it leaves no cluster to store the site's state.
     Every method is pure.
     """
@@ -33,7 +33,7 @@ class Operation(BaseModel):
     name: ClassVar[str]
     summary: ClassVar[str]
     configures: ClassVar[bool] = False
-    asks_deprecated: ClassVar[bool] = False
+    checks_deprecated: ClassVar[bool] = False
     ends_cluster: ClassVar[bool] = False
 
     @property

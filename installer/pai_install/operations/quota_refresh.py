@@ -26,10 +26,10 @@ def capacity_steps(site: Site, observation: Observation) -> Iterator[Step]:
     seen = observation.machines.get(leader)
     if scheduling is None or seen is None or not seen.kubernetes.joined:
         return
-    ours = addons_of_scheduler(scheduling.backend)
+    addons = addons_of_scheduler(scheduling.backend)
     work = work_of_addons(observation.inventory.settings_of(leader), seen)
     plan = make_plan(site, observation.inventory, {leader: seen}, limit=(leader,))
-    for step in steps_of_addons(plan.steps, ours, work):
+    for step in steps_of_addons(plan.steps, addons, work):
         yield replace(step, name=NAME, title="Tell the scheduler which machines there are", needs=())
 
 

@@ -80,8 +80,8 @@ class RegistryTest(RegistryLook):
     def plan(self, site: Site, observation: Observation) -> Plan:
         """One step on the machines."""
         machines = tuple(one for one in site.nodes if not self.limit or one.hostname in self.limit)
-        asked = [name for name in upstreams(site, cached=self.cached) if self.upstream in ("", name)]
-        names = [*([STORE_HOST] if self.store else []), *asked]
+        requested = [name for name in upstreams(site, cached=self.cached) if self.upstream in ("", name)]
+        names = [*([STORE_HOST] if self.store else []), *requested]
         variables = {"registry_upstreams": names, "registry_images": list(self.images)}
         return self.step(machines, variables, observation)
 
@@ -160,8 +160,8 @@ def _own_cache(site: Site) -> Cache:
 def upstreams(site: Site, *, cached: bool = False) -> tuple[str, ...]:
     """Returns the registries that machines use through a cache or a mirror. cached: only the cluster's own cache."""
     found = registries_of(site)
-    ours = {upstream.name for upstream in found.cache.upstreams} if found.cache else set()
-    return tuple(one.name for one in found.upstreams if one.name in ours or (one.mirror and not cached))
+    served = {upstream.name for upstream in found.cache.upstreams} if found.cache else set()
+    return tuple(one.name for one in found.upstreams if one.name in served or (one.mirror and not cached))
 
 
 def _leader(site: Site) -> tuple[Machine, ...]:

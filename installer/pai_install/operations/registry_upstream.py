@@ -45,8 +45,8 @@ class RegistryUpstream(RegistryLook):
     def plan(self, site: Site, observation: Observation) -> Plan:
         """One step."""
         served = self.served(site)
-        asked = f"registry.upstreams {self.upstream}" + ("" if served else ", mirror")
-        variables = {"registry_upstream": self.upstream, "registry_asked": asked, "registry_does": self.does}
+        setting = f"registry.upstreams {self.upstream}" + ("" if served else ", mirror")
+        variables = {"registry_upstream": self.upstream, "registry_asked": setting, "registry_does": self.does}
         plan = self.step(site.control_planes[:1] if served else site.nodes, variables, observation)
         looks = self.does != "restore"
         return replace(plan, steps=tuple(replace(step, looks=looks) for step in plan.steps))

@@ -90,8 +90,8 @@ class StorageTest(Operation):
 
     def _grants(self, site: Site) -> Iterator[Grant]:
         """Those to try: of each storage the first, or all."""
-        asked = (grant for grant in current_grants(site) if not self.storages or grant.storage.name in self.storages)
-        return iter(asked) if self.all_grants else _first(asked)
+        grants = (grant for grant in current_grants(site) if not self.storages or grant.storage.name in self.storages)
+        return iter(grants) if self.all_grants else _first(grants)
 
 
 def trial(

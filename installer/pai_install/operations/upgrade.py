@@ -57,7 +57,7 @@ class Upgrade(Operation):
     name: ClassVar[str] = "upgrade"
     summary: ClassVar[str] = "Upgrade Kubernetes, runtimes, and add-ons, node by node."
     configures: ClassVar[bool] = True
-    asks_deprecated: ClassVar[bool] = True
+    checks_deprecated: ClassVar[bool] = True
     to: Annotated[str, Parameter(metavar="VERSION", default="the version in config.yaml")] = Field(
         "", description="Kubernetes version: 1.36 or 1.36.3."
     )
@@ -98,8 +98,8 @@ class Upgrade(Operation):
     def versions(self, site: Site, observation: Observation) -> Mapping[str, Versions]:
         """Of every machine: those of the catalogue, and Kubernetes as asked for."""
         del observation
-        asked = wish(site) if fits(wish(site), self.to) else self.to  # config.yaml may say the patch, too
-        return {machine.hostname: {KUBERNETES: asked} for machine in site.present_machines} if asked else {}
+        target = wish(site) if fits(wish(site), self.to) else self.to  # config.yaml may say the patch, too
+        return {machine.hostname: {KUBERNETES: target} for machine in site.present_machines} if target else {}
 
     def plan(self, site: Site, observation: Observation) -> Plan:
         """Returns the remaining steps. Raises PaiError with a remedy if the upgrade is not permitted."""
@@ -212,8 +212,8 @@ class _Work:
 
     def _backup(self) -> tuple[Step, ...]:
         """The steps of `backup`, which give the way back."""
-        asked = replace(self.observation, answers=self.observation.answers[2:])
-        return Backup().plan(self.site, asked).steps
+        target = replace(self.observation, answers=self.observation.answers[2:])
+        return Backup().plan(self.site, target).steps
 
     def _control_plane(self, host: str, number: int) -> tuple[Step, ...]:
         """kubeadm first, as it asks for: the kubelet is never newer than the API server."""
@@ -224,8 +224,8 @@ class _Work:
             if runtime is not None and (not runtime.roles or set(_BEFORE) & set(runtime.roles)):
                 before = replace(runtime, roles=_BEFORE, effects=(), impact=())
                 steps.append(Step(f"{name}-images", f"{of}: bring its images", (before,), Playbook("runtime.yml")))
-            said = replace(manager, reasons=self._reasons(host) or manager.reasons)
-            steps.append(Step(name, f"{of}: upgrade by kubeadm", (said,), Playbook("control-plane.yml")))
+            explained = replace(manager, reasons=self._reasons(host) or manager.reasons)
+            steps.append(Step(name, f"{of}: upgrade by kubeadm", (explained,), Playbook("control-plane.yml")))
         return (*steps, *self._through(name, of, (host,)))
 
     def _batches(self) -> Iterator[tuple[Step, ...]]:
@@ -254,8 +254,8 @@ class _Work:
         if away:
             steps.append(self._drain(f"{name}-drain", f"{title}: move the pods away", away))
         if runtime:
-            said = tuple(replace(one, reasons=self._reasons(one.host) or one.reasons) for one in runtime)
-            steps.append(Step(f"{name}-runtime", f"{title}: runtimes and kubelet", said, Playbook("runtime.yml")))
+            explained = tuple(replace(one, reasons=self._reasons(one.host) or one.reasons) for one in runtime)
+            steps.append(Step(f"{name}-runtime", f"{title}: runtimes and kubelet", explained, Playbook("runtime.yml")))
         if member:
             again = tuple(HostStep(host, ("the kubelet's settings belong to its version",)) for host in member)
             steps.append(Step(f"{name}-settings", f"{title}: settings of the kubelet", again, Playbook("workers.yml")))
@@ -325,6 +325,6 @@ def _effects(pods: Sequence[Pod]) -> Iterator[str]:
     lost = [f"{pod.namespace}/{pod.name}" for pod in pods if not moves(pod)]
     if lost:
         yield f"stops {shortened(lost)}"
-    going = [pod for pod in pods if moves(pod)]
-    if going:
-        yield f"{plural(len(going), 'pod starts', 'pods start')} elsewhere"
+    moving = [pod for pod in pods if moves(pod)]
+    if moving:
+        yield f"{plural(len(moving), 'pod starts', 'pods start')} elsewhere"

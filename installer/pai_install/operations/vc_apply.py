@@ -64,15 +64,15 @@ class VcApply(Operation):
         plan = make_plan(site, observation.inventory, observation.machines, unreachable=observation.unreachable)
         scheduling = scheduling_of(site)
         assert scheduling is not None  # noqa: S101 - the verb has asked
-        ours = addons_of_scheduler(scheduling.backend)
+        addons = addons_of_scheduler(scheduling.backend)
         leader = site.control_planes[0].hostname
         # labels without the objects that name them would be half of the change
         require_leader(leader, plan.unreachable)
         _require_scheduler(site, observation, scheduling.backend)
         work, follow = _work(observation, leader), _following(observation, leader)
-        needed = {name: why for name, why in work.items() if name in addons_before(ours) - follow}
+        needed = {name: why for name, why in work.items() if name in addons_before(addons) - follow}
         _require_first(_without_measuring(plan, observation, leader), needed)
-        changes = (*_labels(plan), *steps_of_addons(plan.steps, (*sorted(follow), *ours), work))
+        changes = (*_labels(plan), *steps_of_addons(plan.steps, (*sorted(follow), *addons), work))
         if not (changes or self.unproven):
             return replace(plan, steps=(), nothing="the cluster has these virtual clusters already")
         reason = "after a change" if changes else "the last run did not come to its end"

@@ -10,10 +10,10 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from pai_install.parts.asked_registries import AskedRegistry, asked_registries
 from pai_install.parts.container_runtime import proxy_of
 from pai_install.parts.context import Context
 from pai_install.parts.part import Part, Port, RoleVariables, Space, is_leader
+from pai_install.parts.registry_checks import RegistryCheck, registry_checks
 from pai_install.registry.compile import registries_of, wants_cache
 from pai_install.registry.content import content_of, place_of
 from pai_install.registry.identity import Identity
@@ -79,7 +79,7 @@ class DockerCacheVariables(RoleVariables):
     logins: tuple[MachineAccount, ...] = ()
     private_key: str = ""
     proxy: dict[str, str]
-    asked: tuple[AskedRegistry, ...]
+    asked: tuple[RegistryCheck, ...]
     places: dict[str, str] = Field(default_factory=dict)
     move: dict[str, Any] = Field(default_factory=dict)
 
@@ -103,12 +103,12 @@ class CacheConfiguration(Part):
         """Returns all variables with secrets. Without a cache, it returns only the used registries, or None."""
         del machine
         insecure = context.site.settings.openpai_docker_insecure_registries
-        asked, proxy = tuple(asked_registries(context.registries, insecure)), proxy_of(context.site)
+        requested, proxy = tuple(registry_checks(context.registries, insecure)), proxy_of(context.site)
         cache, identity = context.registries.cache, context.identity
         if cache is not None and identity is not None:
-            found = _cache_variables(cache, identity, asked, proxy)
+            found = _cache_variables(cache, identity, requested, proxy)
             return found.model_copy(update={"places": dict(context.site.places), "move": _move(context.site, identity)})
-        return DockerCacheVariables(asked=asked, proxy=proxy) if asked else None
+        return DockerCacheVariables(asked=requested, proxy=proxy) if requested else None
 
     def components(self, site: Site) -> frozenset[str]:
         """Returns the components of the add-on's pod."""
@@ -134,7 +134,7 @@ def _space(size_limit: int) -> Space:
 
 
 def _cache_variables(
-    cache: Cache, identity: Identity, asked: tuple[AskedRegistry, ...], proxy: dict[str, str]
+    cache: Cache, identity: Identity, asked: tuple[RegistryCheck, ...], proxy: dict[str, str]
 ) -> DockerCacheVariables:
     logins = identity.logins if cache.authenticated else ()
     return DockerCacheVariables(

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pai_install.parts.context import Context
 from pai_install.parts.part import Part, RoleVariables, Space, everywhere, restarts
 from pai_install.site import Machine, Site
-from pai_install.site.nvidia_driver import DriverWish
+from pai_install.site.nvidia_driver import DriverSpec
 
 _NONE = restarts()  # what runs keeps running: another version takes its turn when the machine restarts
 
@@ -38,10 +38,10 @@ class NvidiaDriver(Part):
     def variables(self, context: Context, machine: Machine) -> NvidiaDriverVariables | None:
         """None where the driver is the admin's."""
         del machine
-        wish = context.site.settings.nvidia_driver
-        if not isinstance(wish, DriverWish):
+        driver = context.site.settings.nvidia_driver
+        if not isinstance(driver, DriverSpec):
             return None
-        return NvidiaDriverVariables(branch=wish.branch, modules=wish.modules, packages=wish.packages)
+        return NvidiaDriverVariables(branch=driver.branch, modules=driver.modules, packages=driver.packages)
 
     def alike(self, site: Site, machine: Machine) -> Hashable:
         """Nothing of the machine itself matters."""
@@ -50,4 +50,4 @@ class NvidiaDriver(Part):
     def space(self, site: Site, machine: Machine) -> Mapping[str, Space]:
         """Packages, and modules built for each kernel."""
         del machine
-        return {"/usr": Space(2, 4)} if isinstance(site.settings.nvidia_driver, DriverWish) else {}
+        return {"/usr": Space(2, 4)} if isinstance(site.settings.nvidia_driver, DriverSpec) else {}

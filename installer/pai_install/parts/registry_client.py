@@ -147,12 +147,12 @@ def _docker_mirrors(context: Context) -> tuple[str, ...]:
     """
     cache = context.registries.cache
     first = cache.upstreams[0].name if cache and not cache.authenticated else ""
-    ours = [cache.url] if cache and first == DOCKER_HUB else []
+    caches = [cache.url] if cache and first == DOCKER_HUB else []
     own = [upstream for upstream in context.registries.upstreams if upstream.name == DOCKER_HUB and upstream.mirror]
     # of one with a path below /v2/ Docker would make another address
-    theirs = [it.mirror for it in own if not (it.mirror_username or "/v2/" in it.mirror)]
+    mirrors = [it.mirror for it in own if not (it.mirror_username or "/v2/" in it.mirror)]
     listed = context.site.settings.openpai_docker_registry_mirrors
-    return tuple(dict.fromkeys([*theirs, *ours, *(url for url in listed if not _endpoint(url).auth_token)]))
+    return tuple(dict.fromkeys([*mirrors, *caches, *(url for url in listed if not _endpoint(url).auth_token)]))
 
 
 def _login(login: Login) -> ClientLogin:

@@ -21,7 +21,7 @@ _MODULES: Mapping[str, tuple[str, ...]] = {
 }
 
 
-class AskedExport(BaseModel):
+class ExportCheck(BaseModel):
     """A folder that workers will mount. number: of the entry of `storages`."""
 
     model_config = ConfigDict(frozen=True)
@@ -31,12 +31,12 @@ class AskedExport(BaseModel):
     port: int
 
 
-def asked_exports(site: Site) -> Iterator[AskedExport]:
+def export_checks(site: Site) -> Iterator[ExportCheck]:
     """Yields those of NFS servers that are not the site's own, which this run may only set up."""
     own = {name for machine in site.storage_servers for name in (machine.hostname, machine.hostip)}
     for number, entry in enumerate(site.services.storages or ()):
         if entry.type == "nfs" and entry.server and entry.path and entry.server not in own:
-            yield AskedExport(number=number, server=entry.server, path=entry.path, port=_port(entry.mount_options))
+            yield ExportCheck(number=number, server=entry.server, path=entry.path, port=_port(entry.mount_options))
 
 
 def _port(options: Iterable[str]) -> int:
@@ -50,7 +50,7 @@ class StorageClientVariables(RoleVariables):
 
     role = "storage_client"
     packages: tuple[str, ...]
-    exports: tuple[AskedExport, ...] = ()
+    exports: tuple[ExportCheck, ...] = ()
     places: dict[str, str] = Field(default_factory=dict)
 
 
@@ -73,7 +73,7 @@ class StorageClient(Part):
         del machine
         site = context.site
         packages = _needed(site, _PACKAGES)
-        exports = tuple(asked_exports(site))
+        exports = tuple(export_checks(site))
         places = {f"{one.server}:{one.path}": site.places.get(f"storages.{one.number}.server", "") for one in exports}
         return StorageClientVariables(packages=packages, exports=exports, places=places) if packages else None
 

@@ -143,5 +143,5 @@ def _soonest(row: CertificateRow) -> Finding:
     expected = f"more than {RENEW_WITHIN_DAYS} days left"
     if row.verdict is Verdict.PASS:
         return Finding(CHECK, row.verdict, row.subject, f"certificates valid until {row.date}", row.date, expected)
-    said = "has expired" if row.verdict is Verdict.FAIL else f"expires in {row.days} days"
-    return Finding(CHECK, row.verdict, row.subject, f"{row.path} {said}", row.date, expected, row.remedy)
+    message = "has expired" if row.verdict is Verdict.FAIL else f"expires in {row.days} days"
+    return Finding(CHECK, row.verdict, row.subject, f"{row.path} {message}", row.date, expected, row.remedy)

@@ -77,11 +77,13 @@ def kept(site: Site, observed: Mapping[str, Observed]) -> dict[str, dict[str, st
     base = of_cluster(site, observed)
     if not base:
         return {}
-    mine = {host: installed(seen) for host, seen in observed.items()}
+    installed_versions = {host: installed(seen) for host, seen in observed.items()}
     # The first control plane may lack components that workers have, such as the NVIDIA toolkit.
-    for name in dict.fromkeys(name for versions in mine.values() for name in versions):
-        base.setdefault(name, newest(versions.get(name, "") for versions in mine.values()))
-    return {machine.hostname: {**base, **mine.get(machine.hostname, {})} for machine in site.present_machines}
+    for name in dict.fromkeys(name for versions in installed_versions.values() for name in versions):
+        base.setdefault(name, newest(versions.get(name, "") for versions in installed_versions.values()))
+    return {
+        machine.hostname: {**base, **installed_versions.get(machine.hostname, {})} for machine in site.present_machines
+    }
 
 
 def of_cluster(site: Site, observed: Mapping[str, Observed]) -> dict[str, str]:

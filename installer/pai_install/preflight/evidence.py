@@ -357,8 +357,12 @@ def parse_evidence(raw: Mapping[str, Any]) -> PreflightEvidence:
 
     Never raises: evidence of one machine must not stop the checks of the others.
     """
-    said = raw.get("problems")
-    problems = {str(key): one_line(str(value)) for key, value in said.items()} if isinstance(said, Mapping) else {}
+    raw_problems = raw.get("problems")
+    problems = (
+        {str(key): one_line(str(value)) for key, value in raw_problems.items()}
+        if isinstance(raw_problems, Mapping)
+        else {}
+    )
     good: dict[str, Any] = {}
     for name, adapter in _PARTS.items():
         if raw.get(name) is None:

@@ -79,12 +79,12 @@ def gather(engine: Engine, site: Site, hosts: Iterable[str], *, now: Callable[[]
 
 def preflight_inventory(site: Site) -> Inventory:
     """Connections and probe parameters. The playbook itself decides whether to become root: it tries both."""
-    asked = questions(site)
+    asked_for = questions(site)
     hosts = {
         machine.hostname: {
             # The playbook itself decides about sudo. If sudo is refused, it reads again as the login user.
             **{name: value for name, value in connection(machine).items() if name != "ansible_become"},
-            **asked[machine.hostname],
+            **asked_for[machine.hostname],
         }
         for machine in site.present_machines
     }

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pai_install.parts import registry
-from pai_install.parts.storage_client import asked_exports
+from pai_install.parts.storage_client import export_checks
 from pai_install.site import Machine, Site
 
 SUPPORTED_SYSTEMS: Mapping[str, tuple[str, ...]] = {"debian": ("12", "13"), "ubuntu": ("22.04", "24.04")}
@@ -61,13 +61,13 @@ def proxy_servers(site: Site) -> tuple[str, ...]:
 def questions(site: Site) -> dict[str, dict[str, Any]]:
     """Machine -> the variables of preflight.yml for it."""
     addresses = {machine.hostname: machine.hostip for machine in site.machines}
-    asked = peers(site)
+    needed = peers(site)
     return {
         machine.hostname: {
             **_own_questions(site, machine),
             "preflight_peers": [
                 {"name": name, "address": addresses[name], "tcp": list(wanted)}
-                for name, wanted in asked[machine.hostname].items()
+                for name, wanted in needed[machine.hostname].items()
             ],
         }
         for machine in site.present_machines
@@ -84,6 +84,6 @@ def _own_questions(site: Site, machine: Machine) -> dict[str, Any]:
         "preflight_resolv_conf": resolver if isinstance(resolver, str) else "",
         "preflight_servers": list(proxy_servers(site)),
         "preflight_exports": [
-            {"server": one.server, "path": one.path, "port": one.port} for one in asked_exports(site) if machine.worker
+            {"server": one.server, "path": one.path, "port": one.port} for one in export_checks(site) if machine.worker
         ],
     }

@@ -51,5 +51,5 @@ def certificates_text(report: CertificatesReport) -> str:
 
 def _cells(row: CertificateEntry) -> tuple[str, ...]:
     left = "" if row.days is None else str(row.days)
-    said = "" if row.verdict is Verdict.PASS else f"{row.verdict.value} {row.problem}".strip()
-    return row.subject, row.path, row.purpose, row.date, left, said
+    message = "" if row.verdict is Verdict.PASS else f"{row.verdict.value} {row.problem}".strip()
+    return row.subject, row.path, row.purpose, row.date, left, message

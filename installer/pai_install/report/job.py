@@ -216,9 +216,15 @@ def _job_lines(reading: JobReading, job: Job) -> Iterator[str]:
 
 
 def _cells(role: Role) -> tuple[str, ...]:
-    asked = role.resources
-    numbers = (str(role.instances), str(asked.cpu), f"{asked.memory_mb} MB", str(asked.gpus), f"{asked.shm_mb} MB")
-    return (role.name, *numbers, asked.sku or "any", str(role.retries), short(role.image))
+    requested = role.resources
+    numbers = (
+        str(role.instances),
+        str(requested.cpu),
+        f"{requested.memory_mb} MB",
+        str(requested.gpus),
+        f"{requested.shm_mb} MB",
+    )
+    return (role.name, *numbers, requested.sku or "any", str(role.retries), short(role.image))
 
 
 def _port(port: JobPort) -> str:

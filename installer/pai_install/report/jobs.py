@@ -56,8 +56,8 @@ def _stopped(job: JobState) -> str:
 
 def job_text(job: JobState) -> str:
     """Returns the job's description, state, and the nodes of its pods."""
-    said = job.why or _stopped(job)
-    why = f": {said}" if said else ""
+    reason = job.why or _stopped(job)
+    why = f": {reason}" if reason else ""
     retries = f", {plural(job.retries, 'retry', 'retries')}" if job.retries else ""
     lines = [
         f"{job.name}: {job.state}{retries}{why}",

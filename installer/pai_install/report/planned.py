@@ -65,8 +65,8 @@ def _other_effects(before: Mapping[str, Any], after: Mapping[str, Any]) -> Itera
     known = {(phase["name"], step["host"]): step for phase in before.get("phases", ()) for step in phase["hosts"]}
     for phase in after["phases"]:
         for step in phase["hosts"]:
-            said = known.get((phase["name"], step["host"]), step).get("effects", ())
-            new = [effect for effect in step["effects"] if effect not in said]
+            effects = known.get((phase["name"], step["host"]), step).get("effects", ())
+            new = [effect for effect in step["effects"] if effect not in effects]
             if new:
                 yield f"{phase['name']} on {step['host']}: now also {'; '.join(new)}"
 

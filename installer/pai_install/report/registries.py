@@ -36,7 +36,7 @@ def registries_report(site: Site, plan: Plan, identity: Path) -> RegistriesRepor
     known = read_identity(identity)
     found = registries_of(site, known)
     cached = {one.name for one in found.cache.upstreams} if found.cache else set()
-    asked = {
+    rows = {
         one.name: one.mirror or (found.cache.url if found.cache and one.name in cached else one.url)
         for one in found.upstreams
     }
@@ -45,7 +45,7 @@ def registries_report(site: Site, plan: Plan, identity: Path) -> RegistriesRepor
     machines = {one.hostname: lost.get(one.hostname, reasons.get(one.hostname, ())) for one in site.nodes}
     return RegistriesReport(
         cache=found.cache.address if found.cache else "",
-        upstreams=asked,
+        upstreams=rows,
         air_gapped=found.air_gapped,
         machines=machines,
         rotating=unfinished(known) if known else (),

@@ -164,8 +164,8 @@ def _reasons(claim: VolumeClaim, volume: Volume) -> Iterator[str]:
         yield "the PV is Released: its claim was deleted"
     if volume.phase == "Failed":
         yield f"the PV has Failed{f': {volume.why}' if volume.why else ''}"
-    asked, size = quantity(claim.asked), quantity(volume.size)
-    if asked is not None and size is not None and asked > size:
+    requested, size = quantity(claim.asked), quantity(volume.size)
+    if requested is not None and size is not None and requested > size:
         yield f"the PVC asks for {claim.asked}, and the PV has {volume.size}"
 
 
@@ -173,11 +173,11 @@ def _other(grants: tuple[Grant, ...], name: str, seen: Mounts) -> Iterator[Grant
     """Yields pairs of the storage in the cluster without a grant in the site, except temporary ones of a
     trial or copy.
     """
-    ours = {(grant.namespace, grant.claim) for grant in grants}
+    claims = {(grant.namespace, grant.claim) for grant in grants}
     for claim in seen.claims:
         if PROBE in claim.labels or claim.labels.get(STORAGE_LABEL) != name:
             continue
-        if (claim.namespace, claim.name) not in ours:
+        if (claim.namespace, claim.name) not in claims:
             number = claim.labels.get(_GENERATION_LABEL, "")
             generation = int(number) if number.isdecimal() else 0
             why = "no group is granted it by the site: pai-install apply takes the access away"

@@ -37,18 +37,18 @@ def clusters_change(before: Scheduling | None, after: Scheduling | None, usage: 
     """Returns the change. before: last applied to the cluster, None for nothing. usage: of `before`, None
     without it.
     """
-    told = changes(_or_none(before), _or_none(after))
+    lines = changes(_or_none(before), _or_none(after))
     names = None if before is None else before.backend, None if after is None else after.backend
     if usage is None:
-        return ClustersChange(*names, told)
+        return ClustersChange(*names, lines)
     running = [Running(use.cluster, use.sku, use.units) for use in usage.uses.values()]
-    gone = {change.cluster for change in told if change.kind == "goes"}
+    gone = {change.cluster for change in lines if change.kind == "goes"}
     left = _submitters(before) - _submitters(after)
     orphans = tuple(job for job in usage.jobs if job.cluster in gone or (job.cluster, _namespace(job)) in left)
-    unknown = tuple(dict.fromkeys(it.cluster for it in told if it.cluster in usage.unknown))
-    losses = affected(told, running)
+    unknown = tuple(dict.fromkeys(it.cluster for it in lines if it.cluster in usage.unknown))
+    losses = affected(lines, running)
     evictable = tuple(_evictable(before, after, losses, usage.jobs)) if before and after else ()
-    return ClustersChange(*names, told, losses, orphans, unknown, evictable)
+    return ClustersChange(*names, lines, losses, orphans, unknown, evictable)
 
 
 def _evictable(

@@ -93,8 +93,8 @@ def simulation_report(scheduling: Scheduling, found: Simulation) -> SimulationRe
 
 
 def _role(pods: PodRequest) -> SimulatedRole:
-    asks = {key: round(amount, 3) for key, amount in pods.resources.items()}
-    return SimulatedRole(role=pods.role, count=pods.count, asks=asks)
+    requests = {key: round(amount, 3) for key, amount in pods.resources.items()}
+    return SimulatedRole(role=pods.role, count=pods.count, asks=requests)
 
 
 def simulation_text(found: Simulation) -> str:

@@ -109,14 +109,14 @@ def _turn(step: Step, host: str, calls: Sequence[ClusterCall], stage: Stage, clu
         began = stage.clock()
         stage.tell(TaskStarted(step.name, call.title))
         try:
-            said = make_call(cluster, call, lambda line: stage.tell(Waiting(step.name, stage.redactor.text(line))))
+            result = make_call(cluster, call, lambda line: stage.tell(Waiting(step.name, stage.redactor.text(line))))
         except PaiError as error:
             message, evidence = stage.redactor.text(error.message), stage.redactor.text(error.details)
             stage.tell(_called(step, call, "failed", stage.clock() - began, evidence or message))
             failure = Failure(host, call.title, message=message, evidence=evidence, remedy=error.remedy)
             return HostResult(HostStatus.FAILED, counts + Counts(failed=1, tasks=1), failure, tuple(changes))
         took = round(stage.clock() - began, 3)
-        stage.tell(_called(step, call, "changed", took, stage.redactor.text(said)))
+        stage.tell(_called(step, call, "changed", took, stage.redactor.text(result)))
         counts += Counts(ok=1, changed=1, tasks=1)
         changes.append(TaskRecord(call.title, "", took))
     return HostResult(HostStatus.CHANGED, counts, changes=tuple(changes))

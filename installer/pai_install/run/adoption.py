@@ -21,7 +21,7 @@ _RECORD = "addon.storages"
 
 
 def with_adopted(
-    site: Site, observation: Observation, inventory: Inventory, cluster: ClusterClient, say: Callable[[str], None]
+    site: Site, observation: Observation, inventory: Inventory, cluster: ClusterClient, notify: Callable[[str], None]
 ) -> tuple[Site, tuple[Finding, ...]]:
     """Returns the site with adopted objects of its cluster, and findings about objects that cannot be adopted. Saves
     them in its state.
@@ -38,7 +38,7 @@ def with_adopted(
         return site, ()
     found = _looked_up(awaited, cluster)
     if found.volumes:
-        site = _kept(site, found.volumes, say)
+        site = _kept(site, found.volumes, notify)
     return site, found.findings
 
 
@@ -60,7 +60,7 @@ def _differs(site: Site, observation: Observation, inventory: Inventory) -> bool
     return _RECORD in wanted and (had is None or dict(had.settings) != dict(wanted[_RECORD]))
 
 
-def _kept(site: Site, volumes: Mapping[str, Mapping[str, str]], say: Callable[[str], None]) -> Site:
+def _kept(site: Site, volumes: Mapping[str, Mapping[str, str]], notify: Callable[[str], None]) -> Site:
     known = read_rotations(site.directory)
     for name, found in volumes.items():
         # The name of an adopted PV does not follow from the site, so the state keeps it.
@@ -69,7 +69,9 @@ def _kept(site: Site, volumes: Mapping[str, Mapping[str, str]], say: Callable[[s
             {**rotation.model_dump(), "volumes": {**rotation.volumes, **found}}
         )
         for namespace, pv in found.items():
-            say(f"storage {name}: PVC {namespace}/{name} and PV {pv} are there already, and are taken over as they are")
+            notify(
+                f"storage {name}: PVC {namespace}/{name} and PV {pv} are there already, and are taken over as they are"
+            )
     save_rotations(site.directory, known)
     return site.model_copy(update={"rotations": known})
 

@@ -10,13 +10,13 @@ from pai_install.cluster.client import ApiError, ClusterClient, NoClusterError
 _TIMEOUT_S, _POLL_S = 180.0, 5.0
 
 
-def await_cluster(cluster: ClusterClient, say: Callable[[str], None], *, timeout_s: float = _TIMEOUT_S) -> None:
+def await_cluster(cluster: ClusterClient, notify: Callable[[str], None], *, timeout_s: float = _TIMEOUT_S) -> None:
     """Waits until a control-plane node is ready, for at most timeout_s seconds. The next request reports the error."""
-    deadline, told = time.monotonic() + timeout_s, False
+    deadline, notified = time.monotonic() + timeout_s, False
     while not _ready(cluster) and time.monotonic() < deadline:
-        if not told:
-            say("no control plane is ready yet: what the interrupted run began may still restart one; waiting")
-            told = True
+        if not notified:
+            notify("no control plane is ready yet: what the interrupted run began may still restart one; waiting")
+            notified = True
         time.sleep(_POLL_S)
 
 

@@ -29,17 +29,17 @@ _POLL_S = 2.0
 # the proxy on every machine has left out an API server by then
 _AWAY_S = 30.0
 Arguments = Mapping[str, Any]
-Say = Callable[[str], None]
+Notify = Callable[[str], None]
 Found = TypeVar("Found")
 
 
-def make_call(cluster: ClusterClient, call: ClusterCall, say: Say = lambda _line: None) -> str:
+def make_call(cluster: ClusterClient, call: ClusterCall, notify: Notify = lambda _line: None) -> str:
     """Makes the call and describes its result. Raises PaiError if the cluster refuses or is unreachable.
 
     say: receives the reason of a long wait, on every change.
     """
     verb = SLOW_VERBS.get(call.verb)
-    return _repeated(cluster, call) if verb is None else verb(cluster, call.arguments, _Changes(say))
+    return _repeated(cluster, call) if verb is None else verb(cluster, call.arguments, _Changes(notify))
 
 
 def _repeated(cluster: ClusterClient, call: ClusterCall) -> str:
@@ -84,16 +84,16 @@ def _delete(cluster: ClusterClient, arguments: Arguments) -> str:
 class _Changes:
     """Passes a line on where it differs from the last one."""
 
-    def __init__(self, say: Say) -> None:
-        self._say, self._last = say, ""
+    def __init__(self, notify: Notify) -> None:
+        self._notify, self._last = notify, ""
 
     def __call__(self, line: str) -> None:
         if line != self._last:
             self._last = line
-            self._say(line)
+            self._notify(line)
 
 
-def _drain(cluster: ClusterClient, arguments: Arguments, say: Say) -> str:
+def _drain(cluster: ClusterClient, arguments: Arguments, notify: Notify) -> str:
     """Drains a node. Arguments: node, grace_s (None: the pods' own), timeout_s, force, unmanaged (also evict pods
     without a controller).
 
@@ -119,7 +119,9 @@ def _drain(cluster: ClusterClient, arguments: Arguments, say: Say) -> str:
         left.update(_holding(cluster, [pod for pod in pods if pod.ref in held], held))
         if time.monotonic() >= deadline:
             raise _left(node, left)
-        say(f"{node}: {plural(len(left), 'pod')} left; {shortened([f'{ref}: {why}' for ref, why in left.items()], 2)}")
+        notify(
+            f"{node}: {plural(len(left), 'pod')} left; {shortened([f'{ref}: {why}' for ref, why in left.items()], 2)}"
+        )
         time.sleep(_POLL_S)
     return f"{plural(len(evicted), 'pod')} evicted from {node}"
 
@@ -135,7 +137,7 @@ def _holding(cluster: ClusterClient, pods: Sequence[Pod], said: Mapping[Ref, str
     }
 
 
-def _await_jobs(cluster: ClusterClient, arguments: Arguments, say: Say) -> str:
+def _await_jobs(cluster: ClusterClient, arguments: Arguments, notify: Notify) -> str:
     """Waits until the node has no pods with work to lose. Arguments: node, timeout_s."""
     node, deadline = arguments["node"], time.monotonic() + arguments["timeout_s"]
     while jobs := jobs_among(to_evict(_answered(lambda: read.pods(cluster, node=node)))):
@@ -148,12 +150,12 @@ def _await_jobs(cluster: ClusterClient, arguments: Arguments, say: Say) -> str:
                     "wait again, stop them with --grace S, or run pai-install node uncordon. The node stays cordoned"
                 ),
             )
-        say(f"{node} waits for jobs: {names}")
+        notify(f"{node} waits for jobs: {names}")
         time.sleep(_POLL_S)
     return f"no job runs on {node}"
 
 
-def _await_node(cluster: ClusterClient, arguments: Arguments, say: Say) -> str:
+def _await_node(cluster: ClusterClient, arguments: Arguments, notify: Notify) -> str:
     """Waits until the node is ready. Arguments: node, timeout_s.
 
     boot: id of the boot that must have ended, empty for any. version: of the kubelet. If given, the node's own pods
@@ -168,7 +170,7 @@ def _await_node(cluster: ClusterClient, arguments: Arguments, say: Say) -> str:
                 details="\n".join(problems[1:]),
                 remedy=f"run pai-install status, and read journalctl -u kubelet on {node}",
             )
-        say(f"{node}: {problems[0]}")
+        notify(f"{node}: {problems[0]}")
         time.sleep(_POLL_S)
     return f"{node} is ready"
 
@@ -207,7 +209,7 @@ VERBS: Mapping[str, Callable[[ClusterClient, Arguments], str]] = {
     "delete": _delete,
 }
 # those that wait, and say for what
-SLOW_VERBS: Mapping[str, Callable[[ClusterClient, Arguments, Say], str]] = {
+SLOW_VERBS: Mapping[str, Callable[[ClusterClient, Arguments, Notify], str]] = {
     "drain": _drain,
     "await-jobs": _await_jobs,
     "await-node": _await_node,

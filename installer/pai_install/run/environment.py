@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # verbs that only read load none of it
     from pai_install.run.actions import LocalWorker
     from pai_install.system.proc import Completed
 
-Say = Callable[[str], None]
+Notify = Callable[[str], None]
 
 
 class Environment(ABC):
@@ -35,7 +35,7 @@ class Environment(ABC):
 
     @abstractmethod
     def inventory(
-        self, site: Site, state: StateFolder, say: Say, versions: Mapping[str, Versions] | None = None
+        self, site: Site, state: StateFolder, notify: Notify, versions: Mapping[str, Versions] | None = None
     ) -> Inventory:
         """Returns the site's inventory with the settings of every role. Downloads its components.
 
@@ -52,7 +52,7 @@ class Environment(ABC):
         """Whether `inventory` would find all components on the controller host."""
 
     @abstractmethod
-    def image(self, site: Site, state: StateFolder, name: str, say: Say) -> str:
+    def image(self, site: Site, state: StateFolder, name: str, notify: Notify) -> str:
         """Returns the reference with digest of a component's image for pods. Raises as `inventory`."""
 
     @abstractmethod
@@ -88,7 +88,7 @@ class ProductEnvironment(Environment):
     """The product's environment. It imports most modules on first use: `--help` must not load Ansible."""
 
     def inventory(
-        self, site: Site, state: StateFolder, say: Say, versions: Mapping[str, Versions] | None = None
+        self, site: Site, state: StateFolder, notify: Notify, versions: Mapping[str, Versions] | None = None
     ) -> Inventory:
         """Returns the inventory of the site and its components. The store has the components of all machines."""
         from pai_install.engine.content import part_digests  # noqa: PLC0415
@@ -98,11 +98,11 @@ class ProductEnvironment(Environment):
 
         for machine in site.present_machines:
             connection(machine)  # an unavailable password is an error before anything is fetched
-        identity = _identity(site, state, say)
+        identity = _identity(site, state, notify)
         choices = _choices(site, versions or {})
         main, *_ = choices
         others = [(selection, entry) for selection, entry in choices.items() if selection != main]
-        sets = {selection: _fetched(site, selection, source, say) for selection, (source, _) in choices.items()}
+        sets = {selection: _fetched(site, selection, source, notify) for selection, (source, _) in choices.items()}
         check_own_rules(site, main, choices[main][0])
         # One store serves all machines, so it holds the components of every selection.
         digests, whole = part_digests(content_dir()), sets[main].also(*(sets[it] for it, _ in others))
@@ -133,11 +133,11 @@ class ProductEnvironment(Environment):
 
         return all(cached(*_choice(site)).values())
 
-    def image(self, site: Site, state: StateFolder, name: str, say: Say) -> str:
+    def image(self, site: Site, state: StateFolder, name: str, notify: Notify) -> str:
         """As the component store serves it."""
         from pai_install.parts.registry import make_context  # noqa: PLC0415
 
-        return make_context(site, site_components(site, say), state.path).image(name)
+        return make_context(site, site_components(site, notify), state.path).image(name)
 
     @contextmanager
     def engine(self, state: StateFolder, run: RunFolder, *, accept_new: bool) -> Iterator[Engine]:
@@ -204,34 +204,34 @@ class ProductEnvironment(Environment):
         }
 
 
-def _identity(site: Site, state: StateFolder, say: Say) -> Identity:
+def _identity(site: Site, state: StateFolder, notify: Notify) -> Identity:
     """Returns the identity of component store and cache, created by the first run."""
     from pai_install.registry.compile import served_names, wants_cache  # noqa: PLC0415
     from pai_install.registry.identity import open_identity  # noqa: PLC0415
     from pai_install.registry.rotation import port_rotation_notice  # noqa: PLC0415
 
     if not state.registry.exists():
-        say(f"made the site's own authority, which machines know their registries by: keep {state.registry}")
+        notify(f"made the site's own authority, which machines know their registries by: keep {state.registry}")
     identity = open_identity(state.registry, served_names(site), datetime.now(UTC))
     if wants_cache(site) and (line := port_rotation_notice(identity)):
-        say(line)
+        notify(line)
     return identity
 
 
-def site_components(site: Site, say: Say) -> ComponentSet:
+def site_components(site: Site, notify: Notify) -> ComponentSet:
     """Returns every component of the site, verified. Downloads uncached ones.
 
     Raises PaiError if a component is unavailable.
     """
-    return _fetched(site, *_choice(site), say)
+    return _fetched(site, *_choice(site), notify)
 
 
-def _fetched(site: Site, selection: Selection, source: Source, say: Say) -> ComponentSet:
+def _fetched(site: Site, selection: Selection, source: Source, notify: Notify) -> ComponentSet:
     from pai_install.components.fetch import fetch  # noqa: PLC0415
 
     try:
         # A failed download hides whether the site is valid, so the error says it.
-        return fetch(selection, source, progress=say)
+        return fetch(selection, source, progress=notify)
     except PaiError as error:
         error.details = "\n".join(filter(None, (error.details, _known(site))))
         raise

@@ -122,14 +122,14 @@ def _finding(event: Event, raw: Mapping[str, Any]) -> Finding:
     """Returns a finding of a machine about itself, or of a control-plane node about the cluster. A remedy names its
     source.
     """
-    said = parse_finding({name: one_line(str(value or "")) for name, value in raw.items()}, subject=event.host)
+    finding = parse_finding({name: one_line(str(value or "")) for name, value in raw.items()}, subject=event.host)
     if event.action in _OF_THE_CLUSTER:
-        return said._replace(remedy=quoted("the control plane", said.remedy))
+        return finding._replace(remedy=quoted("the control plane", finding.remedy))
     # A machine may judge only itself. Otherwise it could spoil the result of another machine.
-    if said.subject != event.host:
-        message = f"it speaks of {said.subject[:100]}, which is not its to judge"
-        return Finding(said.id[:100], Verdict.UNKNOWN, event.host, message)
-    return said._replace(remedy=quoted(event.host, said.remedy))
+    if finding.subject != event.host:
+        message = f"it speaks of {finding.subject[:100]}, which is not its to judge"
+        return Finding(finding.id[:100], Verdict.UNKNOWN, event.host, message)
+    return finding._replace(remedy=quoted(event.host, finding.remedy))
 
 
 def failure_of(event: Event, redactor: Redactor) -> Failure:

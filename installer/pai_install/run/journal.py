@@ -119,7 +119,7 @@ def _make_room(path: Path) -> bool:
         return file.read(1) != b"\n"
 
 
-def interrupted_run(path: Path, say: Callable[[str], None]) -> Interrupted | None:
+def interrupted_run(path: Path, notify: Callable[[str], None]) -> Interrupted | None:
     """Returns the last run in the journal if it never ended, or None. Raises PaiError if it cannot be read.
 
     say: takes a line about damaged lines, which are ignored. A crash may have truncated the last one.
@@ -138,7 +138,7 @@ def interrupted_run(path: Path, say: Callable[[str], None]) -> Interrupted | Non
     except MISSING:
         return None
     if damaged:
-        say(f"ignored: {damaged} damaged line(s) of {path}. If they come back, remove the file")
+        notify(f"ignored: {damaged} damaged line(s) of {path}. If they come back, remove the file")
     return state
 
 

@@ -77,7 +77,7 @@ class Session:
     progress: Observer
     events: Observer
     interrupted: Interrupted | None
-    say: Callable[[str], None]
+    notify: Callable[[str], None]
 
     @property
     def site(self) -> Site:
@@ -133,7 +133,7 @@ def open_session(
     workspace: Workspace,
     *,
     progress: Observer,
-    say: Callable[[str], None],
+    notify: Callable[[str], None],
     verb: str = "",
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> Iterator[Session]:
@@ -148,12 +148,22 @@ def open_session(
     loaded = load_site(site_dir, services=request.services, layout=request.layout) if edited else workspace.loaded
     request.operation.require(loaded.site)
     with workspace.hold(verb or request.operation.name) as state:
-        interrupted = interrupted_run(state.journal, say)
+        interrupted = interrupted_run(state.journal, notify)
         run = state.new_run(now())
         engine, cluster = workspace.engine_for(run), workspace.cluster_of(loaded.site)
         with EventLog(run.events) as events:
             yield Session(
-                request, loaded, workspace.environment, state, run, engine, cluster, progress, events, interrupted, say
+                request,
+                loaded,
+                workspace.environment,
+                state,
+                run,
+                engine,
+                cluster,
+                progress,
+                events,
+                interrupted,
+                notify,
             )
 
 
@@ -173,14 +183,14 @@ def prepare(session: Session, *, insist: bool = True) -> Prepared:
         observation = replace(observation, inventory=with_guests(inventory, operation.guests))
     if operation.queries:
         if session.interrupted:  # what it began on a control plane may still be at work
-            await_cluster(session.cluster, session.say)
+            await_cluster(session.cluster, session.notify)
         observation = replace(observation, answers=session.cluster.list(*operation.queries))
     # Without their scheduler, jobs would stay forever. They must be known before the first change.
     if insist and (before := operation.replaced_scheduler(site, observation)):
         scheduling = scheduling_of(site)
         devices = devices_of(scheduling) if scheduling is not None else ()
         observation = replace(observation, kept_jobs=jobs_in(session.cluster, before, devices))
-    if operation.asks_deprecated:
+    if operation.checks_deprecated:
         observation = replace(observation, deprecated=deprecated_uses(session.cluster))
     plan = operation.plan(site, observation)
     plan = replace(
@@ -207,19 +217,19 @@ def _configured(
         return session.site, observation.inventory, ()
     known = _taken_over(session, observation)
     versions = session.request.operation.versions(known, observation)
-    inventory = session.environment.inventory(known, session.state, session.say, versions)
-    site, unfit = with_adopted(known, observation, inventory, session.cluster, session.say)
+    inventory = session.environment.inventory(known, session.state, session.notify, versions)
+    site, unfit = with_adopted(known, observation, inventory, session.cluster, session.notify)
     if insist and unfit:
         raise adoption_refusal(unfit)
     # An adopted claim changes settings of the site, so the inventory is computed again.
     if site is not known:
-        inventory = session.environment.inventory(site, session.state, session.say, versions)
+        inventory = session.environment.inventory(site, session.state, session.notify, versions)
     return site, inventory, unfit
 
 
 def _taken_over(session: Session, observation: Observation) -> Site:
     """Returns the site with the state that a new controller host reads from its cluster."""
-    if not take_over(session.site, observation, session.state, session.cluster, session.say):
+    if not take_over(session.site, observation, session.state, session.cluster, session.notify):
         return session.site
     return session.site.model_copy(update={"rotations": read_rotations(session.site.directory)})
 
@@ -296,7 +306,7 @@ def perform(session: Session, prepared: Prepared) -> Outcome:
     if _has_cluster(session, prepared, outcome) and not outcome.interrupted:
         kept = keep_state(session.state, session.cluster)
         outcome = replace(outcome, findings=(*outcome.findings, *kept))
-        publish_run(session.site, session.cluster, outcome, run, session.request.operation.name, session.say)
+        publish_run(session.site, session.cluster, outcome, run, session.request.operation.name, session.notify)
     # A second Ctrl-C or a closed terminal must not prevent the report.
     with finishing():
         if unsure != (known := ended(proof, plan, outcome, run)):

@@ -12,7 +12,7 @@ from pai_install.site.model import Site
 
 
 def publish_run(
-    site: Site, cluster: ClusterClient, outcome: Outcome, run: str, verb: str, say: Callable[[str], None]
+    site: Site, cluster: ClusterClient, outcome: Outcome, run: str, verb: str, notify: Callable[[str], None]
 ) -> None:
     """Adds a run that changed or found something. No other step depends on it."""
     if not (has_console(site) and is_worth_keeping(outcome)):
@@ -21,4 +21,4 @@ def publish_run(
         (found,) = cluster.get([RUNS])
         cluster.apply([with_run(found, summary_of(outcome, run, verb))], force=True)
     except (NoClusterError, ApiError) as error:
-        say(f"the console does not show this run: {error.message}")
+        notify(f"the console does not show this run: {error.message}")

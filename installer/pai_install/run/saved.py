@@ -47,11 +47,11 @@ class SavedPlan:
             raise _no_plan(self.path, error) from error
 
     def _require_operation(self, plan: Plan) -> None:
-        asked = {"operation": plan.operation, "arguments": plan.redactor.mapping(plan.arguments)}
-        kept = {name: self.data[name] for name in asked}
-        if kept != asked:
+        content = {"operation": plan.operation, "arguments": plan.redactor.mapping(plan.arguments)}
+        kept = {name: self.data[name] for name in content}
+        if kept != content:
             raise PaiError(
-                f"cannot apply {self.path}: it is a plan of {_in_words(kept)}, not of {_in_words(asked)}",
+                f"cannot apply {self.path}: it is a plan of {_in_words(kept)}, not of {_in_words(content)}",
                 code="plan-file-of-other-command",
                 remedy="repeat the command and the options of the plan",
                 exit_code=ExitCode.USAGE,

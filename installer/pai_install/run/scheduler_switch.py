@@ -76,7 +76,7 @@ def end_jobs(
 
     Raises PaiError for unfinished jobs without force, and for jobs that are not deleted.
     """
-    deadline, told = clock() + END_S, set[Ref]()
+    deadline, reported = clock() + END_S, set[Ref]()
     # A Deployment or CronJob may start jobs meanwhile, so the list is read again.
     while jobs := jobs_in(cluster, backend, devices):
         busy = busy_jobs(jobs)
@@ -84,8 +84,8 @@ def end_jobs(
             raise still_busy(busy, backend)
         if clock() > deadline:
             raise _stay(jobs)
-        cluster.delete([ref for job in jobs if (ref := ref_of(job)) not in told])
-        told.update(map(ref_of, jobs))
+        cluster.delete([ref for job in jobs if (ref := ref_of(job)) not in reported])
+        reported.update(map(ref_of, jobs))
         pause(_POLL_S)
 
 

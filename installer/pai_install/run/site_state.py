@@ -58,7 +58,7 @@ def _secret(state: StateFolder) -> dict[str, Any]:
 
 
 def take_over(
-    site: Site, observation: Observation, state: StateFolder, cluster: ClusterClient, say: Callable[[str], None]
+    site: Site, observation: Observation, state: StateFolder, cluster: ClusterClient, notify: Callable[[str], None]
 ) -> bool:
     """Reads the site's state from its cluster on a controller host without state. Returns whether it read any.
 
@@ -71,13 +71,13 @@ def take_over(
     except (NoClusterError, ApiError) as error:
         raise _unknown(error.message) from error
     if found is None:
-        say("this host does not know the site's authority, and the cluster has no copy: another one is made")
+        notify("this host does not know the site's authority, and the cluster has no copy: another one is made")
         return False
     files = _files(found)
     private_folder(state.path)
     for name, text in files.items():
         write_secret(state.path / name, text)
-    say(f"this host takes the cluster over: {', '.join(files)} came from it")
+    notify(f"this host takes the cluster over: {', '.join(files)} came from it")
     return bool(files)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pai_install.documents.problem import Problem, Severity
 from pai_install.documents.validate import did_you_mean
 from pai_install.errors import PaiError
-from pai_install.jobs.capacity import Ask, Capacity
+from pai_install.jobs.capacity import Capacity, InstanceRequest
 from pai_install.jobs.hdfs import CODE, MOUNT, OUTPUT, folder_on, with_hdfs
 from pai_install.jobs.kubernetes import Native, NativeJob
 from pai_install.jobs.model import Job
@@ -144,8 +144,8 @@ class _Checker:
             return
         priority: Priority = job.priority or (cluster.usual if cluster is not None else "test")
         capacity = Capacity(self.profile, cluster, priority == "oppo", self._rules)
-        wishes = [
-            Ask(
+        requests = [
+            InstanceRequest(
                 role.name,
                 role.instances,
                 role.resources.gpus,
@@ -155,7 +155,7 @@ class _Checker:
             )
             for role in job.roles
         ]
-        misfits = tuple(_not_fitting(capacity, wishes, gang=job.gang and not self._has_groups(job)))
+        misfits = tuple(_not_fitting(capacity, requests, gang=job.gang and not self._has_groups(job)))
         # A job that is too large would get the same verdict from its scheduler, in other words.
         yield from misfits or (self._misfits(job, cluster, priority) if cluster is not None else ())
 
@@ -184,11 +184,13 @@ class _Checker:
             if wrong or self._scheduling is None:
                 continue
             capacity = Capacity(self.profile, cluster, borrows=True, rules=self._rules)
-            wishes = [
-                Ask(role.name, role.instances, sum(role.devices.values()), role.cpu_millis, role.memory_bytes, None)
+            requests = [
+                InstanceRequest(
+                    role.name, role.instances, sum(role.devices.values()), role.cpu_millis, role.memory_bytes, None
+                )
                 for role in job.roles
             ]
-            for found in _not_fitting(capacity, wishes, gang=False):
+            for found in _not_fitting(capacity, requests, gang=False):
                 at = f"role:{number}:{found.at.partition(':')[2]}"
                 yield Refusal(at, found.code, found.message, found.remedy)
 
@@ -229,9 +231,11 @@ class _Checker:
         cluster = scheduling.cluster(name)
         if self.group is None or not self.profile.groups or self.group in cluster.groups:
             return cluster, ()
-        mine = [one.name for one in scheduling.clusters if self.group in one.groups]
+        of_group = [one.name for one in scheduling.clusters if self.group in one.groups]
         message = f"the group {self.group} may not submit to the virtual cluster {name}"
-        remedy = f"choose one that it may use: {', '.join(mine)}" if mine else "ask an administrator for a grant"
+        remedy = (
+            f"choose one that it may use: {', '.join(of_group)}" if of_group else "ask an administrator for a grant"
+        )
         return None, (Refusal(at, "virtual-cluster", message, remedy),)
 
     def _mounts(self, job: Job) -> Iterator[Refusal]:
@@ -251,15 +255,15 @@ class _Checker:
                 yield Refusal(at, "storage", message, remedy)
 
 
-def _not_fitting(capacity: Capacity, wishes: Sequence[Ask], *, gang: bool) -> Iterator[Refusal]:
+def _not_fitting(capacity: Capacity, requests: Sequence[InstanceRequest], *, gang: bool) -> Iterator[Refusal]:
     """What could never start, not even on empty machines."""
-    told = False
-    for wish in wishes:
-        wrong = capacity.refuses_instance(wish)
+    warned = False
+    for request in requests:
+        wrong = capacity.refuses_instance(request)
         if wrong is not None:
-            told = True
-            yield Refusal(f"{wrong.about}:{wish.role}", "too-large", wrong.message, wrong.remedy)
-    if gang and not told:
-        wrong = capacity.refuses_gang(wishes)
+            warned = True
+            yield Refusal(f"{wrong.about}:{request.role}", "too-large", wrong.message, wrong.remedy)
+    if gang and not warned:
+        wrong = capacity.refuses_gang(requests)
         if wrong is not None:
             yield Refusal("virtual-cluster" if capacity.cluster else "", "too-large", wrong.message, wrong.remedy)

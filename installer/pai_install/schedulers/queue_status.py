@@ -162,8 +162,8 @@ def holds(found: Sequence[ObjectStatus]) -> bool:
 
 def findings(found: Sequence[ObjectStatus]) -> tuple[Finding, ...]:
     """One for each object that is not good; one for all where every one of them is."""
-    told = tuple(_told(found))
-    return told or (
+    lines = tuple(_told(found))
+    return lines or (
         Finding(CHECK, Verdict.PASS, "cluster", f"the scheduler has taken the virtual clusters: {len(found)} objects"),
     )
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from pai_install.jobs.capacity import Ask, Capacity
+from pai_install.jobs.capacity import Capacity, InstanceRequest
 from pai_install.json_schema import Count
 from pai_install.profile.model import ClusterProfile
 from pai_install.schedulers.hived.cells import leaf_types
@@ -133,9 +133,9 @@ def _excess(profile: ClusterProfile, judge: _Judge, request: JobRequest) -> Iter
     """Why machines could never hold the job, all of them idle."""
     borrows = judge.is_opportunistic or not judge.rules.lends_to_oppo
     capacity = Capacity(profile, judge.cluster, borrows, judge.rules)
-    asks = [_ask(judge, one) for one in request.pods]
-    misfits = [one for ask in asks if (one := capacity.refuses_instance(ask)) is not None]
-    gang = None if misfits else capacity.refuses_gang(asks)
+    requests = [_ask(judge, one) for one in request.pods]
+    misfits = [one for request_of_pod in requests if (one := capacity.refuses_instance(request_of_pod)) is not None]
+    gang = None if misfits else capacity.refuses_gang(requests)
     found = [one.message for one in (*misfits, *([gang] if gang is not None else []))]
     yield from found or _without_cells(judge, request)
 
@@ -155,13 +155,13 @@ def _without_cells(judge: _Judge, request: JobRequest) -> Iterator[str]:
             yield why
 
 
-def _ask(judge: _Judge, pods: PodRequest) -> Ask:
+def _ask(judge: _Judge, pods: PodRequest) -> InstanceRequest:
     resources = devices_of(judge.scheduling)
     devices = pods.cells or int(sum(amount for name, amount in pods.resources.items() if name in resources))
     skus = [supply.sku for supply in judge.candidates(pods)] if pods.sku else []
     cpu, memory = pods.resources.get(CPU, 0.0), pods.resources.get(MEMORY, 0.0)
     sku = (skus or [pods.sku])[0] if pods.sku else None
-    return Ask(pods.role, pods.count, devices, round(cpu * 1000), int(memory), sku)
+    return InstanceRequest(pods.role, pods.count, devices, round(cpu * 1000), int(memory), sku)
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,7 +106,7 @@ def held_cells(devices: int, cpu_millis: int, memory_bytes: int, unit: tuple[int
     unit: thousandths of a core and bytes of memory per cell.
     """
     parts = ((cpu_millis, unit[0]), (memory_bytes, unit[1]))
-    return max(devices, *(-(-asked // of_one) for asked, of_one in parts if of_one), 1)
+    return max(devices, *(-(-requested // of_one) for requested, of_one in parts if of_one), 1)
 
 
 def count(number: int) -> str:

@@ -126,9 +126,9 @@ def affected(found: Iterable[QuotaChange], usage: Iterable[Running]) -> tuple[Af
 
     Jobs that borrow already are not affected, unless their virtual cluster is removed.
     """
-    told = tuple(found)
-    gone = {change.cluster for change in told if change.kind == "goes"}
-    of_what = {(change.cluster, change.sku): change for change in told}
+    lines = tuple(found)
+    gone = {change.cluster for change in lines if change.kind == "goes"}
+    of_what = {(change.cluster, change.sku): change for change in lines}
     losses = (_loss(it, gone, of_what.get((it.cluster, it.sku))) for it in usage)
     return tuple(loss for loss in losses if loss.units > 0)
 

@@ -38,17 +38,17 @@ def guarantees(site: Site, config: HivedConfig, workers: Mapping[str, Workers] |
     """
     block = _Block(site, config, workers)
     for name, cluster in config.virtual_clusters.items():
-        asked = (*block.of_cells(cluster), *block.of_parts(cluster))
-        yield Guaranteed(name, tuple(_shares(asked, block.workers)), tuple(block.pinned(cluster)))
+        requested = (*block.of_cells(cluster), *block.of_parts(cluster))
+        yield Guaranteed(name, tuple(_shares(requested, block.workers)), tuple(block.pinned(cluster)))
 
 
 def _shares(asked: tuple[_Asked, ...], workers: Mapping[str, Workers]) -> Iterator[Share]:
     """Yields one share per SKU. HiveD lends all idle units."""
     for sku in dict.fromkeys(one.sku for one in asked if one.units):
-        mine = [one for one in asked if one.sku == sku and one.units]
-        units = sum(one.units for one in mine)
+        of_sku = [one for one in asked if one.sku == sku and one.units]
+        units = sum(one.units for one in of_sku)
         # A share of whole machines and parts of machines can only be said in units.
-        machines = sum(one.machines for one in mine) if all(one.machines for one in mine) else 0
+        machines = sum(one.machines for one in of_sku) if all(one.machines for one in of_sku) else 0
         yield Share(sku, units, units * workers[sku].memory_bytes, lend=units, borrow=None, machines=machines)
 
 

@@ -11,7 +11,7 @@ from yaml import YAMLError
 from pai_install.kube.objects import JsonObject, child, number, text, words
 from pai_install.scheduling.job_kinds import JobKind
 from pai_install.scheduling.model import PRIORITIES
-from pai_install.scheduling.usage.amounts import asked_by_pod
+from pai_install.scheduling.usage.amounts import requests_of_pod
 from pai_install.system.yaml import load_untrusted_yaml
 
 # the label of jobs and pods that names their virtual cluster, with every scheduler
@@ -68,12 +68,12 @@ def hived_spec(pod: JsonObject) -> JsonObject:
     return found if isinstance(found, Mapping) else {}
 
 
-def asks_hived(content: JsonObject, way: Sequence[str | int]) -> bool:
+def requests_hived(content: JsonObject, way: Sequence[str | int]) -> bool:
     """Returns whether HiveD places the pods of the template at `way`. It places none without devices."""
     template: Any = content
     for key in way:
         template = template[key]
-    return HIVED_MARKER in asked_by_pod(child(template, "spec"))
+    return HIVED_MARKER in requests_of_pod(child(template, "spec"))
 
 
 def cells_of(spec: JsonObject) -> int:

@@ -11,7 +11,7 @@ from pai_install.kube.objects import JsonObject, child, text, words
 from pai_install.scheduling.job_kinds import WITH_PODS, JobKind, PodPart, kind_of
 from pai_install.scheduling.job_queue import HIVED_MARKER, JobQueue, cell_type_of, cells_of, hived_spec, queue_of
 from pai_install.scheduling.model import SKU_LABEL
-from pai_install.scheduling.usage.amounts import asked_by_pod
+from pai_install.scheduling.usage.amounts import requests_of_pod
 from pai_install.system.yaml import load_untrusted_yaml
 
 
@@ -78,7 +78,7 @@ def job_request_of(item: JsonObject) -> JobRequest:
 
 def _pod_request(kind: JobKind, part: PodPart) -> PodRequest:
     spec, cells = child(part.template, "spec"), hived_spec(part.template)
-    requests = asked_by_pod(spec)
+    requests = requests_of_pod(spec)
     return PodRequest(
         part.role or ("pods" if kind.way else "pod"),
         part.count,

@@ -15,7 +15,7 @@ from pai_install.scheduling.admission import Rule, asks, clusters_at, literal, v
 from pai_install.scheduling.job_kinds import POD, VOLCANO_JOB, JobKind
 from pai_install.scheduling.job_queue import HIVED_SCHEDULER, QUEUE_LABEL
 from pai_install.scheduling.model import LOWEST, PRIORITIES, Backend, Scheduling, VirtualCluster
-from pai_install.scheduling.usage.amounts import asked_by_pod
+from pai_install.scheduling.usage.amounts import requests_of_pod
 
 Object = dict[str, Any]
 
@@ -94,10 +94,10 @@ def admission_rules(kind: JobKind, rules: UnqueuedRules) -> Iterator[Rule]:
         f"{counted}, !({outside}) || ({named}))",
         f"'pods outside queues have a limit: set priorityClassName: {CLASS} in the pod{_queue(kind, rules)}'",
     )
-    asked = " || ".join(f"(has(c.resources.{which}) && r in c.resources.{which})" for which in ("requests", "limits"))
+    given = " || ".join(f"(has(c.resources.{which}) && r in c.resources.{which})" for which in ("requests", "limits"))
     containers = "(has(s.containers) ? s.containers : []) + (has(s.initContainers) ? s.initContainers : [])"
     yield Rule(
-        f"{counted}, !({outside}) || ({containers}).all(c, ['cpu', 'memory'].all(r, has(c.resources) && ({asked}))))",
+        f"{counted}, !({outside}) || ({containers}).all(c, ['cpu', 'memory'].all(r, has(c.resources) && ({given}))))",
         "'containers of pods outside queues request cores and memory: set resources.requests.cpu and "
         "resources.requests.memory'",
     )
@@ -133,4 +133,4 @@ def asks_devices(scheduling: Scheduling, content: JsonObject, way: Sequence[str 
     for key in way:
         template = template[key]
     known = vendors(amounts.devices_of(scheduling))
-    return any(name.startswith(known) for name in asked_by_pod(child(template, "spec")))
+    return any(name.startswith(known) for name in requests_of_pod(child(template, "spec")))

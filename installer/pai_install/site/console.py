@@ -134,5 +134,5 @@ def openpai_rates(rest: RestServer) -> dict[str, int]:
 
 def _rates(section: Console, rest: RestServer) -> Rates:
     own = section.rates.model_fields_set
-    theirs = {name: value for name, value in openpai_rates(rest).items() if name not in own}
-    return section.rates.model_copy(update=theirs)
+    inherited = {name: value for name, value in openpai_rates(rest).items() if name not in own}
+    return section.rates.model_copy(update=inherited)

@@ -21,8 +21,8 @@ MAX_LEAVES = 10_000
 def hived_of(site: Site) -> HivedConfig | None:
     """Returns HiveD's block if it divides the site, or None if another section does or there is none."""
     services = site.services
-    ours = services.scheduler is not None or services.virtual_clusters is not None
-    if ours or services.hivedscheduler is None or not site.settings.enable_hived_scheduler:
+    declared = services.scheduler is not None or services.virtual_clusters is not None
+    if declared or services.hivedscheduler is None or not site.settings.enable_hived_scheduler:
         return None
     return services.hivedscheduler.config
 

@@ -149,7 +149,7 @@ def _place(problem: Problem) -> tuple[int, int]:
 def _services(directory: Path, sources: dict[str, Document], text: str | None) -> Services:
     path = directory / SERVICES
     if text is None and not os.path.lexists(path):
-        _tell_other_spelling(path, sources)
+        _report_other_spelling(path, sources)
         return Services()
     source = sources[SERVICES] = _document(path, text)
     return read_services(source)
@@ -165,7 +165,7 @@ def _document(path: Path, text: str | None) -> Document:
     return source
 
 
-def _tell_other_spelling(path: Path, sources: dict[str, Document]) -> None:
+def _report_other_spelling(path: Path, sources: dict[str, Document]) -> None:
     """Warns of a services-configuration.yml, which OpenPAI did not read either."""
     other = path.with_suffix(".yml")
     if os.path.lexists(other):

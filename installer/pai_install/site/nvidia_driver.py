@@ -16,7 +16,7 @@ _REMEDY = "write existing, or for example {branch: 580, modules: open}"
 _BRANCHES = range(515, 1000)
 
 
-class DriverWish(BaseModel):
+class DriverSpec(BaseModel):
     """A driver branch, such as 580, its kernel modules, and the source of its packages."""
 
     model_config = ConfigDict(frozen=True)
@@ -27,20 +27,20 @@ class DriverWish(BaseModel):
 
 def read_driver(value: object) -> object:
     """`existing`, or a mapping with a branch."""
-    if isinstance(value, DriverWish):
+    if isinstance(value, DriverSpec):
         return value
     if not isinstance(value, dict):
         if str(value) == EXISTING:
             return EXISTING
         raise invalid("driver", f"{shown(value)} is not a driver", _REMEDY)
-    if unknown := value.keys() - DriverWish.model_fields.keys():
+    if unknown := value.keys() - DriverSpec.model_fields.keys():
         raise invalid("driver", f"{', '.join(sorted(map(str, unknown)))} is not known here", _REMEDY)
     if "branch" not in value:
         raise invalid("driver", "has no branch", _REMEDY)
     branch = read_whole(value["branch"])
     if branch not in _BRANCHES:
         raise invalid("driver", f"{branch} is not a branch of the driver", "write its first number alone, e.g. 580")
-    return DriverWish(
+    return DriverSpec(
         branch=branch,
         modules=_one_of(value.get("modules", "open"), _MODULES),
         packages=_one_of(value.get("packages", "distribution"), _PACKAGES),
@@ -69,4 +69,4 @@ _SCHEMA = {
         },
     ]
 }
-Driver = Annotated[Literal["existing"] | DriverWish, BeforeValidator(read_driver), WithJsonSchema(_SCHEMA)]
+Driver = Annotated[Literal["existing"] | DriverSpec, BeforeValidator(read_driver), WithJsonSchema(_SCHEMA)]

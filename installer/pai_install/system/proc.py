@@ -254,11 +254,11 @@ def feed(
             with suppress(BrokenPipeError):
                 child.stdin.close()
             child.wait()
-        said = []
+        echoed = []
         for file in (output, errors):
             file.seek(0)
-            said.append(file.read(_MOST_ERRORS).decode(errors="replace"))
-        return Completed(words, child.returncode, said[0], said[1])
+            echoed.append(file.read(_MOST_ERRORS).decode(errors="replace"))
+        return Completed(words, child.returncode, echoed[0], echoed[1])
 
 
 class Conversation:
@@ -267,12 +267,12 @@ class Conversation:
     def __init__(self, argv: Sequence[str | Path], *, env: Mapping[str, str]) -> None:
         words = tuple(str(word) for word in argv)
         # HTTP needs one socket for both directions, and ssh has two streams.
-        self.socket, theirs = socket.socketpair()
+        self.socket, peer = socket.socketpair()
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed by end()
-        with theirs:
+        with peer:
             try:
                 self._child = subprocess.Popen(
-                    words, stdin=theirs.fileno(), stdout=theirs.fileno(), stderr=self._errors, env=dict(env)
+                    words, stdin=peer.fileno(), stdout=peer.fileno(), stderr=self._errors, env=dict(env)
                 )
             except FileNotFoundError as error:
                 self.socket.close()

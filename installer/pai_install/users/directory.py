@@ -79,8 +79,8 @@ def _of_claims(directory: Directory) -> Iterator[Object]:
 def bindings(groups: Iterable[PlacedGroup]) -> Iterator[Object]:
     """Yields the bindings that make users of an identity provider members of their groups, and administrators."""
     for group in groups:
-        theirs = group.group.external_name
-        if theirs:
+        external = group.group.external_name
+        if external:
             yield _binding("RoleBinding", {"name": "pai-directory", "namespace": group.namespace}, group, MEMBER)
             if administrates(group):
                 yield _binding("ClusterRoleBinding", {"name": f"pai-directory-{group.namespace}"}, group, ADMIN)

@@ -181,13 +181,13 @@ def _end() -> Iterator[Rule]:
 
 def _pod_deletion() -> Iterator[Rule]:
     """A job replaces a deleted pod at once, while the deleted one still holds its devices."""
-    owners, asked = "oldObject.metadata.ownerReferences", "request.options.gracePeriodSeconds"
+    owners, grace = "oldObject.metadata.ownerReferences", "request.options.gracePeriodSeconds"
     yield Rule(
         f"request.operation != 'DELETE' || !has({owners}) || {owners}.all(o, !has(o.controller) || !o.controller)",
         "'this pod is a part of a job: delete the job'",
     )
     yield Rule(
-        f"request.operation != 'DELETE' || !has({asked}) || {asked} <= {MAX_GRACE_S}",
+        f"request.operation != 'DELETE' || !has({grace}) || {grace} <= {MAX_GRACE_S}",
         f"'pods of users end within {MAX_GRACE_S} seconds: lower --grace-period'",
     )
 

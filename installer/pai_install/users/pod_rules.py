@@ -91,23 +91,23 @@ def _confinement() -> Iterator[Rule]:
 
 def _secret_rules() -> Iterator[Rule]:
     """Yields the rules that a pod uses only Secrets of its user. Other Secrets hold keys of others or of storages."""
-    says = "'Secrets that your pods name are yours: their names begin with ' + variables.user + '.'"
+    message = "'Secrets that your pods name are yours: their names begin with ' + variables.user + '.'"
     yield Rule(
         f"variables.volumes.all(vs, vs.all(v, (!has(v.secret) || !has(v.secret.secretName) || "
         f"{mine('v.secret.secretName')}) && (!has(v.projected) || !has(v.projected.sources) || "
         f"v.projected.sources.all(s, !has(s.secret) || {_named('s.secret')}))))",
-        says,
+        message,
     )
     yield Rule(
         "variables.containers.all(cs, cs.all(c, (!has(c.env) || c.env.all(e, !has(e.valueFrom) || "
         f"!has(e.valueFrom.secretKeyRef) || {_named('e.valueFrom.secretKeyRef')})) && (!has(c.envFrom) || "
         f"c.envFrom.all(e, !has(e.secretRef) || {_named('e.secretRef')}))))",
-        says,
+        message,
     )
     yield Rule(
         "variables.specs.all(s, !has(s.imagePullSecrets) || s.imagePullSecrets.all(i, "
         f"has(i.name) && (i.name == {literal(PULL_SECRET)} || {mine('i.name')})))",
-        says,
+        message,
     )
 
 

@@ -58,13 +58,13 @@ OF_USERS = {"a-user": " || ".join(f"{_NAME}.startsWith({literal(prefix)})" for p
 
 def user_variables() -> Mapping[str, str]:
     """user: as labels take the name. That of a directory's has a '.', one of ours has none."""
-    ours = f"{_NAME}.startsWith({literal(ACCOUNT_PREFIX)}) ? {_NAME}.substring({len(ACCOUNT_PREFIX)})"
+    account = f"{_NAME}.startsWith({literal(ACCOUNT_PREFIX)}) ? {_NAME}.substring({len(ACCOUNT_PREFIX)})"
     # Policies cannot see roles. So the API server's own authorizer is asked about a resource that only exists for this.
     group, resource, verb = map(literal, ADMINISTRATE)
-    asked = f"authorizer.group({group}).resource({resource}).namespace(request.namespace).check({verb})"
+    check = f"authorizer.group({group}).resource({resource}).namespace(request.namespace).check({verb})"
     return {
-        "user": f"{ours} : {label(_NAME)}",
-        "administers": f"{asked}.allowed()",
+        "user": f"{account} : {label(_NAME)}",
+        "administers": f"{check}.allowed()",
         "owner": _owner("object"),
         "before": _owner("oldObject"),
     }

@@ -105,10 +105,10 @@ def _acting(scheduler: SchedulerType | None, spaces: Sequence[str], acts: Collec
     )
     ended = Rule(_stopped_by_me("oldObject"), "'the recorder of jobs deletes no job that does not say so'")
     for kind in kinds:
-        asked = kind.resource + (f".{kind.group}" if kind.group else "")
-        yield from in_force(policy(f"{NAME}-notes-{asked}", requests(kind, "UPDATE"), [noted], {}, _ME), spaces)
+        kind_asked = kind.resource + (f".{kind.group}" if kind.group else "")
+        yield from in_force(policy(f"{NAME}-notes-{kind_asked}", requests(kind, "UPDATE"), [noted], {}, _ME), spaces)
         if kind is not POD:
-            yield from in_force(policy(f"{NAME}-ends-{asked}", requests(kind, "DELETE"), [ended], {}, _ME), spaces)
+            yield from in_force(policy(f"{NAME}-ends-{kind_asked}", requests(kind, "DELETE"), [ended], {}, _ME), spaces)
     if "preemptible" in acts:
         yield from in_force(_priorities_alone(), spaces)
 
@@ -138,8 +138,8 @@ def _records_alone() -> Object:
         f"{_record('object')} && {_record('oldObject')}",
         f"'the recorder of jobs writes ConfigMaps with the label {RECORD_LABEL} alone'",
     )
-    asked = RequestKind("", "v1", "configmaps", ("CREATE", "UPDATE", "DELETE"))
-    return policy(NAME, asked, [rule], {}, _ME)
+    kind_asked = RequestKind("", "v1", "configmaps", ("CREATE", "UPDATE", "DELETE"))
+    return policy(NAME, kind_asked, [rule], {}, _ME)
 
 
 def _no_forged_records() -> Object:
@@ -164,13 +164,13 @@ def _lost_alone(*, stops: bool) -> Iterator[Object]:
 
     stops: whether the recorder also stops pods that are jobs themselves.
     """
-    going = "has(oldObject.metadata.deletionTimestamp)"
+    deleted = "has(oldObject.metadata.deletionTimestamp)"
     rule = Rule(
-        going,
+        deleted,
         "'the recorder of jobs lets go of pods that are being deleted, and deletes none'",
     )
     ends = Rule(
-        f"{going} || {_stopped_by_me('oldObject')}",
+        f"{deleted} || {_stopped_by_me('oldObject')}",
         "'the recorder of jobs lets go of pods that are being deleted, and deletes no other that does not say so'",
     )
     yield policy(f"{NAME}-pods", RequestKind("", "v1", "pods", ("DELETE",)), [ends if stops else rule], {}, _ME)

@@ -11,7 +11,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from pai_install.app.job_submission import compile_unchecked
-from pai_install.app.requested_job import JobWish
+from pai_install.app.requested_job import JobOptions
 from pai_install.cluster.client import ApiError, ClusterClient, Impersonation
 from pai_install.jobs.dry_run import without_secrets
 from pai_install.jobs.read import read_job
@@ -136,6 +136,6 @@ def test_all_examples_pass_the_policies_of_their_owner(client: ClusterClient, tm
             continue
         file = tmp_path / Path(name).name
         file.write_text(text_of(name, *SHORT_SEARCH * (name == SEARCH)))
-        request = JobWish(group=GROUP, user="alice")
+        request = JobOptions(group=GROUP, user="alice")
         submission, _ = compile_unchecked(profile_of(site_of(backend)), request, read_job(file))
         assert dry_run_of(client, [*(one.item for one in submission.jobs), *submission.companions])

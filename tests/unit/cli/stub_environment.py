@@ -103,10 +103,10 @@ class World(Environment):
         )
 
     def inventory(
-        self, site: Site, state: StateFolder, say: object, versions: Mapping[str, Mapping[str, str]] | None = None
+        self, site: Site, state: StateFolder, notify: object, versions: Mapping[str, Mapping[str, str]] | None = None
     ) -> Inventory:
         """As above."""
-        del site, state, say, versions
+        del site, state, notify, versions
         return self.settings()
 
     def connections(self, site: Site) -> Inventory:
@@ -118,9 +118,9 @@ class World(Environment):
         del site
         return self.stocked_up
 
-    def image(self, site: Site, state: StateFolder, name: str, say: object) -> str:
+    def image(self, site: Site, state: StateFolder, name: str, notify: object) -> str:
         """One of that name."""
-        del site, state, say
+        del site, state, notify
         return f"registry.pai.internal/{name}:stable@sha256:00"
 
     @contextmanager

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pai_install.app.job_submission import compile_unchecked
-from pai_install.app.requested_job import JobWish
+from pai_install.app.requested_job import JobOptions
 from pai_install.errors import ExitCode, PaiError
 from pai_install.jobs.read import read_job
 from pai_install.kube.objects import JsonObject
@@ -65,7 +65,7 @@ def test_mutated_files_never_give_a_traceback(
 def submitted(path: Path, backend: Backend) -> tuple[PaiError | None, list[JsonObject]]:
     """What the API server would be given, or why it would not."""
     try:
-        request = JobWish(group=GROUP, user="alice")
+        request = JobOptions(group=GROUP, user="alice")
         work, _ = compile_unchecked(profile_at(backend), request, read_job(path))
     except PaiError as error:
         return error, []

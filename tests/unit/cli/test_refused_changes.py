@@ -40,11 +40,11 @@ class Fetching(World):
         super().__post_init__()
 
     def inventory(
-        self, site: Site, state: StateFolder, say: object, versions: Mapping[str, Mapping[str, str]] | None = None
+        self, site: Site, state: StateFolder, notify: object, versions: Mapping[str, Mapping[str, str]] | None = None
     ) -> Inventory:
         """Fetches."""
         self.fetched = True
-        return super().inventory(site, state, say, versions)
+        return super().inventory(site, state, notify, versions)
 
 
 @pytest.fixture

@@ -202,7 +202,7 @@ def vc_apply(site: Path, *words: str) -> int:
     return run(["vc", "apply", "--site", str(site), "--yes", *words])
 
 
-def say(site: Path, text: str) -> None:
+def notify(site: Path, text: str) -> None:
     (site / SERVICES).write_text(text)
 
 
@@ -218,7 +218,7 @@ def played(machines: Machines) -> list[str]:
 def test_what_changes_is_said_first_then_done_and_asked(
     site: Path, machines: Machines, capsys: Any, snapshot: SnapshotAssertion
 ) -> None:
-    say(site, services(4, 12))
+    notify(site, services(4, 12))
     assert vc_apply(site) == ExitCode.OK
     shown = capsys.readouterr().out
     assert shown.startswith(
@@ -241,7 +241,7 @@ def test_machines_that_an_earlier_run_left_unverified_stay_so(site: Path, machin
     """The proof of a quota shows nothing of an interrupted installation, and nobody waits for a whole one."""
     left = {"master": Unproven(why="a run was interrupted", operation="apply")}
     write_proof(state_of(site).proof, Proof(unproven=left))
-    say(site, services(4, 12))
+    notify(site, services(4, 12))
     assert vc_apply(site) == ExitCode.OK
     assert played(machines) == ["labels.yml", "addons.yml"]
     assert read_proof(state_of(site).proof).unproven == left
@@ -263,14 +263,14 @@ def test_one_session_serves_all_runs_of_the_command(
 ) -> None:
     """Change and verification, or change and rollback."""
     machines.api.dislikes = dislikes
-    say(site, services(4, 12))
+    notify(site, services(4, 12))
     assert vc_apply(site) == (ExitCode.VERIFICATION_FAILED if dislikes else ExitCode.OK)
     assert sessions(world) == 1
     assert observations(machines) == 1
 
 
 def test_check_only_shows(site: Path, machines: Machines, capsys: Any, snapshot: SnapshotAssertion) -> None:
-    say(site, services(16))
+    notify(site, services(16))
     machines.api.objects |= {Ref("workload", "w", "vision"): workload("product", "train", 1, admitted=True)}
     before = dict(machines.api.objects)
     assert run(["vc", "apply", "--site", str(site), "--check"]) == ExitCode.OK
@@ -282,7 +282,7 @@ def test_check_only_shows(site: Path, machines: Machines, capsys: Any, snapshot:
 
 def test_one_document_with_a_report_for_each_run(site: Path, machines: Machines, capsys: Any) -> None:
     machines.api.dislikes = {"4"}
-    say(site, services(4, 12))
+    notify(site, services(4, 12))
     assert vc_apply(site, "--format", "json") == ExitCode.VERIFICATION_FAILED
     said = capsys.readouterr()
     report = json.loads(said.out)
@@ -293,7 +293,7 @@ def test_one_document_with_a_report_for_each_run(site: Path, machines: Machines,
 
 def test_a_virtual_cluster_with_jobs_goes_only_by_force(site: Path, machines: Machines, capsys: Any) -> None:
     machines.api.objects |= {Ref("workload", "w", "vision"): workload("product", "train", 1, admitted=True)}
-    say(site, services(16))
+    notify(site, services(16))
     assert vc_apply(site) == ExitCode.PREFLIGHT_FAILED
     error = capsys.readouterr().err
     assert "virtual-cluster-has-jobs" in error
@@ -307,10 +307,10 @@ def test_a_group_that_may_submit_no_longer_keeps_its_queue_while_it_has_jobs(
     site: Path, machines: Machines, capsys: Any
 ) -> None:
     machines.api.objects |= {Ref("workload", "w", "vision"): workload("research", "train", 1, admitted=True)}
-    say(site, services(8, 8, ", groups: [nlp]"))
+    notify(site, services(8, 8, ", groups: [nlp]"))
     assert vc_apply(site) == ExitCode.PREFLIGHT_FAILED
     assert "vision/train" in capsys.readouterr().err
-    say(site, services(8, 8, ", groups: [vision]"))
+    notify(site, services(8, 8, ", groups: [vision]"))
     assert vc_apply(site) == ExitCode.OK
 
 
@@ -319,7 +319,7 @@ def test_what_is_not_taken_is_taken_back(site: Path, machines: Machines, capsys:
     """Inactive queues, and what admission refuses in the middle of it: also labels of machines, and what was new."""
     good, queues = divided(site), machines.queues()
     getattr(machines.api, how).add("12")
-    say(site, services(4, 12, ", pinned: []").replace("kueue}", "kueue, topology: []}"))
+    notify(site, services(4, 12, ", pinned: []").replace("kueue}", "kueue, topology: []}"))
     code = vc_apply(site)
     assert code == (ExitCode.VERIFICATION_FAILED if how == "dislikes" else ExitCode.STEP_FAILED)
     said = capsys.readouterr()
@@ -328,7 +328,7 @@ def test_what_is_not_taken_is_taken_back(site: Path, machines: Machines, capsys:
     assert ("clusterqueue/product is not active: a flavor is missing" in said.out) is (how == "dislikes")
     assert note(site) is None
     assert vc_apply(site) == code, "the files still say so"
-    say(site, services(8, 8))
+    notify(site, services(8, 8))
     assert vc_apply(site) == ExitCode.OK
 
 
@@ -337,7 +337,7 @@ def test_new_queues_and_labels_of_what_is_not_taken_go(site: Path, machines: Mac
     labels = {name: machines.api.objects[Ref("node", name)]["metadata"]["labels"] for name in ("one", "two")}
     machines.api.dislikes = {"5"}
     text = services(3, 5).replace("product", "other").replace("devices: 3}]", "devices: 3}], pinned: [two]")
-    say(site, text)
+    notify(site, text)
     assert vc_apply(site) == ExitCode.VERIFICATION_FAILED
     assert {ref for ref in machines.api.objects if ref.kind != "node"} == before
     found = {name: machines.api.objects[Ref("node", name)]["metadata"]["labels"] for name in ("one", "two")}
@@ -353,7 +353,7 @@ def test_the_first_ones_cannot_be_taken_back(site: Path, machines: Machines, cap
 
 def test_a_run_that_was_cut_goes_on_and_knows_what_worked(site: Path, machines: Machines) -> None:
     good = divided(site)
-    say(site, services(4, 12))
+    notify(site, services(4, 12))
     machines.dies = True
     assert vc_apply(site) == ExitCode.INTERRUPTED
     assert note(site) == good
@@ -371,7 +371,7 @@ def test_a_cut_run_that_had_brought_all_is_asked_again(site: Path, machines: Mac
     good = divided(site)
     state_of(site).path.mkdir()
     write_good(state_of(site).virtual_clusters, good)
-    say(site, services(4, 12))
+    notify(site, services(4, 12))
     machines.api.dislikes = {"12"}
     machines.addons()
     assert vc_apply(site) == ExitCode.VERIFICATION_FAILED
@@ -384,20 +384,20 @@ def test_what_was_applied_otherwise_since_is_what_worked(site: Path, machines: M
     old = divided(site)
     state_of(site).path.mkdir()
     write_good(state_of(site).virtual_clusters, old)
-    say(site, services(6, 10))
+    notify(site, services(6, 10))
     machines.addons()
     newer = divided(site)
     machines.api.dislikes = {"12"}
-    say(site, services(4, 12))
+    notify(site, services(4, 12))
     assert vc_apply(site) == ExitCode.VERIFICATION_FAILED
     assert machines.kept() == newer
 
 
 def test_another_scheduler_is_none_of_its_business(site: Path, machines: Machines, capsys: Any) -> None:
-    say(site, services(8, 8).replace("kueue", "volcano"))
+    notify(site, services(8, 8).replace("kueue", "volcano"))
     assert vc_apply(site) == ExitCode.PREFLIGHT_FAILED
     assert "scheduler-differs-from-cluster" in capsys.readouterr().err
-    say(site, GROUPS)
+    notify(site, GROUPS)
     assert vc_apply(site) == ExitCode.USAGE
     assert played(machines) == []
 

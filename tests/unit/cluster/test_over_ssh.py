@@ -85,19 +85,19 @@ class ApiServer(BaseHTTPRequestHandler):
         if self.how == "lost":
             self.close_connection = True
         elif self.how == "overloaded":
-            self.say(504, {"kind": "Status", "reason": "Timeout", "message": "etcdserver: request timed out"})
+            self.notify(504, {"kind": "Status", "reason": "Timeout", "message": "etcdserver: request timed out"})
         elif self.how == "starting":
             why = 'nodes is forbidden: User "kubernetes-admin" cannot list resource "nodes"'
-            self.say(403, {"kind": "Status", "reason": "Forbidden", "message": why})
+            self.notify(403, {"kind": "Status", "reason": "Forbidden", "message": why})
         elif "follow=true" in self.path:
             self.endless()
         else:
             item = {"metadata": {"name": self.how}, "spec": {"containers": [{"name": "main"}]}}
-            self.say(200, {"kind": "NodeList", "items": [item], **item})
+            self.notify(200, {"kind": "NodeList", "items": [item], **item})
 
     do_GET = do_POST = do_PATCH = answer  # noqa: N815 - names of http.server
 
-    def say(self, status: int, body: object) -> None:
+    def notify(self, status: int, body: object) -> None:
         """Answers with JSON."""
         content = json.dumps(body).encode()
         self.send_response(status)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pai_install.components.access import Access, Mirror, answered, asked_pause_s, in_a_hurry, refused
+from pai_install.components.access import Access, Mirror, answered, in_a_hurry, refused, requested_pause_s
 from tests.internet.authority import Authority
 
 
@@ -25,14 +25,14 @@ def error(status: int, **headers: str) -> urllib.error.HTTPError:
     [(429, "7", 7.0), (503, "0", 0.0), (429, "", None), (404, "7", None), (429, "soon", None), (429, "-1", None)],
 )
 def test_a_server_says_when_to_come_back(status: int, asked: str, seconds: float | None) -> None:
-    assert asked_pause_s(error(status, Retry_After=asked)) == seconds
+    assert requested_pause_s(error(status, Retry_After=asked)) == seconds
 
 
 def test_a_server_may_say_it_by_the_clock() -> None:
-    pause = asked_pause_s(error(429, Retry_After=email.utils.formatdate(time.time() + 100, usegmt=True)))
+    pause = requested_pause_s(error(429, Retry_After=email.utils.formatdate(time.time() + 100, usegmt=True)))
     assert pause is not None
     assert 90 < pause <= 101
-    assert asked_pause_s(error(429, Retry_After=email.utils.formatdate(0, usegmt=True))) == 0.0
+    assert requested_pause_s(error(429, Retry_After=email.utils.formatdate(0, usegmt=True))) == 0.0
 
 
 def test_a_limit_of_another_server_is_not_docker_hubs() -> None:

@@ -57,7 +57,7 @@ class LiveCluster(FakeCluster):
             metadata.setdefault("creationTimestamp", "2026-01-01T00:00:00Z")
             known = ref_of(made) in self.objects
             self.objects[ref_of(made)] = made
-            self._tell("MODIFIED" if known else "ADDED", made)
+            self._report("MODIFIED" if known else "ADDED", made)
 
     def create(self, objects: Sequence[JsonObject]) -> tuple[JsonObject, ...]:
         self.calls.append(("create", tuple(objects)))
@@ -72,7 +72,7 @@ class LiveCluster(FakeCluster):
     def patch(self, patches: Sequence[Patch]) -> tuple[JsonObject, ...]:
         found = super().patch(patches)
         for item in found:
-            self._tell("MODIFIED", item)
+            self._report("MODIFIED", item)
         return found
 
     def delete(self, refs: Sequence[Ref], *, wait_s: float = 0) -> None:
@@ -80,15 +80,15 @@ class LiveCluster(FakeCluster):
         super().delete(refs, wait_s=wait_s)
         for item in gone:
             if item is not None:
-                self._tell("DELETED", item)
+                self._report("DELETED", item)
 
     def delete_selected(self, select: Select, *, wait_s: float = 0) -> None:
         gone = self.list(select)[0]
         super().delete_selected(select, wait_s=wait_s)
         for item in gone:
-            self._tell("DELETED", item)
+            self._report("DELETED", item)
 
-    def _tell(self, kind: str, item: JsonObject) -> None:
+    def _report(self, kind: str, item: JsonObject) -> None:
         for select, queue in self.queues:
             if any(item is one or ref_of(one) == ref_of(item) for one in self._of(select, item)):
                 queue.put(WatchEvent(kind, deepcopy(item)))

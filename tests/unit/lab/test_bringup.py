@@ -41,7 +41,7 @@ def steps(tmp_path: Path, spec: LabSpec, monkeypatch: pytest.MonkeyPatch) -> Ste
         done.append(f"start {own.folder.name}")
         return machine.Process(4242, 1)
 
-    def image(suite: str, _say: Any) -> Path:
+    def image(suite: str, _notify: Any) -> Path:
         done.append("image" if suite == "trixie" else f"image {suite}")
         return tmp_path / f"base-{suite}-123"
 

@@ -35,17 +35,17 @@ class Folder:
 
     def run(self, script: str = POD.WRITER, **words: str) -> dict[str, str]:
         """What it said; the log and the last words of the container are the same."""
-        say = self._root / "say"
-        say.unlink(missing_ok=True)
-        given = {"MOUNT": str(self.mount), "NAME": "n-0", "MIB": "1", "READ_ONLY": "no", "SAY": str(say), **words}
+        notify = self._root / "say"
+        notify.unlink(missing_ok=True)
+        given = {"MOUNT": str(self.mount), "NAME": "n-0", "MIB": "1", "READ_ONLY": "no", "SAY": str(notify), **words}
         path = f"{self._root / 'bin'}:{os.environ['PATH']}"
         environment = {"PATH": path, "SCRATCH": str(self._root / "shm"), **given}
         done = subprocess.run(
             ["sh", "-c", script], env=environment, capture_output=True, text=True, timeout=60, check=False
         )
         assert done.stderr == ""
-        told: dict[str, str] = POD.said(say.read_text())
-        assert script != POD.WRITER or done.stdout == say.read_text()
+        told: dict[str, str] = POD.said(notify.read_text())
+        assert script != POD.WRITER or done.stdout == notify.read_text()
         assert done.returncode == (1 if "error" in told else 0)
         return told
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pai_install.errors import ExitCode
-from pai_install.operations.control_plane_removal import CHECK, LEAVE, leaving_planes, out_of_etcd
+from pai_install.operations.control_plane_removal import CHECK, LEAVE, out_of_etcd, removed_planes
 from pai_install.operations.node_remove import NodeRemove
 from pai_install.plan.model import HostStep, Inventory, LocalWork, Plan, Playbook, Step
 from pai_install.plan.observation import Observation
@@ -109,8 +109,8 @@ def test_of_those_that_stay_one_has_to_answer(make_site: Callable[..., Site]) ->
 def test_one_has_to_stay(make_site: Callable[..., Site]) -> None:
     site = make_site(layout(1))
     with raises("last-control-plane", "m1"):
-        leaving_planes(site.machines, site)
-    assert leaving_planes([one for one in site.machines if one.worker], site) == ()
+        removed_planes(site.machines, site)
+    assert removed_planes([one for one in site.machines if one.worker], site) == ()
 
 
 def _machine(*, control_plane: bool) -> Machine:

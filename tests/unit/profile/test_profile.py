@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from pai_install.app.job_submission import compile_unchecked
-from pai_install.app.requested_job import JobWish
+from pai_install.app.requested_job import JobOptions
 from pai_install.jobs.read import read_job
 from pai_install.profile.model import ClusterProfile
 from pai_install.profile.project import profile_of
@@ -94,7 +94,7 @@ taskRoles:
 defaults: {virtualCluster: default}
 """
     )
-    request = JobWish(group="Vision_1", user="alice")
+    request = JobOptions(group="Vision_1", user="alice")
     reading = read_job(file)
     inside = published(profile_of(site))
     assert inside is not None

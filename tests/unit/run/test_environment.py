@@ -114,7 +114,7 @@ def test_a_site_keeps_its_identity_from_run_to_run_with_a_cache_and_without(
 
 def test_pods_name_an_image_of_the_site_with_its_digest(site: Any, tmp_path: Path, monkeypatch: Any) -> None:
     held = ComponentSet((), (ImageArtifact("rsync", "stable", "sha256:00", tmp_path),), "1.36.3")
-    monkeypatch.setattr(environment, "site_components", lambda _site, _say: held)
+    monkeypatch.setattr(environment, "site_components", lambda _site, _notify: held)
     name = ProductEnvironment().image(site, state_of(tmp_path), "rsync", print)
     assert name == "registry.pai.internal/rsync:stable@sha256:00"
 

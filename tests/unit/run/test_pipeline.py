@@ -45,7 +45,7 @@ def site(tmp_path: Path) -> Path:
 def session_of(site: Path, world: World, kit: Any, **words: Any) -> Any:
     workspace = Workspace(site, world)
     return open_session(
-        Request(Scripted(world, **words)), workspace, progress=kit.listener(), say=print, now=lambda: NOON
+        Request(Scripted(world, **words)), workspace, progress=kit.listener(), notify=print, now=lambda: NOON
     )
 
 
@@ -60,7 +60,7 @@ class Scripted:
     machines: bool = True
     name: str = "scripted"
     configures: bool = True
-    asks_deprecated: bool = False
+    checks_deprecated: bool = False
     ends_cluster: bool = False
 
     @property

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from pai_install.site.nvidia_driver import DriverWish
+from pai_install.site.nvidia_driver import DriverSpec
 from pai_install.site.settings import Settings
 
 
@@ -19,12 +19,12 @@ def test_the_driver_is_the_admins_unless_the_site_says_otherwise() -> None:
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
-        ({"branch": 580}, DriverWish(branch=580)),
-        ({"branch": "595", "modules": "proprietary"}, DriverWish(branch=595, modules="proprietary")),
-        ({"branch": 580, "packages": "nvidia"}, DriverWish(branch=580, packages="nvidia")),
+        ({"branch": 580}, DriverSpec(branch=580)),
+        ({"branch": "595", "modules": "proprietary"}, DriverSpec(branch=595, modules="proprietary")),
+        ({"branch": 580, "packages": "nvidia"}, DriverSpec(branch=580, packages="nvidia")),
     ],
 )
-def test_a_branch(value: object, expected: DriverWish) -> None:
+def test_a_branch(value: object, expected: DriverSpec) -> None:
     assert driver(value) == expected
 
 

@@ -85,10 +85,10 @@ def name_of(job: Json) -> str:
 def state_map(record: Record) -> dict[str, Any]:
     """Returns the ConfigMap with the last state. Pods beyond its size limit are left out."""
     removed = record.removed
-    said = None if removed is None else {"at": removed.at, "by": removed.by, "why": removed.why}
+    removal = None if removed is None else {"at": removed.at, "by": removed.by, "why": removed.why}
     pods = fitting(record.pods, _MOST_BYTES)
     body = {"version": VERSION, "job": record.job, "pods": pods, "left_out": len(record.pods) - len(pods)}
-    body |= {"removed": said, "preemptions": [asdict(one) for one in record.preemptions]}
+    body |= {"removed": removal, "preemptions": [asdict(one) for one in record.preemptions]}
     body |= {"failed": list(record.failed), "lost": list(record.lost)}
     return _config_map(record.job, STATE, {"record": json.dumps(body, separators=(",", ":"))})
 

@@ -99,5 +99,5 @@ class Cluster:
 
 
 def _pod(item: Json) -> Pod:
-    going = child(item, "metadata").get("deletionTimestamp") is not None
-    return Pod(meta(item, "uid"), meta(item, "namespace"), meta(item, "name"), going)
+    deleted = child(item, "metadata").get("deletionTimestamp") is not None
+    return Pod(meta(item, "uid"), meta(item, "namespace"), meta(item, "name"), deleted)

@@ -118,7 +118,7 @@ class Configuration:
         except (OSError, ValueError) as error:
             self._log("the configuration cannot be kept", reason=str(error))
             return
-        self._tell(after)
+        self._report(after)
         self.state = after
         self._keep()
         self._metrics.set("hived_bridge_configuration_current", float(self.current))
@@ -154,7 +154,7 @@ class Configuration:
         part.chmod(0o644)
         part.replace(self._used)
 
-    def _tell(self, after: State) -> None:
+    def _report(self, after: State) -> None:
         if after.refused != self.state.refused and after.refused:
             self._log(
                 "HiveD does not come up with the configuration: back to the last good one", wanted=digest(after.refused)

@@ -89,10 +89,10 @@ def end_of(pod: Json, start: int, now: float, *, deleted: bool) -> End | None:
         return None
     finished, deletion = _finished(pod), int(seconds(meta(pod, "deletionTimestamp")))
     # In the order of trust: what a container did, what a user asked for, what a controller saw.
-    said = finished or deletion or since(pod, "DisruptionTarget", "True") or since(pod, "Ready", "False")
+    ended_at = finished or deletion or since(pod, "DisruptionTarget", "True") or since(pod, "Ready", "False")
     ended = {"Succeeded": COMPLETED, "Failed": FAILED}.get(phase, "")
     reason = _disruption(pod) or (STOPPED if deletion and phase != "Succeeded" else ended) or STOPPED
-    return End(_between(start, said or int(now), now), reason, estimated=not finished and not deletion)
+    return End(_between(start, ended_at or int(now), now), reason, estimated=not finished and not deletion)
 
 
 def _finished(pod: Json) -> int:

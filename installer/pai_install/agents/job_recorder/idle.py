@@ -124,27 +124,27 @@ class Idle:
         limits = self._limits.get(job.cluster, self._limits.get("", ()))
         own = [limit for limit in limits if limit.what != ("idle" if job.notebook else "notebook")]
         # Pods of an older job with this name do not count.
-        mine = [pod for pod in pods if pod.holds and not pod.ended and pod.created >= job.created]
-        told = job.warned
-        first = [limit for limit in own if told is not None and limit.what == told.what]
+        holders = [pod for pod in pods if pod.holds and not pod.ended and pod.created >= job.created]
+        warning = job.warned
+        first = [limit for limit in own if warning is not None and limit.what == warning.what]
         # The limit of the warning is gone from the site, and its end must no longer be announced.
-        if told is not None and not first:
+        if warning is not None and not first:
             yield Warn(job, None)
             return
-        for limit in (*first, *(limit for limit in own if _graver(limit, told))):
-            found = gathered(limit, mine)
+        for limit in (*first, *(limit for limit in own if _graver(limit, warning))):
+            found = gathered(limit, holders)
             evidence = None if found is None else found[0]
-            what = verdict(limit, evidence, told if limit in first else None, now)
+            what = verdict(limit, evidence, warning if limit in first else None, now)
             if what is not Verdict.NOTHING:
                 yield _action(job, limit, what, found)
                 return
 
 
-def _graver(limit: Limit, told: Warned | None) -> bool:
+def _graver(limit: Limit, warned: Warned | None) -> bool:
     """Whether a job that was told something may be told of this limit, too: where nothing more comes of the other."""
-    if told is None:
+    if warned is None:
         return True
-    return (told.then == "warn" or told.done) and _GRAVITY[limit.then] > _GRAVITY[told.then]
+    return (warned.then == "warn" or warned.done) and _GRAVITY[limit.then] > _GRAVITY[warned.then]
 
 
 def _job(resource: str, item: Json, key: tuple[str, ...]) -> Job:
@@ -190,9 +190,9 @@ def gathered(limit: Limit, pods: list[GpuPod]) -> tuple[Evidence, str] | None:
     if found is None:
         return None
     long, most = words(at - found.since), f"under {limit.below} % busy, {found.most} % at most"
-    said = f"no one has used this notebook for {long}: its {held} {'were' if gpus != 1 else 'was'} {most}"
+    message = f"no one has used this notebook for {long}: its {held} {'were' if gpus != 1 else 'was'} {most}"
     plain = f"its {held} {'were' if gpus != 1 else 'was'} {most}, for {long}"
-    return Evidence(found.since, at), said if limit.what == "notebook" else plain
+    return Evidence(found.since, at), message if limit.what == "notebook" else plain
 
 
 def _all_quiet(read: Callable[[Utilization, int], Quiet | None], below: int, uses: list[Utilization]) -> Quiet | None:
@@ -222,8 +222,8 @@ def _warning(limit: Limit, at: float, why: str) -> str:
 
 
 def _note(limit: Limit, at: float, says: str, *, done: bool) -> str:
-    told: dict[str, Any] = {"what": limit.what, "then": limit.then, "at": at, "grace": limit.grace_s}
-    return json.dumps({**told, "done": done, "says": says})
+    warning: dict[str, Any] = {"what": limit.what, "then": limit.then, "at": at, "grace": limit.grace_s}
+    return json.dumps({**warning, "done": done, "says": says})
 
 
 def _moment(at: float) -> str:

@@ -108,8 +108,8 @@ class _Tracked:
 
     def facts(self) -> str:
         preemptions = [(one.at, one.by) for one in self.preemptions]
-        said = [self.job, self.pods, self.removed and self.removed.at, preemptions, self.attempts.lists()]
-        return json.dumps(said, sort_keys=True)
+        state = [self.job, self.pods, self.removed and self.removed.at, preemptions, self.attempts.lists()]
+        return json.dumps(state, sort_keys=True)
 
     def settled(self, now: float) -> bool:
         """Whether nothing more will be heard of a job that is gone."""
@@ -300,15 +300,15 @@ class Store:
         # facts() costs time for a large job, so it is made only when a write is due.
         if now - one.written_at >= WRITE_S or (last and one.written):
             facts = one.facts()
-        told = facts != one.written
+        changed = facts != one.written
         waited = now - one.logs_at >= (WRITE_S if one.logs_urgent or one.removed else WRITE_LOGS_S)
         # whoever reads that the job is gone reads its last lines, too: they come first
-        if one.logs_changed and (waited or last or (told and one.removed)):
+        if one.logs_changed and (waited or last or (changed and one.removed)):
             one.logs_changed, one.logs_urgent, one.logs_at = False, False, now
             # All pods of a job share one ConfigMap, so many pods get fewer lines each.
             most = min(self.rules.log_bytes, _MOST_LOGS // max(len(one.logs), 1))
             yield WriteLogs(one.job, {pod: tail(lines, most) for pod, lines in sorted(one.logs.items())})
-        if told:
+        if changed:
             one.written, one.written_at = facts, now
             record = Record(one.job, dict(one.pods), one.removed, one.preemptions, *one.attempts.lists())
             self._kept[one.uid] = record

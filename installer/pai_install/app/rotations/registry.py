@@ -118,19 +118,19 @@ class _Rotation(WorkflowStore[Identity]):
             mark = "in progress" if number == current else "done" if number < current else "to do"
             waits = "; waits for every machine" if stage.requires_all_machines else ""
             test = "; then every machine tests the registries" if stage.verifies else ""
-            self._app.say(f"{number + 1}. {stage.title}{waits}{test} ({mark})")
+            self._app.notify(f"{number + 1}. {stage.title}{waits}{test} ({mark})")
         docker = "Docker reloads its configuration" if self._subject == "endpoint" else "Docker is not reloaded"
-        self._app.say(f"no container restarts; {docker}")
+        self._app.notify(f"no container restarts; {docker}")
 
     def finish(self) -> int:
         """Brings the last stage to machines that lack it: the identity does not show an interrupted last stage."""
         if self._subject == "backend":
-            self._app.say("no rotation of the backend is unfinished")
+            self._app.notify("no rotation of the backend is unfinished")
             return ExitCode.OK
         plan = self._plan()
         self._app.require_leader(plan)
         if not unsettled(plan, self._subject):
-            self._app.say(_nothing_to_finish(self._subject, self.read()))
+            self._app.notify(_nothing_to_finish(self._subject, self.read()))
             return ExitCode.OK
         return self._app.run_agreed(RegistryRotate(subject=self._subject)).exit_code or self._verify_cluster()
 
@@ -147,7 +147,7 @@ class _Rotation(WorkflowStore[Identity]):
         code = Workflow(stages, self, self._notify, lambda: behind(self._plan(), self._subject)).advance()
         if code not in ANSWERED or self.unfinished:
             return code
-        self._say_end(identity.content or identity.left, code)
+        self._notify_end(identity.content or identity.left, code)
         return code or self._verify_cluster()
 
     def _verify_cluster(self) -> int:
@@ -209,7 +209,7 @@ class _Rotation(WorkflowStore[Identity]):
         if stage.undo is not None:
             raise StageFailed(code)
         if stage.copies:
-            self._app.say("the cache is unchanged; repair the cause and run the same command again")
+            self._app.notify("the cache is unchanged; repair the cause and run the same command again")
         raise StageStopped(code)
 
     def _undo(self, stage: RotationStage, change: Change) -> None:
@@ -222,18 +222,18 @@ class _Rotation(WorkflowStore[Identity]):
     def _notify(self, event: WorkflowEvent) -> None:
         self._app.frontend.notify(event)
         if isinstance(event, MachinesMissing):
-            self._app.say("what they use now stays valid until then")
-            self._app.say(f"when they answer again: pai-install {VERB} --{self._subject} --finish")
-            self._app.say("`absent: true` in layout.yaml leaves a machine out")
+            self._app.notify("what they use now stays valid until then")
+            self._app.notify(f"when they answer again: pai-install {VERB} --{self._subject} --finish")
+            self._app.notify("`absent: true` in layout.yaml leaves a machine out")
 
-    def _say_end(self, old: Content | None, code: int) -> None:
+    def _notify_end(self, old: Content | None, code: int) -> None:
         site = self._app.site
         if self._subject == "backend" and old is not None:
-            self._app.say(_old_content_notice(old, desired_place(site), site.control_planes[0].hostname))
+            self._app.notify(_old_content_notice(old, desired_place(site), site.control_planes[0].hostname))
         elif code == ExitCode.OK:
-            self._app.say("machines and servers use the new alone")
+            self._app.notify("machines and servers use the new alone")
         else:
-            self._app.say("machines that did not answer get the new with the next apply")
+            self._app.notify("machines that did not answer get the new with the next apply")
 
     def _start_move(self) -> bool:
         """Records the place that the cache uses, so that only a stage changes it. False where nothing is to move."""
@@ -242,11 +242,11 @@ class _Rotation(WorkflowStore[Identity]):
             if desired not in (identity.content, identity.left):
                 return True
             self._edit(lambda now, _when: without_move(now))
-            self._app.say(f"the site's files name {desired} again: the content stays, and apply does the rest")
+            self._app.notify(f"the site's files name {desired} again: the content stays, and apply does the rest")
             return False
         used = _used_place(self._app, self._app.dry_run(verb=VERB))
         if used == desired:
-            self._app.say(f"the cache keeps its content in {used} already, as the site's files say: nothing to move")
+            self._app.notify(f"the cache keeps its content in {used} already, as the site's files say: nothing to move")
             return False
         self._edit(lambda now, _when: with_content_kept(now, used))
         return True

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from pai_install.app.context import App
 from pai_install.app.frontend import FileDifference
-from pai_install.app.rotations.storage_pods import say_pods
+from pai_install.app.rotations.storage_pods import notify_pods
 from pai_install.app.rotations.storage_stages import (
     BIND_S,
     KINDS,
@@ -102,7 +102,7 @@ class _Command:
             raise refusal(
                 "storage-rotation-without-copy", f"the rotation of {self._name} was started without --copy", finish
             )
-        self._app.say(f"resuming the rotation of {self._name} to generation {state.generation}")
+        self._app.notify(f"resuming the rotation of {self._name} to generation {state.generation}")
         if self._request.check:
             return ExitCode.OK
         if not self._app.confirm("resume"):
@@ -119,10 +119,10 @@ class _Command:
                 remedy="add an option, for example --server",
             )
         if state is None:
-            self._app.say(f"no rotation of {self._name} is unfinished")
+            self._app.notify(f"no rotation of {self._name} is unfinished")
             return ExitCode.OK
         if self._request.check:
-            say_pods(self._app, self._rotation.pods() if state.unfinished else ())
+            notify_pods(self._app, self._rotation.pods() if state.unfinished else ())
             return ExitCode.OK
         return self._advance(state)
 
@@ -142,7 +142,7 @@ class _Command:
             raise refusal("storage-of-no-group", f"{self._name} is granted to no group, so no job uses it", remedy)
         before, after, desired = self._desired(site)
         if before == after:
-            self._app.say(f"{self._name} has this definition already")
+            self._app.notify(f"{self._name} has this definition already")
             return ExitCode.OK
         self._require_copyable(site, entry, desired)
         state = self._next_state(site, entry)
@@ -216,11 +216,11 @@ class _Command:
 
     def _announce(self, state: StorageRotationState, entry: StorageEntry, desired: StorageEntry) -> None:
         where = " on every worker" if self._request.copy_data and each_machine(desired) else ""
-        self._app.say(f"{self._name}: {place(entry)} -> {place(desired)}{where}")
-        self._app.say("1. Mount the new place on every worker, write, and read; nothing changes where one cannot")
+        self._app.notify(f"{self._name}: {place(entry)} -> {place(desired)}{where}")
+        self._app.notify("1. Mount the new place on every worker, write, and read; nothing changes where one cannot")
         for number, stage in enumerate(self._rotation.stages(state), start=2):
-            self._app.say(f"{number}. {stage.title}")
-        say_pods(self._app, self._rotation.pods())
+            self._app.notify(f"{number}. {stage.title}")
+        notify_pods(self._app, self._rotation.pods())
 
     def _require_converged(self) -> None:
         """Raises PaiError where the add-ons differ from the site: the first stage would change them, too."""
@@ -235,20 +235,20 @@ class _Command:
         """The exit code of a test of the new place on every worker, with volumes that are removed again."""
         # The test has object names of its own, which cannot meet those of the rotation.
         grant = Grant(desired, first.group, first.namespace, state.generation, prefix=_PROBE_PREFIX)
-        self._app.say("\nTesting the new place on every worker")
+        self._app.notify("\nTesting the new place on every worker")
         with _created(self._app.cluster, grant):
             outcome = self._app.run_agreed(StorageTry(grants=(grant,)))
         if passes(outcome):
             return ExitCode.OK
-        self._app.say(f"nothing was changed: a worker cannot use {place(desired)}")
+        self._app.notify(f"nothing was changed: a worker cannot use {place(desired)}")
         return outcome.exit_code or ExitCode.VERIFICATION_FAILED
 
     def _measure(self, grant: Grant, state: StorageRotationState, desired: StorageEntry) -> bool:
         """Whether the new folder has data. Raises PaiError before any change if the copy would fail."""
-        self._app.say("\nCounting what is to be copied")
+        self._app.notify("\nCounting what is to be copied")
         found = self._rotation.copier().measure(copy_route(grant, desired, state.generation))
         for node, amount in found:
-            self._app.say(f"{node}: {_amount_text(amount)}")
+            self._app.notify(f"{node}: {_amount_text(amount)}")
             if amount.same:
                 raise refusal(
                     "storage-copy-to-itself",
@@ -277,11 +277,11 @@ def _amount_text(amount: Measured) -> str:
 @contextmanager
 def _created(cluster: ClusterClient, grant: Grant) -> Iterator[None]:
     """Objects of a grant for the time of a test. Those of a killed test go first."""
-    ours = Select(KINDS, labels=",".join(f"{key}={value}" for key, value in _PROBE.items()))
-    cluster.delete_selected(ours, wait_s=BIND_S)
+    probes = Select(KINDS, labels=",".join(f"{key}={value}" for key, value in _PROBE.items()))
+    cluster.delete_selected(probes, wait_s=BIND_S)
     try:
         cluster.create(probe_volume_objects(grant, _PROBE))
         wait_until_bound(cluster, grant)
         yield
     finally:
-        cluster.delete_selected(ours)
+        cluster.delete_selected(probes)

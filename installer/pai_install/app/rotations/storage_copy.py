@@ -81,11 +81,11 @@ class StorageCopier:
     def _copy(self, route: CopyRoute) -> None:
         for left in reversed(range(_ROUNDS)):
             for node, report in self._reports(route, "copy"):
-                self.app.say(f"{node}: {_copied(report)}")
+                self.app.notify(f"{node}: {_copied(report)}")
             if not route.last or not (differing := self._differing(route)):
                 return
             if left:
-                self.app.say("copying the differences")
+                self.app.notify("copying the differences")
         node, report = differing[0]
         raise CopyError(
             f"cannot copy all data: {report['differ']} entries differ on {node} after {_ROUNDS} copies, "
@@ -97,12 +97,12 @@ class StorageCopier:
 
     def _differing(self, route: CopyRoute) -> list[tuple[str, Mapping[str, str]]]:
         """Reports of machines on which the places differ. Otherwise says which files were newer and stay."""
-        self.app.say("comparing every byte of both places")
+        self.app.notify("comparing every byte of both places")
         found = list(self._reports(route, "verify"))
         differing = [(node, report) for node, report in found if number(report, "differ") != 0]
         for node, report in found if not differing else ():
             for line in _compared(route, report):
-                self.app.say(f"{node}: {line}")
+                self.app.notify(f"{node}: {line}")
         return differing
 
     def _nodes(self, route: CopyRoute, mode: Mode) -> tuple[str, ...]:
@@ -148,7 +148,7 @@ class StorageCopier:
                     exit_code=ExitCode.STEP_FAILED,
                 )
             why = status.why or "deleted"
-            self.app.say(f"{node}: the pod is lost ({why}); another one continues")
+            self.app.notify(f"{node}: the pod is lost ({why}); another one continues")
             pod = self._pod(route, mode, node)
         raise PaiError(
             f"cannot copy on {node}: {_MOST_LOST} pods were lost: {why}",
@@ -159,12 +159,12 @@ class StorageCopier:
 
     def _pod(self, route: CopyRoute, mode: Mode, node: str) -> Ref:
         """A running pod of an earlier process, or a new one."""
-        mine = f"{OURS},{RUN}={route.run_label},{MODE}={labels_of(route, mode)[MODE]}"
+        selector = f"{OURS},{RUN}={route.run_label},{MODE}={labels_of(route, mode)[MODE]}"
         cluster = self.app.cluster
-        (found,) = cluster.list(Select(("pods",), route.old.namespace, mine, f"spec.nodeName={node}"))
+        (found,) = cluster.list(Select(("pods",), route.old.namespace, selector, f"spec.nodeName={node}"))
         for pod in map(Pod.parse, found):
             if not (pod.finished or pod.terminating):
-                self.app.say(f"{node}: a pod is running already")
+                self.app.notify(f"{node}: a pod is running already")
                 return pod.ref
         cluster.delete([Pod.parse(pod).ref for pod in found])
         made = copy_pod(route, mode, node, secrets.token_hex(4), self.image)
@@ -187,9 +187,9 @@ class StorageCopier:
 
     def _delete_volumes(self, route: CopyRoute) -> None:
         cluster = self.app.cluster
-        mine = f"{OURS},{RUN}={route.run_label}"
-        cluster.delete_selected(Select(("pods",), labels=mine), wait_s=_REMOVAL_S)
-        cluster.delete_selected(Select(KINDS[1:], labels=mine), wait_s=_REMOVAL_S)
+        selector = f"{OURS},{RUN}={route.run_label}"
+        cluster.delete_selected(Select(("pods",), labels=selector), wait_s=_REMOVAL_S)
+        cluster.delete_selected(Select(KINDS[1:], labels=selector), wait_s=_REMOVAL_S)
 
 
 def _ref(item: JsonObject) -> Ref:

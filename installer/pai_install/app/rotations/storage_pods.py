@@ -25,11 +25,11 @@ def pods_of_old_generations(app: App, name: str, *, finished: bool = False) -> t
     return consumers_of(claims, found, finished=finished)
 
 
-def say_pods(app: App, pods: Collection[Consumer]) -> None:
+def notify_pods(app: App, pods: Collection[Consumer]) -> None:
     """Says which pods these are, and their nodes."""
     nodes = sorted({pod.node for pod in pods if pod.node})
     text = f"{consumers_text(pods)}on {', '.join(nodes) or 'no node yet'}" if pods else "no pod uses it now"
-    app.say(f"\n{text}\n")
+    app.notify(f"\n{text}\n")
 
 
 def delete_pods(app: App, pods: Collection[Consumer]) -> None:

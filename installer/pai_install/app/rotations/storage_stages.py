@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from pai_install.app.context import App
 from pai_install.app.rotations.storage_copy import CopyError, StorageCopier
-from pai_install.app.rotations.storage_pods import becomes_true, delete_pods, pods_of_old_generations, say_pods
+from pai_install.app.rotations.storage_pods import becomes_true, delete_pods, notify_pods, pods_of_old_generations
 from pai_install.app.site_edit import checked_site
 from pai_install.checks.verdict import Verdict
 from pai_install.cluster.client import ClusterClient, Patch, Select
@@ -70,7 +70,7 @@ class StorageRotation(WorkflowStore[StorageRotationState]):
     def finish_rollback(self) -> None:
         """The old generation is the newest again."""
         self.save(transitions.rolled_back(self.read()))
-        self._app.say(f"{self.name} is {place(entry_of(self._app.site, self.name))} again")
+        self._app.notify(f"{self.name} is {place(entry_of(self._app.site, self.name))} again")
         self._apply(final=True)
 
     # the stages
@@ -140,13 +140,13 @@ class StorageRotation(WorkflowStore[StorageRotationState]):
         try:
             self.copier().copy(replace(self._route(old), filled=old.filled, last=last, beside=beside))
         except CopyError as error:
-            self._app.say(f"{error.message}\n{error.remedy}")
+            self._app.notify(f"{error.message}\n{error.remedy}")
             raise StageFailed(error.exit_code) from error
 
     def copier(self) -> StorageCopier:
         """It copies on the workers of the site."""
         site = self._app.site
-        image = self._app.environment.image(site, self._app.state, "rsync", self._app.say)
+        image = self._app.environment.image(site, self._app.state, "rsync", self._app.notify)
         workers = tuple(machine.hostname for machine in site.workers)
         return StorageCopier(self._app, workers, image, f"{VERB} {self.name}")
 
@@ -258,10 +258,10 @@ class StorageRotation(WorkflowStore[StorageRotationState]):
         if idle := _idle(state, pods):
             self.save(transitions.without_generations(state, [old.generation for old in idle]))
         code: int = self._app.run_agreed(StorageRotate(storage=self.name, final=True)).exit_code
-        self._app.say(f"new jobs use the claim {state.claim}")
+        self._app.notify(f"new jobs use the claim {state.claim}")
         if pods:
-            say_pods(self._app, pods)
-            self._app.say(f"the old generation stays until they end; then: pai-install {VERB} {self.name} --finish")
+            notify_pods(self._app, pods)
+            self._app.notify(f"the old generation stays until they end; then: pai-install {VERB} {self.name} --finish")
         return code or copied
 
     def _last_copies(self) -> int:
@@ -269,7 +269,7 @@ class StorageRotation(WorkflowStore[StorageRotationState]):
         for old in _idle(self.read(), self.pods() if self._due() else ()):
             if not old.due:
                 continue
-            self._app.say(f"\nThe last copy of generation {old.generation}")
+            self._app.notify(f"\nThe last copy of generation {old.generation}")
             self._change_old(old, closed=True)
             self._apply()
             if any(pod.claim == old.claim for pod in self.pods()):  # it came meanwhile
@@ -318,7 +318,7 @@ class StorageRotation(WorkflowStore[StorageRotationState]):
         if pods and self._emergency:
             delete_pods(self._app, pods)
         if pods:
-            self._app.say(f"waiting for {plural(len(pods), 'pod')}, at most {self._timeout_s} s")
+            self._app.notify(f"waiting for {plural(len(pods), 'pod')}, at most {self._timeout_s} s")
         return becomes_true(lambda: not self.pods(), self._timeout_s)
 
     def _end_all_pods(self) -> None:

@@ -31,7 +31,7 @@ def rotate_upstream(app: App, name: str, images: tuple[str, ...], options: RunOp
         app.frontend.require_answers()
     rotation = _UpstreamRotation(app, upstream, images)
     for number, stage in enumerate(rotation.stages, start=1):
-        app.say(f"{number}. {stage.title}")
+        app.notify(f"{number}. {stage.title}")
     if options.check:
         return ExitCode.OK
     if not app.confirm("rotate"):
@@ -101,7 +101,7 @@ class _UpstreamRotation(WorkflowStore[None]):
         outcome = self._do("keep" if self._cached and self._changes else "ask")
         if outcome.exit_code not in ANSWERED:
             name = self._upstream.upstream
-            self._app.say(f"{self._place}: {name} does not answer a request with this entry. Nothing was changed.")
+            self._app.notify(f"{self._place}: {name} does not answer a request with this entry. Nothing was changed.")
             raise StageStopped(outcome.exit_code)
         return outcome.exit_code
 
@@ -110,7 +110,7 @@ class _UpstreamRotation(WorkflowStore[None]):
 
     def _verify(self) -> int:
         if self._test.images and self._cached and self._changes:
-            self._app.say(f"waiting {LOGIN_CACHE_S} s: the cache uses a new login after that time")
+            self._app.notify(f"waiting {LOGIN_CACHE_S} s: the cache uses a new login after that time")
             time.sleep(LOGIN_CACHE_S)
         return self._require_good(self._run(self._test))
 
@@ -124,11 +124,13 @@ class _UpstreamRotation(WorkflowStore[None]):
 
     def _restore(self) -> None:
         if not self._cached:
-            self._app.say(f"{self._place}: machines have this entry now. Correct it, and run the same command again.")
+            self._app.notify(
+                f"{self._place}: machines have this entry now. Correct it, and run the same command again."
+            )
         elif self._do("restore").exit_code is ExitCode.OK:
-            self._app.say(f"the cache has its old entry again. {self._place} stays as you wrote it.")
+            self._app.notify(f"the cache has its old entry again. {self._place} stays as you wrote it.")
         else:
-            self._app.say(f"{self._place}: the cache has this entry now. Its old entry could not be restored.")
+            self._app.notify(f"{self._place}: the cache has this entry now. Its old entry could not be restored.")
 
     def _forget(self) -> int:
         self._do("forget")

@@ -15,9 +15,9 @@ _NOT_MADE = (Verdict.SKIP, Verdict.UNKNOWN)
 def junit(findings: Iterable[Finding], *, name: str) -> str:
     """Returns JUnit XML. FAIL is a failure, SKIP and UNKNOWN are skipped with a reason, WARN passes with a text."""
     root = ET.Element("testsuites", name=name)
-    for subject, told in by_subject(findings).items():
-        suite = _suite(root, subject, told)
-        for finding in told:
+    for subject, of_subject in by_subject(findings).items():
+        suite = _suite(root, subject, of_subject)
+        for finding in of_subject:
             _case(suite, finding)
     return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 

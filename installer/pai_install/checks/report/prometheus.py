@@ -71,11 +71,11 @@ def _verdict(item: Target) -> Row:
 def _findings(targets: Iterable[Target]) -> Iterator[Row]:
     """Each series once: Prometheus refuses a file with the same one twice."""
     # Prometheus refuses the whole text if one series is in it twice.
-    told = {
+    samples = {
         (finding.subject, finding.device, finding.id, finding.verdict.value, finding.action.value): None
         for item in targets
         for finding in item.findings
         if finding.verdict in OPEN
     }
-    for values in told:
+    for values in samples:
         yield dict(zip(("machine", "device", "check", "verdict", "action"), values, strict=True)), 1

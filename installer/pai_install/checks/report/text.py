@@ -43,8 +43,8 @@ def subject_lines(subjects: Mapping[str, Collection[Finding]]) -> Iterator[str]:
     """One line per subject: its gravest verdict, and how many findings of each."""
     width = max(map(len, subjects), default=0)
     for name, findings in subjects.items():
-        told = ", ".join(f"{number} {verdict}" for verdict, number in counts(findings).items() if number)
-        yield f"{name:<{width}}  {worst(findings).value:<7}  {told}"
+        summary = ", ".join(f"{number} {verdict}" for verdict, number in counts(findings).items() if number)
+        yield f"{name:<{width}}  {worst(findings).value:<7}  {summary}"
 
 
 def by_subject(findings: Iterable[Finding]) -> dict[str, list[Finding]]:

@@ -16,7 +16,7 @@ from pai_install.jobs.state import JobState, states_of
 from pai_install.jobs.warning_events import subjects_of, subjects_of_job
 from pai_install.kube.objects import JsonObject, child, rows, text
 from pai_install.scheduling.job_kinds import KINDS, POD, kind_of
-from pai_install.scheduling.usage.amounts import asked_by_pod
+from pai_install.scheduling.usage.amounts import requests_of_pod
 
 _LOG = logging.getLogger("pai_install.console")
 # namespace, kind, name in Kubernetes
@@ -167,7 +167,7 @@ class JobsModel:
                 return
             labels = child(item, "metadata", "labels")
             if names.USER not in labels:
-                if any("/" in resource for resource in asked_by_pod(child(item, "spec"))):
+                if any("/" in resource for resource in requests_of_pod(child(item, "spec"))):
                     self._others.add(uid)
                 return
             namespace = text(child(item, "metadata").get("namespace"))
@@ -239,9 +239,9 @@ class JobsModel:
         pods = [pod for one in self._pods.get(key, ()) if (pod := self.pods.get(one)) is not None]
         subjects = {*subjects_of_job(job), *self._pods.get(key, ())}
         about = {it for one in subjects for it in self._warnings.get(one, ())}
-        told = [event for it in about if (event := self.events.get(it))]
+        events = [event for it in about if (event := self.events.get(it))]
         jobs = [] if shelf is self.pods else [job]
-        found = states_of(jobs, pods, self._status_at(key), told)
+        found = states_of(jobs, pods, self._status_at(key), events)
         return next((JobView.of(one) for one in found if one.uid == uid), None)
 
     def _status_at(self, key: JobKey) -> list[JsonObject]:

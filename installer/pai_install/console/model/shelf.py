@@ -49,7 +49,7 @@ class Shelf:
             self._seen.add(uid)
         if self._items.get(uid) != packed:
             self._items[uid] = packed
-            self._tell(uid, small)
+            self._report(uid, small)
 
     def drop(self, item: JsonObject) -> None:
         """A deleted object."""
@@ -77,9 +77,9 @@ class Shelf:
 
     def _remove(self, uid: str) -> None:
         if self._items.pop(uid, None) is not None:
-            self._tell(uid, None)
+            self._report(uid, None)
 
-    def _tell(self, uid: str, item: JsonObject | None) -> None:
+    def _report(self, uid: str, item: JsonObject | None) -> None:
         try:
             self.changed(uid, item)
         except (ValueError, TypeError, AttributeError, KeyError, RecursionError):

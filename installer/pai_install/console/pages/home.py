@@ -29,7 +29,7 @@ def show_home(call: ApiCall) -> Response:
     unfinished = frozenset({"WAITING", "RUNNING", "STOPPING"})
     scheduling = model.profile.require_scheduling()
     groups = set(call.caller.groups)
-    mine = {one.name for one in scheduling.clusters if groups & set(one.groups)}
+    of_groups = {one.name for one in scheduling.clusters if groups & set(one.groups)}
     spaces = {one.namespace for one in model.profile.groups if call.caller.admin or one.name in groups}
     clusters = quota_usage_report(scheduling, model.usage()).virtual_clusters
     return shown(
@@ -37,7 +37,7 @@ def show_home(call: ApiCall) -> Response:
         "home.html",
         counts=[(state, model.jobs.count(JobQuery(own, states=frozenset({state})), visible)) for state in _STATES],
         views=model.jobs.page(JobQuery(own, states=unfinished, limit=_MOST_JOBS), visible),
-        clusters=[one for one in clusters if call.caller.admin or one.name in mine],
+        clusters=[one for one in clusters if call.caller.admin or one.name in of_groups],
         full_name=full_name,
         gpus_of=gpus_of,
         chart=chart(call, gpus_of_groups(sorted(spaces)), _CHART_HOURS, percent=False),

@@ -90,7 +90,7 @@ async def follow_state(request: Request) -> Response:
 
 async def _changes(call: ApiCall, last: str) -> AsyncGenerator[str, None]:
     """Yields the state, until the job or the user is gone."""
-    end, said = time.monotonic() + _LONGEST_S, time.monotonic()
+    end, sent_at = time.monotonic() + _LONGEST_S, time.monotonic()
     yield f"data: {last}\n\n"
     while time.monotonic() < end and await run_in_threadpool(call.services.is_valid, call.caller):
         await asyncio.sleep(_LOOK_S)
@@ -99,10 +99,10 @@ async def _changes(call: ApiCall, last: str) -> AsyncGenerator[str, None]:
         except (PaiError, RestError):
             found = "gone"
         if found != last:
-            last, said = found, time.monotonic()
+            last, sent_at = found, time.monotonic()
             yield f"data: {found}\n\n"
-        elif time.monotonic() - said > _COMMENT_S:
-            said = time.monotonic()
+        elif time.monotonic() - sent_at > _COMMENT_S:
+            sent_at = time.monotonic()
             yield ":\n\n"
         if found == "gone":
             return

@@ -14,7 +14,7 @@ from starlette.routing import Route
 from pai_install.app.code_upload import kept_code, read_archive
 from pai_install.app.job_preview import JobPreview, preview_job
 from pai_install.app.job_submission import submit_reading
-from pai_install.app.requested_job import JobWish, with_code
+from pai_install.app.requested_job import JobOptions, with_code
 from pai_install.console.endpoint import ApiCall
 from pai_install.console.errors import RestError, invalid, rest_error
 from pai_install.console.job_access import find_job
@@ -119,13 +119,13 @@ def _job_of(call: ApiCall, name: str) -> JobState:
 
 
 def _preview(call: ApiCall, reading: JobReading, group: str) -> JobPreview:
-    model, wish = call.services.model, JobWish(group=group, user=call.caller.label)
-    return preview_job(CallerContext(call), wish, reading, model.usage(), model.counted_jobs())
+    model, request = call.services.model, JobOptions(group=group, user=call.caller.label)
+    return preview_job(CallerContext(call), request, reading, model.usage(), model.counted_jobs())
 
 
 def _submitted(call: ApiCall, reading: JobReading, group: str) -> Response:
     """Submits, and goes to the page of the job."""
-    submission = submit_reading(CallerContext(call), JobWish(group=group, user=call.caller.label), reading)
+    submission = submit_reading(CallerContext(call), JobOptions(group=group, user=call.caller.label), reading)
     name = f"{call.caller.label}~{submission.jobs[0].name}"
     return sent_to(f"/jobs/{quote(name, safe='~')}" if len(submission.jobs) == 1 else "/jobs")
 

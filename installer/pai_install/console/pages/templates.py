@@ -132,7 +132,7 @@ def _address(call: ApiCall, template: JobTemplate) -> str:
 def _shown(call: ApiCall, template: JobTemplate, form: Mapping[str, str], refused: RestError | None = None) -> Response:
     reading = read_job_text(template.content, Path(template.name))
     scheduling = call.services.model.profile.require_scheduling()
-    own, mine = set(call.caller.groups), template.owner == call.caller.label
+    own, is_owner = set(call.caller.groups), template.owner == call.caller.label
     return shown(
         call,
         "template.html",
@@ -149,7 +149,7 @@ def _shown(call: ApiCall, template: JobTemplate, form: Mapping[str, str], refuse
         masked=has_mask(template.content),
         problem=refused.message if refused else "",
         publishes=call.caller.admin and not template.published,
-        removes=not template.example and (call.caller.admin if template.published else mine),
+        removes=not template.example and (call.caller.admin if template.published else is_owner),
     )
 
 

@@ -15,7 +15,7 @@ from pai_install.app.code_upload import forget_code, kept_code
 from pai_install.app.frontend import Event, Message, Question
 from pai_install.app.job_submission import submit_reading
 from pai_install.app.jobs import end_job
-from pai_install.app.requested_job import JobWish, with_code
+from pai_install.app.requested_job import JobOptions, with_code
 from pai_install.cluster.client import ApiError, ClusterClient, Impersonation, Patch
 from pai_install.console.endpoint import SUBMISSIONS, ApiCall, endpoint
 from pai_install.console.errors import RestError, forbidden, invalid
@@ -109,7 +109,7 @@ def submit_text(call: ApiCall, content: str, group: str = "", code: CodeArchive 
     context = CallerContext(call)
     reading = with_code(read_job_text(content, _FILE), code)
     chosen = group or group_for(call, reading)
-    submission = submit_reading(context, JobWish(group=chosen, user=call.caller.label), reading)
+    submission = submit_reading(context, JobOptions(group=chosen, user=call.caller.label), reading)
     names_made = ", ".join(job.name for job in submission.jobs)
     return f"{names_made} is submitted in group {chosen}" + "".join(f"\n{line}" for line in context.frontend.lines)
 

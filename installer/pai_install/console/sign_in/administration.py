@@ -124,13 +124,13 @@ class UserAdministration:
         """Adds the user to the first group of administrators, or takes it out of all of them. Raises RestError."""
         user, found = self._require(name)
         now = found.user(user)
-        ours = [group for group in self._groups if group.administrators]
+        administrators = [group for group in self._groups if group.administrators]
         if admin and not now.admin:
-            if not ours:
+            if not administrators:
                 raise invalid("this site has no group of administrators")
-            self._change(user, found, ours[:1], ())
+            self._change(user, found, administrators[:1], ())
         elif not admin and now.admin:
-            self._change(user, found, (), [group.name for group in ours])
+            self._change(user, found, (), [group.name for group in administrators])
 
     def set_password(self, name: str, password: str) -> None:
         """Sets the password of a user, and ends its sessions. Raises RestError."""

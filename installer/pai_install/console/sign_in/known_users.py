@@ -70,12 +70,12 @@ class KnownUsers:
 
     def with_groups(self, caller: Caller, api_groups: Iterable[str]) -> Caller:
         """The caller with the groups of the site, and whether it administrates. api_groups: at the API server."""
-        theirs = frozenset(api_groups)
+        groups = frozenset(api_groups)
         versions = (self._bindings.version, self._administrations.version)
-        kept = self._rights.get((caller.name, theirs))
+        kept = self._rights.get((caller.name, groups))
         if kept is None or kept[0] != versions:
-            kept = (versions, *self._rights_of(caller.name, theirs))
-            self._rights = {**dict(list(self._rights.items())[-_MOST_KEPT:]), (caller.name, theirs): kept}
+            kept = (versions, *self._rights_of(caller.name, groups))
+            self._rights = {**dict(list(self._rights.items())[-_MOST_KEPT:]), (caller.name, groups): kept}
         return replace(caller, groups=kept[1], admin=kept[2])
 
     def _rights_of(self, name: str, theirs: frozenset[str]) -> tuple[tuple[str, ...], bool]:

@@ -71,13 +71,17 @@ def _name(entry: JsonObject) -> tuple[str, str]:
 def _same_place(wanted: JsonObject, there: JsonObject) -> bool:
     """Returns whether two PVs mount the same source. Additional driver options are ignored."""
     source = next((name for name in _PLACES if name in wanted), "")
-    ours, theirs = child(wanted, source), child(there, source)
+    desired, current = child(wanted, source), child(there, source)
     keys = _PLACES.get(source, ())
-    attributes, told = child(ours, "volumeAttributes"), child(theirs, "volumeAttributes")
+    attributes, current_attributes = child(desired, "volumeAttributes"), child(current, "volumeAttributes")
     return (
-        bool(theirs)
-        and all(_plain(ours.get(key)) == _plain(theirs.get(key)) for key in keys)
-        and all(_plain(told.get(key)) == _plain(value) for key, value in attributes.items() if key != "protocol")
+        bool(current)
+        and all(_plain(desired.get(key)) == _plain(current.get(key)) for key in keys)
+        and all(
+            _plain(current_attributes.get(key)) == _plain(value)
+            for key, value in attributes.items()
+            if key != "protocol"
+        )
     )
 
 

@@ -78,9 +78,9 @@ def node_finding(name: str, node: Node | None, version: str) -> Finding:
         remedy = f"run kubectl uncordon {name}, once the reason is resolved"
         return _node(Verdict.WARN, name, "node is cordoned: no new jobs start there", remedy=remedy)
     if node.pressure:
-        said = ", ".join(node.pressure)
+        pressure = ", ".join(node.pressure)
         remedy = f"run kubectl describe node {name}. The node rejects or evicts pods while it is under pressure"
-        return _node(Verdict.WARN, name, f"node is Ready, but reports {said}", said, "none", remedy)
+        return _node(Verdict.WARN, name, f"node is Ready, but reports {pressure}", pressure, "none", remedy)
     return _node(Verdict.PASS, name, f"node is Ready at {version}", version, version)
 
 

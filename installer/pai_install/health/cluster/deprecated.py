@@ -17,9 +17,9 @@ _SHOWN = 10
 
 def deprecated_uses(cluster: ClusterClient) -> tuple[ApiUse, ...]:
     """Returns requests of deprecated APIs since the start of the responding API server. Raises as ClusterClient."""
-    asked = requested(cluster.raw(METRICS))
+    requests = requested(cluster.raw(METRICS))
     return tuple(
-        ApiUse(use.group, use.version, use.resource, use.removed, tuple(_users(cluster, use))) for use in asked
+        ApiUse(use.group, use.version, use.resource, use.removed, tuple(_users(cluster, use))) for use in requests
     )
 
 

@@ -55,8 +55,8 @@ def load_catalogue() -> dict[int, XidMeaning]:
     for numbers, name, verdict, action, kind, *rest in raw["xids"]:
         for number in numbers if isinstance(numbers, list) else [numbers]:
             remedy, rows = rest[0] if rest else "", tuple(decodes.get(number, ()))
-            said = tuple(sayings.get(number, ()))
-            found[number] = XidMeaning(number, name, Verdict(verdict), Action(action), kind, remedy, rows, said)
+            notes = tuple(sayings.get(number, ()))
+            found[number] = XidMeaning(number, name, Verdict(verdict), Action(action), kind, remedy, rows, notes)
     return found
 
 

@@ -65,7 +65,7 @@ class GpuView:
         return self._errors
 
     @property
-    def asks(self) -> str:
+    def recovery_action(self) -> str:
         """Returns the recovery action that the GPU requests, in lower case ("gpu reset", "drain p2p"), or ''."""
         if self.peek(RESET_REQUIRED).text.lower() == "yes":
             return "gpu reset"
@@ -75,10 +75,10 @@ class GpuView:
         return found.text.lower() if found.state is _VALUE and found.text.lower() != "none" else ""
 
     @property
-    def asks_for_reset(self) -> bool:
+    def needs_reset(self) -> bool:
         """Returns whether this GPU requests a reset. Then unreadable values need no reboot."""
-        told = any("requires reset" in text.lower() for text in self.errors.values())
-        return told or self.asks in ("gpu reset", "reset", "bus reset", "drain and reset")
+        required = any("requires reset" in text.lower() for text in self.errors.values())
+        return required or self.recovery_action in ("gpu reset", "reset", "bus reset", "drain and reset")
 
     @property
     def works(self) -> bool:

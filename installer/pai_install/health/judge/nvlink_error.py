@@ -52,8 +52,8 @@ def with_link(known: XidMeaning, text: str) -> XidMeaning:
     if not bits or bits - _THRESHOLD - _IGNORED:
         return named
     if bits & _THRESHOLD:
-        told, remedy = "many corrected errors, no other", "run the vendor's diagnostics at the next idle moment"
-        return replace(named, name=f"{named.name}: {told}", verdict=Verdict.WARN, action=Action.NONE, remedy=remedy)
+        message, remedy = "many corrected errors, no other", "run the vendor's diagnostics at the next idle moment"
+        return replace(named, name=f"{named.name}: {message}", verdict=Verdict.WARN, action=Action.NONE, remedy=remedy)
     return replace(named, name=f"{named.name}: to be ignored", verdict=Verdict.PASS, action=Action.NONE, remedy="")
 
 
@@ -68,7 +68,7 @@ def link_faults(texts: Iterable[str]) -> Iterator[LinkFault]:
 
 def _gravest(bits: set[tuple[int, int]]) -> tuple[str, str] | None:
     """Returns (cause, remedy) of the worst known bit that is set, or None."""
-    return next((told for register, which, told in _GRAVE if any((register, bit) in bits for bit in which)), None)
+    return next((message for register, which, message in _GRAVE if any((register, bit) in bits for bit in which)), None)
 
 
 def _bits(registers: str) -> Iterator[tuple[int, int]]:

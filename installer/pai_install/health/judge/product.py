@@ -28,8 +28,8 @@ def product_of(text: str) -> Product:
     memory = _MEMORY.search(text)
     words = [word for word in _MEMORY.sub(" ", text).split() if word not in _NOISE]
     forms = [_FORMS[short] for word in words if (short := re.sub(r"^(sxm)\d$", r"\1", word)) in _FORMS]
-    telling = {word for word in words if not re.match(r"(sxm\d?|pcie|nvl|hbm\d\w?)$", word)}
-    kept = frozenset(word for word in telling if len(word) > 2 or word in _VARIANTS or re.search(r"\d", word))
+    known = {word for word in words if not re.match(r"(sxm\d?|pcie|nvl|hbm\d\w?)$", word)}
+    kept = frozenset(word for word in known if len(word) > 2 or word in _VARIANTS or re.search(r"\d", word))
     return Product(kept, memory.group(1) if memory else "", forms[0] if forms else "")
 
 
@@ -38,8 +38,8 @@ def same_model(name: str, wanted: str) -> bool:
 
     Memory size and form factor count only where both state them.
     """
-    seen, asked = product_of(name), product_of(wanted)
-    if not asked.words <= seen.words or (asked.words and asked.words & _VARIANTS != seen.words & _VARIANTS):
+    seen, expected = product_of(name), product_of(wanted)
+    if not expected.words <= seen.words or (expected.words and expected.words & _VARIANTS != seen.words & _VARIANTS):
         return False
-    stated = ((asked.memory, seen.memory), (asked.form, seen.form))
+    stated = ((expected.memory, seen.memory), (expected.form, seen.form))
     return all(one == other or not one or not other for one, other in stated)

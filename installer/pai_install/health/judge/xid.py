@@ -72,10 +72,10 @@ def meaning_of(xid: Xid, catalogue: Mapping[int, XidMeaning]) -> XidMeaning:
 
 def _said(xid: Xid, known: XidMeaning) -> XidMeaning:
     """Returns the meaning of the line's own words, or that of the number."""
-    saying = next((item for item in known.sayings if item.words in xid.text), None)
-    if saying is None:
+    note = next((item for item in known.sayings if item.words in xid.text), None)
+    if note is None:
         return known
-    return replace(known, name=saying.name, verdict=saying.verdict, action=saying.action, remedy=saying.remedy)
+    return replace(known, name=note.name, verdict=note.verdict, action=note.action, remedy=note.remedy)
 
 
 def failing_links(incident: Incident) -> dict[str, LinkFault]:
@@ -112,8 +112,8 @@ def _recovery(xid: Xid, known: XidMeaning) -> XidMeaning:
 
 def _eased(meaning: XidMeaning, xids: Sequence[Xid]) -> XidMeaning:
     """Returns a reset in place of a reboot if the driver's last recovery action of this incident is a reset."""
-    asked = [_asked(xid) for xid in xids if xid.number == _RECOVERY_ACTION]
-    if meaning.number in _OF_GSP and asked and asked[-1] in _RESETS:
+    actions = [_asked(xid) for xid in xids if xid.number == _RECOVERY_ACTION]
+    if meaning.number in _OF_GSP and actions and actions[-1] in _RESETS:
         return replace(meaning, action=Action.RESET_GPU, remedy="reset the GPU, as requested by its driver")
     return meaning
 

@@ -91,7 +91,7 @@ def pod_template(gang: Outline, role: Role, extras: PodExtras) -> Object:
         "enableServiceLinks": False,
         "shareProcessNamespace": True,
         "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
-        **({"runtimeClassName": "nvidia"} if _asks_nvidia(gang, role) else {}),
+        **({"runtimeClassName": "nvidia"} if _requests_nvidia(gang, role) else {}),
         **({"imagePullSecrets": [{"name": secret}]} if role.login is not None else {}),
         **({"nodeSelector": selects} if selects else {}),
         **extras.spec,
@@ -112,7 +112,7 @@ def _node_labels(gang: Outline, role: Role, extras: PodExtras) -> dict[str, str]
     return {**sku, **({HOST_LABEL: gang.place.machine} if gang.place.machine else {})}
 
 
-def _asks_nvidia(gang: Outline, role: Role) -> bool:
+def _requests_nvidia(gang: Outline, role: Role) -> bool:
     return bool(role.resources.gpus) and gang.place.supply(role).resource.startswith(_NVIDIA)
 
 
@@ -142,11 +142,11 @@ def _script(gang: Outline, role: Role) -> str:
 
 
 def _resources(gang: Outline, role: Role, extras: PodExtras) -> Object:
-    asked = role.resources
-    amounts = {"cpu": str(asked.cpu), "memory": f"{asked.memory_mb}Mi"}
+    requested = role.resources
+    amounts = {"cpu": str(requested.cpu), "memory": f"{requested.memory_mb}Mi"}
     devices = extras.devices
     if devices is None:
-        devices = {gang.place.supply(role).resource: str(asked.gpus)} if asked.gpus else {}
+        devices = {gang.place.supply(role).resource: str(requested.gpus)} if requested.gpus else {}
     return {"requests": {**amounts, **devices}, "limits": {**amounts, **devices}}
 
 

@@ -33,10 +33,10 @@ def ports_of(role: Role) -> Mapping[str, tuple[int, ...]]:
     Raises PaiError where two labels wish for one number.
     """
     labels = {port.label for port in role.ports}
-    asked = [*role.ports, *(JobPort(label, 1) for label in _ALWAYS if label not in labels)]
+    requested = [*role.ports, *(JobPort(label, 1) for label in _ALWAYS if label not in labels)]
     found: dict[str, tuple[int, ...]] = {}
     taken: dict[int, str] = {}
-    for port in sorted(asked, key=lambda it: not it.begin):  # those with a wish first
+    for port in sorted(requested, key=lambda it: not it.begin):  # those with a wish first
         numbers = _numbers(port, taken)
         for number in numbers:
             if number in taken or number > LAST_PORT:
@@ -47,7 +47,7 @@ def ports_of(role: Role) -> Mapping[str, tuple[int, ...]]:
                 )
             taken[number] = port.label
         found[port.label] = numbers
-    return {port.label: found[port.label] for port in asked}
+    return {port.label: found[port.label] for port in requested}
 
 
 def _numbers(port: JobPort, taken: Mapping[int, str]) -> tuple[int, ...]:
@@ -104,10 +104,10 @@ def _of_job(job: Job, place: JobPlace, names: JobNames) -> dict[str, str]:
 
 def _of_any_role(role: Role, word: str, names: JobNames) -> Iterator[tuple[str, str]]:
     """What everyone is told of a role. word: how its variables call it."""
-    ports, asked = ports_of(role), role.resources
+    ports, requested = ports_of(role), role.resources
     hosts = [names.host_of(role, index) for index in range(role.instances)]
     yield f"PAI_TASK_ROLE_TASK_COUNT_{word}", str(role.instances)
-    yield f"PAI_RESOURCE_{word}", f"{asked.gpus},{asked.cpu},{asked.memory_mb},{asked.shm_mb}"
+    yield f"PAI_RESOURCE_{word}", f"{requested.gpus},{requested.cpu},{requested.memory_mb},{requested.shm_mb}"
     yield f"PAI_MIN_FAILED_TASK_COUNT_{word}", _count(role.min_failed)
     yield f"PAI_MIN_SUCCEEDED_TASK_COUNT_{word}", _count(role.min_succeeded)
     yield f"PAI_TASK_ROLE_{word}_HOST_LIST", ",".join(f"{host}:{ports['http'][0]}" for host in hosts)
@@ -120,14 +120,14 @@ def _of_any_role(role: Role, word: str, names: JobNames) -> Iterator[tuple[str, 
 
 def _of_role(role: Role) -> dict[str, str]:
     """What an instance is told of its own role."""
-    ports, asked = ports_of(role), role.resources
+    ports, requested = ports_of(role), role.resources
     return {
         "PAI_CURRENT_TASK_ROLE_NAME": role.name,
         "PAI_CURRENT_TASK_ROLE_TASK_COUNT": str(role.instances),
-        "PAI_CURRENT_TASK_ROLE_CPU_COUNT": str(asked.cpu),
-        "PAI_CURRENT_TASK_ROLE_MEM_MB": str(asked.memory_mb),
-        "PAI_CURRENT_TASK_ROLE_SHM_MB": str(asked.shm_mb),
-        "PAI_CURRENT_TASK_ROLE_GPU_COUNT": str(asked.gpus),
+        "PAI_CURRENT_TASK_ROLE_CPU_COUNT": str(requested.cpu),
+        "PAI_CURRENT_TASK_ROLE_MEM_MB": str(requested.memory_mb),
+        "PAI_CURRENT_TASK_ROLE_SHM_MB": str(requested.shm_mb),
+        "PAI_CURRENT_TASK_ROLE_GPU_COUNT": str(requested.gpus),
         "PAI_CURRENT_TASK_ROLE_MIN_FAILED_TASK_COUNT": _count(role.min_failed),
         "PAI_CURRENT_TASK_ROLE_MIN_SUCCEEDED_TASK_COUNT": _count(role.min_succeeded),
         "PAI_CONTAINER_HOST_PORT": _list(ports["http"]),

@@ -145,8 +145,8 @@ class Kubelet:
             self.asked += 1
             lists = self.asked > 1
             content = devices_message(self.ids) if lists else b""
-        says = b"\x88" + literal("content-type", "application/grpc")
-        parts = frame(HEADERS, END_HEADERS, stream, says) + frame(DATA, 0, stream, message(content))
+        statement = b"\x88" + literal("content-type", "application/grpc")
+        parts = frame(HEADERS, END_HEADERS, stream, statement) + frame(DATA, 0, stream, message(content))
         if not lists:
             parts += frame(HEADERS, END_HEADERS | END_STREAM, stream, literal("grpc-status", "0"))
         self.connection.sendall(parts)
@@ -190,13 +190,13 @@ def listen(folder: Path, ids: list[str]) -> socket.socket:
 
 def main() -> None:
     """Registers as soon as there is a kubelet, and again when it was restarted: it then has removed the socket."""
-    ids, said = uuids(Path(sys.argv[1]).read_text()), ""
+    ids, reported = uuids(Path(sys.argv[1]).read_text()), ""
     server = None
     while True:
-        says = "there is no kubelet yet"
+        statement = "there is no kubelet yet"
         try:
             if server is not None and (FOLDER / OWN).exists():
-                says = f"the kubelet has {len(ids)} {RESOURCE}"
+                statement = f"the kubelet has {len(ids)} {RESOURCE}"
             elif (FOLDER / KUBELET).exists():
                 if server is not None:
                     server.close()
@@ -204,11 +204,11 @@ def main() -> None:
                 register(FOLDER)
                 continue
         except (OSError, struct.error) as error:
-            says = str(error)
+            statement = str(error)
             (FOLDER / OWN).unlink(missing_ok=True)
-        if says != said:
-            print(says, flush=True)  # noqa: T201 - goes to the journal
-        said = says
+        if statement != reported:
+            print(statement, flush=True)  # noqa: T201 - goes to the journal
+        reported = statement
         time.sleep(WAIT_S)
 
 

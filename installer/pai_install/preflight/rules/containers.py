@@ -204,8 +204,8 @@ def docker(case: Case) -> Result | None:
         return failed(message, value="swarm", expected="no swarm", remedy=remedy)
     if seen.data_root and seen.data_root != wanted:
         # Docker keeps containers in its data root. A new one is harmless only where there are none to leave behind.
-        say = warned if seen.containers == 0 else failed
-        return say(
+        judge = warned if seen.containers == 0 else failed
+        return judge(
             f"Docker keeps its data in {seen.data_root}, the site says {wanted}: Docker would lose sight of"
             " its images and containers",
             value=f"{seen.data_root}, {running}",

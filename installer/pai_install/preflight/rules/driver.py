@@ -6,12 +6,12 @@ import re
 
 from pai_install.checks.result import Result, failed, passed, unknown, warned
 from pai_install.preflight.model import Case, machine_check
-from pai_install.site.nvidia_driver import DriverWish
+from pai_install.site.nvidia_driver import DriverSpec
 
 
-def _wish(case: Case) -> DriverWish | None:
-    wish = case.site.settings.nvidia_driver
-    return wish if isinstance(wish, DriverWish) and case.site.sku_of(case.machine).has_nvidia else None
+def _wish(case: Case) -> DriverSpec | None:
+    driver = case.site.settings.nvidia_driver
+    return driver if isinstance(driver, DriverSpec) and case.site.sku_of(case.machine).has_nvidia else None
 
 
 def _branch(loaded: str) -> str:
@@ -74,16 +74,16 @@ def driver_secure_boot(case: Case) -> Result | None:
 )
 def driver_in_use(case: Case) -> Result | None:
     """Packages of another branch replace the libraries of the loaded one at once."""
-    wish = _wish(case)
-    if wish is None:
+    driver = _wish(case)
+    if driver is None:
         return None
     hardware, count = case.evidence.hardware, case.evidence.devices.gpu_processes
-    expected = f"{wish.branch}, or none"
+    expected = f"{driver.branch}, or none"
     if hardware.nouveau:
         remedy = "reboot the machine after apply, which disables nouveau"
         return warned("nouveau drives the NVIDIA devices until a reboot", "nouveau", expected, remedy=remedy)
     loaded = _branch(hardware.nvidia_driver)
-    if loaded in ("", str(wish.branch)):
+    if loaded in ("", str(driver.branch)):
         return passed(loaded or "none", message="no driver of another branch is loaded")
     if count is None:
         return unknown("only root can read which programs use the driver")

@@ -8,7 +8,7 @@ from pai_install.checks.evidence import require
 from pai_install.checks.result import Result, failed, passed, skipped, unknown, warned
 from pai_install.preflight.evidence import PciDevice
 from pai_install.preflight.model import Case, machine_check, size_text
-from pai_install.site.nvidia_driver import DriverWish
+from pai_install.site.nvidia_driver import DriverSpec
 
 _VENDORS = {"nvidia.com": "10de", "amd.com": "1002", "enflame.com": "1e36", "gpu.intel.com": "8086"}
 # A device that has fallen off the bus answers every read with ones, so its revision reads as ff.
@@ -132,7 +132,7 @@ def nvidia_driver(case: Case) -> Result | None:
         return None
     if hardware.nvidia_driver:
         return passed(hardware.nvidia_driver, message="the NVIDIA driver is loaded")
-    if isinstance(case.site.settings.nvidia_driver, DriverWish):
+    if isinstance(case.site.settings.nvidia_driver, DriverSpec):
         return passed("none", message="apply installs the NVIDIA driver")
     if hardware.nouveau:
         return warned(

@@ -82,8 +82,8 @@ def service_route(case: Case) -> Result | None:
         return passed(message="a route covers the addresses of Services")
     own = own_interfaces(case.machine, case.evidence)
     name = own[0].name if own else "INTERFACE"
-    say, who = (failed, "the API server reaches no") if case.machine.control_plane else (warned, "programs reach no")
-    return say(
+    judge, who = (failed, "the API server reaches no") if case.machine.control_plane else (warned, "programs reach no")
+    return judge(
         f"no route leads to the addresses of Services: {who} webhook and no other Service",
         value="no default route",
         expected=f"a default route, or one that covers {services}",
@@ -143,17 +143,17 @@ def peers(case: Case) -> Result | None:
     """The machines that it must reach answer, at the ports that the cluster uses."""
     answers = case.evidence.peers
     # A machine without evidence may be off. It has a finding of its own, and its silence says nothing about networks.
-    asked = {name: answer for name, answer in answers.items() if name in case.fleet.evidence}
-    if not asked:
+    known_answers = {name: answer for name, answer in answers.items() if name in case.fleet.evidence}
+    if not known_answers:
         return skipped("the controller host reaches no other machine")
-    silent = [name for name, answer in asked.items() if not answer.reached]
+    silent = [name for name, answer in known_answers.items() if not answer.reached]
     if silent:
         return failed(
             f"cannot reach {', '.join(silent)}",
             value="no answer",
             expected="an answer",
         )
-    filtered = [text for name, answer in asked.items() for text in _filtered(case, name, answer)]
+    filtered = [text for name, answer in known_answers.items() for text in _filtered(case, name, answer)]
     if filtered:
         return failed(
             "packets between machines are filtered",
@@ -161,7 +161,7 @@ def peers(case: Case) -> Result | None:
             expected="an answer at these ports, or a refusal",
             remedy="open these ports between the machines in firewalls and security groups (see docs/preflight.md)",
         )
-    return passed(", ".join(asked), message="control planes and neighbours answer")
+    return passed(", ".join(known_answers), message="control planes and neighbours answer")
 
 
 def _filtered(case: Case, name: str, answer: PeerAnswer) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pai_install.checks.result import Result, failed, passed
-from pai_install.parts.storage_client import AskedExport, asked_exports
+from pai_install.parts.storage_client import ExportCheck, export_checks
 from pai_install.preflight.evidence import ExportAnswer
 from pai_install.preflight.model import Case, machine_check
 
@@ -72,23 +72,23 @@ def quotas(case: Case) -> Result | None:
 )
 def servers(case: Case) -> Result | None:
     """The servers that a worker will mount from are there."""
-    wanted = tuple(asked_exports(case.site)) if case.machine.worker else ()
+    wanted = tuple(export_checks(case.site)) if case.machine.worker else ()
     if not wanted:
         return None
     answers = tuple(zip(wanted, case.evidence.exports, strict=True))
-    wrong = [_told(case, one, said) for one, said in answers if said.answer in _SAYS]
+    wrong = [_told(case, one, answer) for one, answer in answers if answer.answer in _SAYS]
     if wrong:
         return failed("storages cannot be mounted", "; ".join(wrong), "an answer, and the export")
     return passed("; ".join(_served(answers)), message="the storages' servers answer")
 
 
-def _told(case: Case, asked: AskedExport, said: ExportAnswer) -> str:
+def _told(case: Case, asked: ExportCheck, said: ExportAnswer) -> str:
     key = "server" if said.answer == "silent" else "path"
     place = case.site.places.get(f"storages.{asked.number}.{key}", "services-configuration.yaml")
     return f"{place}: {asked.server}:{asked.path}: {asked.server} {_SAYS[said.answer]} ({said.why})"
 
 
-def _served(answers: tuple[tuple[AskedExport, ExportAnswer], ...]) -> Iterator[str]:
-    for asked, said in answers:
-        note = f": answers, more cannot be seen ({said.why})" if said.answer == "unclear" else ""
-        yield f"{asked.server}:{asked.path}{note}"
+def _served(answers: tuple[tuple[ExportCheck, ExportAnswer], ...]) -> Iterator[str]:
+    for export, answer in answers:
+        note = f": answers, more cannot be seen ({answer.why})" if answer.answer == "unclear" else ""
+        yield f"{export.server}:{export.path}{note}"

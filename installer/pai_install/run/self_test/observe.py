@@ -27,8 +27,8 @@ def samples(objects: Iterable[JsonObject], scenarios: Sequence[Scenario], at_s: 
 
 def last_warning(events: Iterable[JsonObject]) -> str:
     """Returns the message of the newest event, or ""."""
-    told = sorted(events, key=lambda event: text(event.get("lastTimestamp")) or text(event.get("eventTime")))
-    return text(told[-1].get("message")) if told else ""
+    ordered = sorted(events, key=lambda event: text(event.get("lastTimestamp")) or text(event.get("eventTime")))
+    return text(ordered[-1].get("message")) if ordered else ""
 
 
 def _gang(objects: Sequence[JsonObject]) -> GangSeen:

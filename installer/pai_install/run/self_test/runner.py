@@ -102,9 +102,9 @@ class SelfTestRunner:
         """Returns the current sample of every scenario, or {} without a response. Raises PaiError after
         many failures.
         """
-        ours = f"{OURS},{RUN}={self.context.run}"
+        selector = f"{OURS},{RUN}={self.context.run}"
         try:
-            (found,) = self.cluster.list(Select(("pods", *self.driver.jobs), labels=ours))
+            (found,) = self.cluster.list(Select(("pods", *self.driver.jobs), labels=selector))
         except PaiError:
             self.blind += 1
             if self.blind > _BLIND:

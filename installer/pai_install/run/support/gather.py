@@ -50,8 +50,8 @@ def from_machines(
     inventory = Inventory(groups(site), {}, connections)
     # Each machine gets a share, so that a thousand machines do not fill the memory.
     largest = min(LARGEST_MACHINE, LARGEST_OF_ALL // len(hosts))
-    asked = {"pai_support_largest": largest}
-    request = RunRequest(PLAYBOOK, inventory, limit=hosts, extra_vars=asked)
+    variables = {"pai_support_largest": largest}
+    request = RunRequest(PLAYBOOK, inventory, limit=hosts, extra_vars=variables)
     answered, deadline = set[str](), clock() + timeout_s
     try:
         with closing(engine.run(request)) as events:

@@ -24,7 +24,7 @@ from pai_install.schedulers.job_fields import (
     queue_field,
 )
 from pai_install.scheduling.amounts import held_cells
-from pai_install.scheduling.job_queue import HIVED_MARKER, HIVED_SCHEDULER, HIVED_SPEC, asks_hived
+from pai_install.scheduling.job_queue import HIVED_MARKER, HIVED_SCHEDULER, HIVED_SPEC, requests_hived
 from pai_install.scheduling.model import PRIORITIES
 
 Object = dict[str, Any]
@@ -114,12 +114,12 @@ def _cells(job: Job, place: JobPlace, role: Role) -> int:
 
 def hived_misfits(job: Job, place: JobPlace) -> Iterator[FieldMisfit]:
     """Why HiveD can never start a job, at the places of its file."""
-    told: set[str] = set()
+    warned: set[str] = set()
     for role in job.roles:
         together = _together(job, role)
-        if together[0].name in told:
+        if together[0].name in warned:
             continue
-        told.add(together[0].name)
+        warned.add(together[0].name)
         pods = Counter[int]()
         for one in together:
             pods[_cells(job, place, one)] += one.instances if _is_gang(job, role) else 1
@@ -133,7 +133,7 @@ def hived_misfits(job: Job, place: JobPlace) -> Iterator[FieldMisfit]:
 def hived_fields(job: NativeJob, place: JobPlace) -> Iterator[JobField]:
     """The scheduler of pods with devices, and the priority of all pods."""
     for way in pod_ways(job):
-        queued = asks_hived(job.content, way)
+        queued = requests_hived(job.content, way)
         if queued:
             yield queue_field((*way, "spec", "schedulerName"), place, HIVED_SCHEDULER)
         yield priority_field(way, place, outside=not queued)
@@ -145,7 +145,7 @@ def hived_problems(pod: SubmittedPod) -> Iterator[FieldProblem]:
         message = "HiveD assigns devices on this site: request them in pods of HiveD"
         yield FieldProblem(path, message, "write the pods as docs/hived.md says")
     way = pod.path[:-1]
-    if not asks_hived(pod.job.content, way):
+    if not requests_hived(pod.job.content, way):
         return
     path = (*way, "metadata", "annotations", HIVED_SPEC)
     lines = pod.text(path).splitlines()

@@ -61,8 +61,8 @@ class Programme:
 
 def programme(scheduling: Scheduling, nodes: Iterable[Found], pods: Iterable[Found], bounds: Bounds) -> Programme:
     """Played in the smallest guarantee of devices that is idle, and the smallest of cores."""
-    known, theirs = tuple(nodes), tuple(pod for pod in pods if not _of_the_test(pod))
-    found = [_stage(scheduling, *one, known, theirs) for one in _shares(scheduling)]
+    known, foreign = tuple(nodes), tuple(pod for pod in pods if not _of_the_test(pod))
+    found = [_stage(scheduling, *one, known, foreign) for one in _shares(scheduling)]
     stages = sorted(
         (it for it in found if isinstance(it, CellSite)), key=lambda it: (not it.devices, it.room * it.unit)
     )

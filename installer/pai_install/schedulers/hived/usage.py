@@ -32,8 +32,8 @@ class HivedPod:
 
 def hived_seen(scheduling: Scheduling, found: Mapping[str, Iterable[JsonObject]]) -> Seen:
     """found: the objects of each of KINDS."""
-    asked = hived_pods(found["pods"])
-    return Seen(tuple(_uses(scheduling, asked)), tuple(_jobs(asked)))
+    pods_of_hived = hived_pods(found["pods"])
+    return Seen(tuple(_uses(scheduling, pods_of_hived)), tuple(_jobs(pods_of_hived)))
 
 
 def hived_pods(pods: Iterable[JsonObject]) -> list[HivedPod]:
@@ -47,16 +47,16 @@ def _spec(pod: JsonObject) -> JsonObject:
 
 def _asked(pod: JsonObject) -> HivedPod:
     """A pod whose annotation cannot be read uses nothing that HiveD knows of."""
-    said = hived_spec(pod)
+    spec = hived_spec(pod)
     namespace = text(child(pod, "metadata").get("namespace"))
-    gang = text(child(said, "affinityGroup").get("name"))
+    gang = text(child(spec, "affinityGroup").get("name"))
     return HivedPod(
         cluster=text(_spec(pod).get("schedulerName")).removeprefix(HIVED_SCHEDULER),
-        units=cells_of(said),
-        borrows=number(said.get("priority")) == PRIORITIES["oppo"],
+        units=cells_of(spec),
+        borrows=number(spec.get("priority")) == PRIORITIES["oppo"],
         job=f"{namespace}/{gang.removeprefix(f'{namespace}/')}" if gang else full_name(pod),
         node=node_of(pod),
-        priority=number(said.get("priority")) or 0,
+        priority=number(spec.get("priority")) or 0,
     )
 
 

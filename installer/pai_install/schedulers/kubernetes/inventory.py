@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 
 from pai_install.kube.objects import child
 from pai_install.schedulers.job_inventory import JOBSETS, Answers, KeptJob, jobsets, owner_job, pods_beside_jobsets
-from pai_install.scheduling.usage.amounts import asked_by_pod
+from pai_install.scheduling.usage.amounts import requests_of_pod
 from pai_install.scheduling.usage.pods import node_of
 
 KINDS = ("pods", JOBSETS)
@@ -16,6 +16,6 @@ def kubernetes_kept_jobs(found: Answers, devices: Collection[str]) -> Iterator[K
     """JobSets, and pods that ask for devices: no other scheduler would know of them."""
     yield from jobsets(found)
     for pod in pods_beside_jobsets(found):
-        asked = asked_by_pod(child(pod, "spec"))
-        if any(asked.get(name) for name in devices):
+        requested = requests_of_pod(child(pod, "spec"))
+        if any(requested.get(name) for name in devices):
             yield owner_job(pod, "runs" if node_of(pod) else "waits")

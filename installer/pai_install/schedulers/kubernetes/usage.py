@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pai_install.kube.objects import JsonObject, child, text
 from pai_install.scheduling.admission import clusters_at
 from pai_install.scheduling.model import Scheduling
-from pai_install.scheduling.usage.amounts import asked_by_pod, words_of
+from pai_install.scheduling.usage.amounts import requests_of_pod, words_of
 from pai_install.scheduling.usage.model import Seen, SeenJob
 from pai_install.scheduling.usage.pods import alive, full_name, node_of, uses_of
 
@@ -43,12 +43,12 @@ def _namespace(pod: JsonObject) -> str:
 def _jobs(scheduling: Scheduling, pods: Iterable[JsonObject], owners: Mapping[str, str]) -> Iterator[SeenJob]:
     """One for all pods of a controller; it waits while none of them has a machine."""
     running: dict[tuple[str, str], bool] = {}
-    asked: defaultdict[tuple[str, str], defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
+    requested: defaultdict[tuple[str, str], defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
     for pod in pods:
         if (cluster := owners.get(_namespace(pod))) is not None:
             key, placed = (cluster, full_name(pod)), bool(node_of(pod))
             running[key] = running.get(key, False) or placed
-            for name, amount in asked_by_pod(child(pod, "spec")).items():
-                asked[key][name] += amount
+            for name, amount in requests_of_pod(child(pod, "spec")).items():
+                requested[key][name] += amount
     for (cluster, name), placed in running.items():
-        yield SeenJob(cluster, name, not placed, words_of(scheduling, asked[cluster, name]))
+        yield SeenJob(cluster, name, not placed, words_of(scheduling, requested[cluster, name]))

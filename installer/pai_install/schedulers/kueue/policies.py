@@ -78,8 +78,8 @@ def _operated(kind: JobKind, scheduling: Scheduling) -> Object:
         "named": "variables.templates.exists(t, has(t.spec.priorityClassName))",
         **_labels(scheduling),
     }
-    asked = RequestKind(kind.group, kind.version, kind.resource, _CHANGES)
-    return policy(f"pai-queued-{kind.resource}", asked, _rules(""), variables)
+    request_kind = RequestKind(kind.group, kind.version, kind.resource, _CHANGES)
+    return policy(f"pai-queued-{kind.resource}", request_kind, _rules(""), variables)
 
 
 def _labels(scheduling: Scheduling) -> Mapping[str, str]:

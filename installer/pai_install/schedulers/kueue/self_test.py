@@ -117,9 +117,9 @@ def _job(context: SelfTestContext, scenario: Scenario, gang: Gang, pods: int) ->
 def why(workloads: Sequence[Mapping[str, Any]]) -> str:
     """What Kueue says of the jobs that it does not let start, and of those that it stopped."""
     conditions = [row for workload in workloads for row in (workload.get("status") or {}).get("conditions") or ()]
-    telling = {("QuotaReserved", "False"), ("Evicted", "True")}
-    said = [str(row.get("message", "")) for row in conditions if (row.get("type"), row.get("status")) in telling]
-    return "; ".join(dict.fromkeys(filter(None, said)))
+    known = {("QuotaReserved", "False"), ("Evicted", "True")}
+    messages = [str(row.get("message", "")) for row in conditions if (row.get("type"), row.get("status")) in known]
+    return "; ".join(dict.fromkeys(filter(None, messages)))
 
 
 def pods_ready_s(configmaps: Sequence[Mapping[str, Any]]) -> float:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pai_install.kube.objects import JsonObject, child, conditions, number, quantity, rows, state_of, text
 from pai_install.schedulers.kueue.compile import flavor_name
 from pai_install.scheduling.model import Scheduling, VirtualCluster
-from pai_install.scheduling.usage.amounts import asked_by_pod, resource_of, units_of, use_of, words_of
+from pai_install.scheduling.usage.amounts import requests_of_pod, resource_of, units_of, use_of, words_of
 from pai_install.scheduling.usage.model import Seen, SeenJob, Use
 from pai_install.scheduling.usage.pods import full_name
 
@@ -56,6 +56,6 @@ def _asked(spec: JsonObject) -> Mapping[str, float]:
     total: defaultdict[str, float] = defaultdict(float)
     for pods in rows(spec.get("podSets")):
         count = number(pods.get("count"))
-        for name, amount in asked_by_pod(child(pods, "template", "spec")).items():
+        for name, amount in requests_of_pod(child(pods, "template", "spec")).items():
             total[name] += amount * (1 if count is None else count)
     return total

@@ -38,8 +38,8 @@ class RecordedScenario:
     def why(self, step: str) -> str:
         """What was said of jobs that waited in a step: by the scheduler, else by the pods."""
         mark = self.recording.mark(step)
-        said = [seen.why for sample in self.recording.during(step)[-1:] for seen in sample.gangs.values()]
-        return (mark.why if mark else "") or next(filter(None, said), "")
+        reasons = [seen.why for sample in self.recording.during(step)[-1:] for seen in sample.gangs.values()]
+        return (mark.why if mark else "") or next(filter(None, reasons), "")
 
     def took(self, step: str) -> float | None:
         """Seconds until a step was met; None where it was not."""

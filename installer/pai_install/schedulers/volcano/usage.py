@@ -12,7 +12,7 @@ from pai_install.scheduling.amounts import CPU, devices_of
 from pai_install.scheduling.model import Scheduling
 from pai_install.scheduling.usage.amounts import words_of
 from pai_install.scheduling.usage.model import Seen, SeenJob
-from pai_install.scheduling.usage.pods import Whose, full_name, uses_of
+from pai_install.scheduling.usage.pods import ClusterOf, full_name, uses_of
 
 KINDS = ("podgroups.scheduling.volcano.sh", "pods")
 _GROUP = "scheduling.k8s.io/group-name"
@@ -26,7 +26,7 @@ def volcano_seen(scheduling: Scheduling, found: Mapping[str, Iterable[JsonObject
     return Seen(uses, tuple(_jobs(scheduling, groups)))
 
 
-def queue_of(groups: Iterable[JsonObject]) -> Whose:
+def queue_of(groups: Iterable[JsonObject]) -> ClusterOf:
     """By the PodGroup of a pod."""
     queues = {_place(one, text(child(one, "metadata").get("name"))): _queue(one) for one in groups}
     return lambda pod: queues.get(_place(pod, _group(pod)))

@@ -25,7 +25,7 @@ def units_of(supply: Supply, amount: float) -> int:
     return max(0, math.ceil(amount / per_unit - _TOLERANCE))
 
 
-def asked_by_pod(spec: JsonObject) -> Mapping[str, float]:
+def requests_of_pod(spec: JsonObject) -> Mapping[str, float]:
     """Returns resource -> sum of the containers' requests. A limit replaces a missing request."""
     total: dict[str, float] = {}
     for container in rows(spec.get("containers")):

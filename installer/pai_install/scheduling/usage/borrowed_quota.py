@@ -17,11 +17,11 @@ def lent_of(scheduling: Scheduling, uses: Iterable[Use], rules: QuotaRules) -> M
     """Returns (virtual cluster, SKU) -> units of its idle guarantee that others use. Virtual clusters that lend nothing
     are omitted.
     """
-    told = tuple(uses)
+    uses_seen = tuple(uses)
     found: dict[tuple[str, str], int] = {}
     for sku in scheduling.supply:
-        offers = _offers(scheduling, sku, tuple(use for use in told if use.sku == sku), rules)
-        wanted = sum(use.borrowed for use in told if use.sku == sku) - _unassigned(scheduling, sku)
+        offers = _offers(scheduling, sku, tuple(use for use in uses_seen if use.sku == sku), rules)
+        wanted = sum(use.borrowed for use in uses_seen if use.sku == sku) - _unassigned(scheduling, sku)
         parts = _divided(max(0, wanted), offers)
         found |= {(name, sku): units for name, units in parts.items() if units}
     return found

@@ -34,9 +34,9 @@ class Unmet:
 
     def __str__(self) -> str:
         """In words."""
-        whose = " and ".join(filter(None, (", ".join(self.clusters[:-1]), self.clusters[-1])))
+        names = " and ".join(filter(None, (", ".join(self.clusters[:-1]), self.clusters[-1])))
         verb = "lacks" if len(self.clusters) == 1 else "lack, together,"
-        return f"{whose} {verb} {self.units} {self.sku}: " + "; ".join(f"{it.machine} {it.why}" for it in self.machines)
+        return f"{names} {verb} {self.units} {self.sku}: " + "; ".join(f"{it.machine} {it.why}" for it in self.machines)
 
 
 def unmet(

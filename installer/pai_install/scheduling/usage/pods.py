@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pai_install.kube.objects import JsonObject, child, rows, text
 from pai_install.scheduling.amounts import devices_of
 from pai_install.scheduling.model import Scheduling
-from pai_install.scheduling.usage.amounts import asked_by_pod, resource_of, units_of, use_of
+from pai_install.scheduling.usage.amounts import requests_of_pod, resource_of, units_of, use_of
 from pai_install.scheduling.usage.model import Use
 
 _ENDED = ("Succeeded", "Failed")
 # whose a pod is: the name of a virtual cluster, or None
-Whose = Callable[[JsonObject], str | None]
+ClusterOf = Callable[[JsonObject], str | None]
 
 
 def alive(pods: Iterable[JsonObject]) -> list[JsonObject]:
@@ -39,20 +39,20 @@ def devices_in_use(scheduling: Scheduling, pods: Iterable[JsonObject]) -> dict[s
     names = devices_of(scheduling)
     for pod in alive(pods):
         if node := node_of(pod):
-            asked = asked_by_pod(child(pod, "spec"))
-            found[node] += int(sum(asked.get(name, 0) for name in names))
+            requested = requests_of_pod(child(pod, "spec"))
+            found[node] += int(sum(requested.get(name, 0) for name in names))
     return found
 
 
-def uses_of(scheduling: Scheduling, pods: Iterable[JsonObject], whose: Whose) -> tuple[Use, ...]:
+def uses_of(scheduling: Scheduling, pods: Iterable[JsonObject], cluster_of: ClusterOf) -> tuple[Use, ...]:
     """Returns the usage of pods per virtual cluster and SKU. The sum of cores is rounded, not each pod."""
     found: defaultdict[tuple[str, str, bool], float] = defaultdict(float)
     for pod in alive(pods):
-        cluster, machine = whose(pod), node_of(pod)
+        cluster, machine = cluster_of(pod), node_of(pod)
         if cluster is not None and machine in scheduling.skus:
             sku = scheduling.skus[machine]
-            asked = asked_by_pod(child(pod, "spec")).get(resource_of(scheduling.supply[sku]), 0.0)
-            found[cluster, sku, scheduling.pinned.get(machine) == cluster] += asked
+            requested = requests_of_pod(child(pod, "spec")).get(resource_of(scheduling.supply[sku]), 0.0)
+            found[cluster, sku, scheduling.pinned.get(machine) == cluster] += requested
     return tuple(_uses(scheduling, found))
 
 

@@ -24,12 +24,12 @@ _TWICE: dict[YamlPath, str] = {
 def check_contradictions(source: Document, services: Services, settings: Settings) -> None:
     """Warns of each value that another one in config.yaml overrides. The summary describes the defaults."""
     for path, key in _TWICE.items():
-        theirs, ours = _value(services, path), getattr(settings, key)
-        said = source.at(path) is not None and key in settings.model_fields_set
-        if not said or theirs is None or theirs == ours:
+        openpai, own = _value(services, path), getattr(settings, key)
+        is_set = source.at(path) is not None and key in settings.model_fields_set
+        if not is_set or openpai is None or openpai == own:
             continue
-        message = f"does not count: {key} in config.yaml rules, which is {_shown(ours)}"
-        remedy = f"write {key}: {_shown(theirs)} into config.yaml, or remove {dotted(path)}"
+        message = f"does not count: {key} in config.yaml rules, which is {_shown(own)}"
+        remedy = f"write {key}: {_shown(openpai)} into config.yaml, or remove {dotted(path)}"
         source.add(path, "site.overruled", message, remedy, severity="warning")
 
 

@@ -19,13 +19,13 @@ def check_directory(source: Document, services: Services) -> None:
     if section is None:
         return
     if section.oidc:
-        _check_asked(source, section)
+        _check_given(source, section)
     elif section.issuer is not None:
         path, remedy = (_SECTION, "issuer"), "add OIDC: true beside it, or remove it"
         source.add(path, "site.no-effect", "has no effect without OIDC", remedy, severity="warning")
 
 
-def _check_asked(source: Document, asked: Authentication) -> None:
+def _check_given(source: Document, asked: Authentication) -> None:
     given, aad = asked.issuer, aad_of(asked)
     if given is None and aad is None:
         remedy = "write the section issuer, or OIDC-type: AAD and the section AAD"

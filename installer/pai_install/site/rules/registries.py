@@ -63,8 +63,8 @@ def check_cache_port(source: Document, services: Services, settings: Settings) -
     port = section.service_nodeport if section is not None else CACHE_PORT
     if not settings.enable_docker_cache or hived is None or hived.webservice_port != port:
         return
-    own, theirs = ("docker-cache", "service_nodeport"), ("hivedscheduler", "webservice-port")
-    path, other = (own, "hivedscheduler.webservice-port") if own in source.marks else (theirs, "the cache")
+    own, openpai_keys = ("docker-cache", "service_nodeport"), ("hivedscheduler", "webservice-port")
+    path, other = (own, "hivedscheduler.webservice-port") if own in source.marks else (openpai_keys, "the cache")
     source.add(path, "site.port-twice", f"{port} is the port of {other} already", "choose another port")
 
 
@@ -117,10 +117,10 @@ def _of_upstream(upstream: UpstreamEntry, section: RegistrySection, settings: Se
         yield Wrong(
             ("username",), "open-cache", message, "add docker_cache_htpasswd to config.yaml, or leave it so", "warning"
         )
-    ours = settings.docker_cache_remote_url
+    cache_url = settings.docker_cache_remote_url
     ruled = upstream.name == DOCKER_HUB and "docker_cache_remote_url" in settings.model_fields_set
-    if ruled and upstream.url not in (None, ours):
-        message = f"does not count: docker_cache_remote_url in config.yaml rules, which is {ours}"
+    if ruled and upstream.url not in (None, cache_url):
+        message = f"does not count: docker_cache_remote_url in config.yaml rules, which is {cache_url}"
         yield Wrong(("url",), "overruled", message, "write one of them", "warning")
 
 

@@ -24,7 +24,7 @@ def _check_path(source: Document, number: int, entry: StorageEntry, server: Stor
     if path is None or any(path == export or path.startswith(f"{export}/") for export in exports):
         return
     # OpenPAI's clients named them without the folder above
-    theirs = path.split("/")[1] in FOLDERS
-    remedy = f"write {server.localpath.rstrip('/')}{path}" if theirs else "write a folder in one of them"
+    reserved = path.split("/")[1] in FOLDERS
+    remedy = f"write {server.localpath.rstrip('/')}{path}" if reserved else "write a folder in one of them"
     message = f"{entry.server} does not serve {path}, but {' and '.join(exports)}"
     source.add(("storages", number, "path"), "site.not-served", message, remedy)

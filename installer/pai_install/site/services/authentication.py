@@ -21,7 +21,7 @@ from pai_install.site.services.section import (
     Word,
     Words,
     choice,
-    tell_missing,
+    report_missing,
 )
 
 
@@ -61,7 +61,7 @@ class Group(Section):
     @classmethod
     def has_name(cls, data: object, info: ValidationInfo) -> object:
         """Warns of a group without a name."""
-        tell_missing(data, info, "groupname")
+        report_missing(data, info, "groupname")
         return data
 
     groupname: GroupName | None = None
@@ -81,7 +81,7 @@ class GroupManager(KebabSection):
     @classmethod
     def has_groups(cls, data: object, info: ValidationInfo) -> object:
         """Warns of the two groups that OpenPAI always makes: with this section, it took none from its defaults."""
-        tell_missing(data, info, "admin-group", "default-group")
+        report_missing(data, info, "admin-group", "default-group")
         return data
 
     group_data_source: DataSource = "basic"
@@ -147,9 +147,9 @@ class Authentication(Service):
     @classmethod
     def has_directory(cls, data: object, info: ValidationInfo) -> object:
         """Warns of settings that OpenPAI needs for an identity provider and this version does not."""
-        asked = isinstance(data, Entries) and str(data.get("OIDC")).strip().lower() == "true"
-        if isinstance(data, Entries) and asked and data.get("OIDC-type") == "AAD" and "issuer" not in data:
-            tell_missing(data.get("AAD", data), info, "tenantID", "clientSecret")
+        oidc = isinstance(data, Entries) and str(data.get("OIDC")).strip().lower() == "true"
+        if isinstance(data, Entries) and oidc and data.get("OIDC-type") == "AAD" and "issuer" not in data:
+            report_missing(data.get("AAD", data), info, "tenantID", "clientSecret")
         return data
 
     oidc: Flag = Field(default=False, alias="OIDC")

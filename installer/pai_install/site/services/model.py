@@ -147,7 +147,7 @@ class Services(KebabSection):
         return self.jobs or Jobs()
 
     @classmethod
-    def tell_unknown(cls, document: Document, path: YamlPath, remedy: str) -> None:
+    def report_unknown(cls, document: Document, path: YamlPath, remedy: str) -> None:
         """Adds the warning about a section that is not known."""
         message = "is not a known section and has no effect"
         document.add(path, "site.unknown-section", message, remedy, severity="warning")

@@ -21,7 +21,7 @@ from pai_install.site.services.section import (
     Word,
     WordOrWords,
     choice,
-    tell_missing,
+    report_missing,
 )
 
 _THEIRS = WithoutEffect("OpenPAI's own services are not deployed")
@@ -67,7 +67,7 @@ class RestServer(Service):
         """Warns of half a login."""
         login = ("default-pai-admin-username", "default-pai-admin-password")
         if isinstance(data, Entries) and any(data.get(key) for key in login):
-            tell_missing(data, info, *login)
+            report_missing(data, info, *login)
         return data
 
     server_port: Port = 9186

@@ -47,8 +47,8 @@ class UpstreamEntry(KebabSection):
     @classmethod
     def whole(cls, data: object, info: ValidationInfo) -> object:
         """Adds an error for incomplete credentials, and for mirror settings without a mirror."""
-        tell_half(data, info, "username", "password")
-        tell_half(data, info, "mirror-username", "mirror-password")
+        report_half(data, info, "username", "password")
+        report_half(data, info, "mirror-username", "mirror-password")
         for key in ("mirror-username", "mirror-password", "mirror-ca-file"):
             if isinstance(data, Entries) and data.get(key) and not data.get("mirror"):
                 _add(data, info, (key,), "missing", "needs mirror", "add mirror: URL, or remove it")
@@ -88,12 +88,12 @@ class RegistrySection(KebabSection):
     @classmethod
     def each_once(cls, data: object, info: ValidationInfo) -> object:
         """Adds an error for a registry that is described twice."""
-        _tell_twice(data, info, "upstreams", "name", _once)
-        _tell_twice(data, info, "logins", "registry", _for_each_group)
+        _report_twice(data, info, "upstreams", "name", _once)
+        _report_twice(data, info, "logins", "registry", _for_each_group)
         return data
 
 
-def tell_half(data: object, info: ValidationInfo, *keys: str) -> None:
+def report_half(data: object, info: ValidationInfo, *keys: str) -> None:
     """Adds an error where one of two keys is given without the other."""
     if isinstance(data, Entries):
         given = [key for key in keys if data.get(key)]
@@ -112,7 +112,7 @@ def _for_each_group(entry: Entries) -> tuple[str, ...]:
     return tuple(dict.fromkeys(map(str, groups))) if isinstance(groups, list) and groups else ("",)
 
 
-def _tell_twice(
+def _report_twice(
     data: object, info: ValidationInfo, section: str, key: str, users: Callable[[Entries], tuple[str, ...]]
 ) -> None:
     entries = data.get(section) if isinstance(data, Entries) else None

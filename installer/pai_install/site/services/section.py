@@ -55,11 +55,11 @@ class Section(FrozenModel):
             for number, key in enumerate(sorted(data.keys() - known)):
                 # A remedy compares the key with all known ones. A wrong file has thousands of unknown keys.
                 remedy = did_you_mean(key, known) if number < MAX_REMEDIES else ""
-                cls.tell_unknown(info.context, (*data.path, key), remedy)
+                cls.report_unknown(info.context, (*data.path, key), remedy)
         return {key: value for key, value in data.items() if key in known and value is not None and value != ""}
 
     @classmethod
-    def tell_unknown(cls, document: Document, path: YamlPath, remedy: str) -> None:
+    def report_unknown(cls, document: Document, path: YamlPath, remedy: str) -> None:
         """Adds the warning about a key that is not known."""
         document.add(path, "site.unknown-key", "is not a known key and has no effect", remedy, severity="warning")
 
@@ -70,7 +70,7 @@ class Section(FrozenModel):
         return tuple(info.alias or name for name, info in fields if name in self.model_fields_set)
 
 
-def tell_missing(data: object, info: ValidationInfo, *keys: str) -> None:
+def report_missing(data: object, info: ValidationInfo, *keys: str) -> None:
     """Warns of missing keys that OpenPAI's own services needed to start. Called by a before-validator of the model."""
     if isinstance(data, Entries) and isinstance(info.context, Document):
         for key in keys:

@@ -258,8 +258,8 @@ def manager_log(machine: MachineView) -> Result:
         machine.files("/var/log/", "files_logs")  # raises where the reader failed: then the log may well be there
         raise
     since = machine.boot_time
-    told = parse_fabric_log(text, _zone(machine))
-    errors = [error for error in told if error.time is None or since is None or error.time >= since]
+    events = parse_fabric_log(text, _zone(machine))
+    errors = [error for error in events if error.time is None or since is None or error.time >= since]
     fatal = [error for error in errors if error.fatal]
     if any(machine.recent(error.time) for error in fatal):
         return failed("the fabric manager reports fatal errors", fatal[-1].text, "none")
@@ -267,7 +267,7 @@ def manager_log(machine: MachineView) -> Result:
         return warned("the fabric manager reported fatal errors earlier in this boot", fatal[-1].text, "none")
     if any(machine.recent(error.time) for error in errors):
         return warned("the fabric manager reports NVSwitch errors", errors[-1].text, "none")
-    return passed(f"none lately, last: {told[-1].text}" if told else "none", "none")
+    return passed(f"none lately, last: {events[-1].text}" if events else "none", "none")
 
 
 @machine_check(

@@ -68,10 +68,10 @@ def _sources(machine: MachineView) -> list[_Source]:
 )
 def gpu_count(machine: MachineView) -> Result:
     sources = _sources(machine)
-    told = [source for source in sources if source.name.startswith("nvidia-smi")]
+    of_driver = [source for source in sources if source.name.startswith("nvidia-smi")]
     # Here nvidia-smi is a stand-in or talks to a host. What the kernel lacks is then a gap, and no difference.
-    if not machine.driver_visible and not any(source.count for source in sources if source not in told):
-        sources = [*told, _Source("kernel", None, gap="neither bus nor /proc nor /dev shows an NVIDIA GPU")]
+    if not machine.driver_visible and not any(source.count for source in sources if source not in of_driver):
+        sources = [*of_driver, _Source("kernel", None, gap="neither bus nor /proc nor /dev shows an NVIDIA GPU")]
     counts = {source.name: source.count for source in sources if source.count is not None}
     value = ", ".join(f"{name} {count}" for name, count in counts.items())
     wanted = machine.expected.count if machine.expected.nvidia else None

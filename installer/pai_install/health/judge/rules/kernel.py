@@ -70,8 +70,8 @@ def _events(
 )
 def machine_checks(machine: MachineView) -> Result:
     events = [event for event in machine.events(LogKind.MACHINE_CHECK) if machine.recent(event.time)]
-    said = [_is_corrected(event.text) for event in events]
-    if True in said and False not in said:
+    corrected = [_is_corrected(event.text) for event in events]
+    if True in corrected and False not in corrected:
         value = f"{len(events)} lines, last: {events[-1].text}"
         return passed(
             value, "none uncorrected", message="corrected errors. The check host-edac counts corrected memory errors"
@@ -242,11 +242,11 @@ def carrier(machine: MachineView) -> Iterator[Result]:
 
 def _sick_cards(machine: MachineView) -> Iterator[Result]:
     """A result for each network card that hung while it sent, or that its driver can no longer reach."""
-    said: dict[str, list[str]] = {}
+    corrected: dict[str, list[str]] = {}
     for event in machine.events(LogKind.NETWORK_DEVICE):
         if machine.recent(event.time) and (match := _HANGS.search(event.text)):
-            said.setdefault(next(filter(None, match.groups()), "a network card"), []).append(event.text)
-    for name, lines in sorted(said.items()):
+            corrected.setdefault(next(filter(None, match.groups()), "a network card"), []).append(event.text)
+    for name, lines in sorted(corrected.items()):
         value = f"{len(lines)} lines, last: {lines[-1]}"
         if any("PCIe link lost" in line for line in lines):
             remedy = "drain and reboot the machine. If the fault returns, reseat or replace the card"

@@ -44,8 +44,8 @@ def _readiness(node: Node) -> Result:
     if node.ready is None:
         return unknown("Kubernetes does not report the readiness of the node")
     if not node.ready:
-        said = next(entry.status for entry in node.conditions if entry.type == "Ready")
-        return failed("the node is not ready", said, "True")
+        status = next(entry.status for entry in node.conditions if entry.type == "Ready")
+        return failed("the node is not ready", status, "True")
     if node.cordoned:
         return warned("the node is cordoned and gets no new pods", "cordoned", "schedulable")
     return passed("ready", "ready")

@@ -211,9 +211,9 @@ def banks(gpu: GpuView, _machine: MachineView) -> Result:
     action=Action.RESET_GPU,
 )
 def repair(gpu: GpuView, _machine: MachineView) -> Result:
-    asked = [fields.CHANNEL_REPAIR, fields.TPC_REPAIR]
-    asked += [fields.BANK_REMAP_PENDING] if gpu.peek(fields.BANK_REMAP_PENDING).text else []
-    words = {field.name: gpu.word(field, *YES_NO) for field in asked}
+    repairs = [fields.CHANNEL_REPAIR, fields.TPC_REPAIR]
+    repairs += [fields.BANK_REMAP_PENDING] if gpu.peek(fields.BANK_REMAP_PENDING).text else []
+    words = {field.name: gpu.word(field, *YES_NO) for field in repairs}
     pending = [name for name, word in words.items() if word == "yes"]
     if pending:
         return warned(f"{' and '.join(pending)}: reset the GPU", "yes", "no", action=Action.RESET_GPU)

@@ -36,7 +36,7 @@ _RECOVERY = {
     action=Action.RESET_GPU,
 )
 def recovery(gpu: GpuView, _machine: MachineView) -> Result:
-    word = gpu.asks
+    word = gpu.recovery_action
     if (
         not word
         and gpu.peek(fields.RECOVERY).state is State.ABSENT
@@ -89,13 +89,13 @@ def reachable(gpu: GpuView, _machine: MachineView) -> Result:
     action=Action.REBOOT,
 )
 def readable(gpu: GpuView, _machine: MachineView) -> Result:
-    said = ("is lost", "requires reset")  # those are gpu-lost's
-    errors = {path: text for path, text in gpu.errors.items() if not any(word in text.lower() for word in said)}
+    words = ("is lost", "requires reset")  # those are gpu-lost's
+    errors = {path: text for path, text in gpu.errors.items() if not any(word in text.lower() for word in words)}
     if errors:
         shown = ", ".join(f"{path} {text}" for path, text in list(errors.items())[:4])
         if all("insufficient permissions" in text.lower() for text in errors.values()):
             return unknown("the collector lacks permissions", shown, remedy="run the collector as root")
-        action = Action.RESET_GPU if gpu.asks_for_reset else None
+        action = Action.RESET_GPU if gpu.needs_reset else None
         return failed(f"{len(errors)} values cannot be read: {shown}", shown, "no errors", action=action)
     return passed("no errors", "no errors")
 

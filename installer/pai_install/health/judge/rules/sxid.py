@@ -37,7 +37,7 @@ def sxid(machine: MachineView) -> Iterator[Result]:
         match = _SXID.search(event.text)
         device = normalise_bus_id(match.group(1)) if match else ""
         by_switch.setdefault(device, []).append((event, meaning_of(event.text)))
-    results = [_of_switch(device, _as_said(found), machine) for device, found in sorted(by_switch.items())]
+    results = [_of_switch(device, _as_reported(found), machine) for device, found in sorted(by_switch.items())]
     yield from results or [passed("none", "none")]
 
 
@@ -54,13 +54,14 @@ def meaning_of(text: str) -> SxidMeaning:
     return known or SxidMeaning(number, _UNLISTED, Verdict.WARN)
 
 
-def _as_said(found: Sequence[tuple[LogEvent, SxidMeaning]]) -> list[tuple[LogEvent, SxidMeaning]]:
+def _as_reported(found: Sequence[tuple[LogEvent, SxidMeaning]]) -> list[tuple[LogEvent, SxidMeaning]]:
     """Returns events with meanings. If one line of an error says Non-fatal, its data lines without a severity are
     non-fatal too.
     """
-    said = {meaning.number: meaning for event, meaning in found if _NONFATAL.search(event.text)}
+    meanings = {meaning.number: meaning for event, meaning in found if _NONFATAL.search(event.text)}
     return [
-        (event, meaning if _FATAL.search(event.text) else said.get(meaning.number, meaning)) for event, meaning in found
+        (event, meaning if _FATAL.search(event.text) else meanings.get(meaning.number, meaning))
+        for event, meaning in found
     ]
 
 

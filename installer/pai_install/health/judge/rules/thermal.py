@@ -230,7 +230,7 @@ def power(gpu: GpuView, _machine: MachineView) -> Result:
     reading = gpu.reading(fields.POWER)
     # A lost GPU cannot be read at all. That is a finding of its own, gpu-lost.
     if reading.state is State.ERROR and "is lost" not in reading.text.lower():
-        action = Action.RESET_GPU if gpu.asks_for_reset else None
+        action = Action.RESET_GPU if gpu.needs_reset else None
         return failed(f"the power draw cannot be read: {reading.text}", reading.text, "a number", action=action)
     watts = gpu.number(fields.POWER)
     return passed(f"{watts or 0:.0f} W")

@@ -58,7 +58,7 @@ def xid_incidents(machine: MachineView) -> Iterator[Result]:
 
 def _of_gpu(bus_id: str, incidents: Sequence[Incident], machine: MachineView) -> Result:
     device = _device(bus_id, machine)
-    over = _said_well(device, machine)
+    over = _is_well(device, machine)
     open_ones = [incident for incident in incidents if not (over and incident.ended)]
     value = "; ".join(_describe(incident) for incident in incidents[-4:])
     if not open_ones:
@@ -83,8 +83,8 @@ def _of_gpu(bus_id: str, incidents: Sequence[Incident], machine: MachineView) ->
         return warned(message, value, "none", device=device, action=waits, remedy=remedy)
     if several := _several_processes([item for item in open_ones if machine.recent(item.last_time)]):
         return warned(several, value, "none", device=device)
-    whose = " (application)" if incident.meaning.kind == APPLICATION else ""
-    return passed(value, "nothing but applications' own faults", device=device, message=f"{message}{whose}")
+    scope = " (application)" if incident.meaning.kind == APPLICATION else ""
+    return passed(value, "nothing but applications' own faults", device=device, message=f"{message}{scope}")
 
 
 def _message(incident: Incident) -> str:
@@ -137,10 +137,10 @@ def _uses(processes: Iterable[Xid]) -> int:
     return count
 
 
-def _said_well(device: str, machine: MachineView) -> bool:
+def _is_well(device: str, machine: MachineView) -> bool:
     """Whether nvidia-smi shows this GPU, and neither error words nor its recovery action ask for anything."""
     gpu = next((gpu for gpu in machine.gpus if gpu.bus_id == device), None)
-    return gpu is not None and not gpu.errors and not gpu.asks
+    return gpu is not None and not gpu.errors and not gpu.recovery_action
 
 
 def _device(bus_id: str, machine: MachineView) -> str:

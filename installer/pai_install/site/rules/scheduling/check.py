@@ -77,8 +77,8 @@ def _of_hived_switch(site: Site) -> Iterator[Wrong]:
     if scheduler is None or "enable_hived_scheduler" not in settings.model_fields_set:
         return
     if settings.enable_hived_scheduler != (scheduler.type == "hived"):
-        said = str(settings.enable_hived_scheduler).lower()
-        message = f"{scheduler.type} counts, and not enable_hived_scheduler in config.yaml, which is {said}"
+        value = str(settings.enable_hived_scheduler).lower()
+        message = f"{scheduler.type} counts, and not enable_hived_scheduler in config.yaml, which is {value}"
         remedy = "remove enable_hived_scheduler from config.yaml"
         yield Wrong(("scheduler", "type"), "overruled", message, remedy, "warning")
 

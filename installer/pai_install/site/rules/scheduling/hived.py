@@ -74,11 +74,11 @@ def _cycles(config: HivedConfig) -> Iterator[Wrong]:
     """Yields types that contain themselves. Each cycle is reported once, at its first type in the file."""
     types = config.physical_cluster.cell_types
     # Every type of a circle finds the same circle. It is reported once.
-    told: set[str] = set()
+    reported: set[str] = set()
     for name in types:
         circle = _circle(config, name)
-        if circle and not told.intersection(circle):
-            told.update(circle)
+        if circle and not reported.intersection(circle):
+            reported.update(circle)
             message = f"contains itself: {' -> '.join((*circle, circle[0]))} (HiveD would run out of memory)"
             yield Wrong((*TYPES, name, "childCellType"), "cell-cycle", message, "name the type below it")
 
@@ -106,10 +106,10 @@ def _skus(config: HivedConfig) -> Iterator[Wrong]:
                 message = f"{share.cpu} cores go with one {name}: no job could be placed"
                 yield Wrong(path, "cell-share", message, "write 1 or more")
     shares = {**cluster.gpu_types, **cluster.sku_types}
-    told: set[str] = set()
+    reported: set[str] = set()
     for cell in tops(config):
-        if shares and cell.chain.leaf not in {*shares, *told}:
-            told.add(cell.chain.leaf)
+        if shares and cell.chain.leaf not in {*shares, *reported}:
+            reported.add(cell.chain.leaf)
             holder = cell.chain.types[-2]
             message = f"{cell.chain.leaf} is not among skuTypes: what goes with one is not known"
             remedy = did_you_mean(cell.chain.leaf, {*shares, *cluster.cell_types} - {holder})

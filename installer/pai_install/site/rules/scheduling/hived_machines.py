@@ -44,11 +44,11 @@ def of_machines(site: Site, config: HivedConfig) -> Iterator[Wrong]:
 
 def _other_types(site: Site, nodes: list[Cell], machines: dict[str, Machine]) -> Iterator[Wrong]:
     """Yields names with different machine types in layout.yaml and in the block, each pair once."""
-    told: set[tuple[str, str]] = set()
+    reported: set[tuple[str, str]] = set()
     for node in nodes:
         here, there = node.chain.leaf, machines[node.node].sku if node.node in machines else ""
-        if here in site.skus and there and there != here and (here, there) not in told:
-            told.add((here, there))
+        if here in site.skus and there and there != here and (here, there) not in reported:
+            reported.add((here, there))
             message = f"{node.node} is {there} in layout.yaml and {here} here, and layout.yaml has another {here}"
             remedy = f"rename {here} in one of the files: jobs get the machines of this block"
             yield Wrong((*node.path, "cellAddress"), "machine-type-differs", message, remedy, "warning")
@@ -77,12 +77,12 @@ def _more(site: Site, node: Cell, machine: Machine, count: int) -> Iterator[Wron
 
 
 def _fewer(site: Site, nodes: list[Cell], machines: dict[str, Machine], devices: Counter[str]) -> Iterator[Wrong]:
-    told: set[str] = set()
+    reported: set[str] = set()
     for node in nodes:
         count = devices[node.node]
         has = _devices(site, machines[node.node]) if count else 0
-        if count < has and node.node not in told:
-            told.add(node.node)
+        if count < has and node.node not in reported:
+            reported.add(node.node)
             message = (
                 f"{node.node} has {plural(has, 'device')} in layout.yaml, and {count} here: no job gets the others"
             )
@@ -108,13 +108,13 @@ class _Taken:
         # Cells of processors have numbers of their own. Number 0 may be a device and a processor at once.
         key = (node.node, without_devices(self.config, node.chain.leaf))
         taken = self.devices.setdefault(key, {}) if node.node else {}
-        told: set[YamlPath] = set()
+        reported: set[YamlPath] = set()
         for number, path in node.leaf_numbers():
             if number is None or number < 0:
                 message = "is not the number of a device: HiveD ends with an error"
                 yield Wrong((*path, "cellAddress"), "device-number", message, "write 0, 1 and so on")
-            elif taken.setdefault(number, path) != path and path not in told:
-                told.add(path)
+            elif taken.setdefault(number, path) != path and path not in reported:
+                reported.add(path)
                 message = (
                     f"device {number} of {node.node or 'this machine'} is here a second time: two jobs would get it"
                 )

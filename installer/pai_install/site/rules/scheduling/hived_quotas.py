@@ -21,7 +21,7 @@ _CLUSTERS: YamlPath = (*HIVED, "virtualClusters")
 
 
 @dataclass(frozen=True, slots=True)
-class _Ask:
+class _Request:
     """The request of a virtual cluster on a level of a chain. path: of the virtual cell."""
 
     path: YamlPath
@@ -35,17 +35,17 @@ def of_virtual_clusters(site: Site, config: HivedConfig) -> Iterator[Wrong]:
     """Yields problems of names, guarantees, and pinned cells."""
     chains = chains_of(config)
     yield from _names(config)
-    asks: list[_Ask] = []
+    requests: list[_Request] = []
     for name, cluster in config.virtual_clusters.items():
         for number, cell in enumerate(cluster.virtual_cells):
             path = (*_CLUSTERS, name, "virtualCells", number)
             yield from _cell(config, chains, path, cell.cell_type, cell.cell_number)
             way = virtual_path(chains, cell.cell_type or "")
             if way is not None:
-                asks.append(_Ask(path, name, way.chain, way.depth, cell.cell_number or 0))
+                requests.append(_Request(path, name, way.chain, way.depth, cell.cell_number or 0))
     yield from _pins(config)
-    yield from _unused(config, chains, {ask.chain.top for ask in asks})
-    yield from _capacity(site, config, chains, asks)
+    yield from _unused(config, chains, {request.chain.top for request in requests})
+    yield from _capacity(site, config, chains, requests)
 
 
 def _names(config: HivedConfig) -> Iterator[Wrong]:
@@ -151,50 +151,52 @@ def _nested(cell: Cell, above: str) -> Iterator[Wrong]:
 def _unused(config: HivedConfig, chains: Mapping[str, Chain], used: set[str]) -> Iterator[Wrong]:
     """Chains that no virtual cluster has anything of."""
     pins = {one.pinned_cell_id for cluster in config.virtual_clusters.values() for one in cluster.pinned_cells}
-    told = set(used)
+    reported = set(used)
     for top in tops(config):
         if any(cell.spec.pinned_cell_id in pins - {None} for cell in top.below()):
-            told.add(top.chain.top)
+            reported.add(top.chain.top)
     for number, spec in enumerate(config.physical_cluster.physical_cells):
         name = spec.cell_type or ""
-        if name in chains and name not in told:
-            told.add(name)
+        if name in chains and name not in reported:
+            reported.add(name)
             message = f"no virtual cluster has anything of {name}: HiveD ends with an error"
             yield Wrong((*CELLS, number, "cellType"), "unused-chain", message, "give it to one, e.g. to default")
 
 
-def _capacity(site: Site, config: HivedConfig, chains: Mapping[str, Chain], asks: list[_Ask]) -> Iterator[Wrong]:
+def _capacity(
+    site: Site, config: HivedConfig, chains: Mapping[str, Chain], requests: list[_Request]
+) -> Iterator[Wrong]:
     absent = frozenset(machine.hostname for machine in site.machines if machine.absent)
     for chain in chains.values():
         cells = [cell for cell in tops(config) if cell.chain.top == chain.top]
-        mine = [ask for ask in asks if ask.chain.top == chain.top and ask.number > 0]
-        short = _short(mine, Room(chain, cells))
+        of_chain = [request for request in requests if request.chain.top == chain.top and request.number > 0]
+        short = _short(of_chain, Room(chain, cells))
         if short is not None:
-            ask, left = short
+            request, left = short
             remedy = f"write at most {left}. Pinned cells count, and a cell with an assigned part is not available"
-            yield Wrong((*ask.path, "cellNumber"), "over-quota", _too_much(ask, left), remedy)
-        elif absent and (short := _short(mine, Room(chain, cells, absent))) is not None:
+            yield Wrong((*request.path, "cellNumber"), "over-quota", _too_much(request, left), remedy)
+        elif absent and (short := _short(of_chain, Room(chain, cells, absent))) is not None:
             # With the absent machines there is room enough. So it is a warning, and it ends when they are back.
             message = f"{_too_much(*short)} while machines are absent"
             remedy = "leave it until they are back, or write less"
             yield Wrong((*short[0].path, "cellNumber"), "over-quota", message, remedy, "warning")
 
 
-def _too_much(ask: _Ask, left: int) -> str:
-    return f"{ask.cluster} is to have {ask.number} of {ask.chain.types[ask.depth]}, and {left} are left"
+def _too_much(request: _Request, left: int) -> str:
+    return f"{request.cluster} is to have {request.number} of {request.chain.types[request.depth]}, and {left} are left"
 
 
-def _short(asks: list[_Ask], room: Room) -> tuple[_Ask, int] | None:
+def _short(requests: list[_Request], room: Room) -> tuple[_Request, int] | None:
     """Returns the first unsatisfiable request and the remaining room. Larger cells are allocated first."""
     needed = Counter[int]()
-    for ask in asks:
-        needed[ask.depth] += ask.number
+    for request in requests:
+        needed[request.depth] += request.number
     for depth, available in room.left(needed):
         if needed[depth] <= available:
             continue
         left = available
-        for ask in (one for one in asks if one.depth == depth):
-            if ask.number > left:
-                return ask, left
-            left -= ask.number
+        for request in (one for one in requests if one.depth == depth):
+            if request.number > left:
+                return request, left
+            left -= request.number
     return None

@@ -97,7 +97,7 @@ def _lending(path: YamlPath, quota: QuotaEntry, scheduler: Scheduler, workers: W
 
 
 @dataclass(frozen=True, slots=True)
-class _Ask:
+class _Request:
     """The request of a virtual cluster for an SKU, and the sum of earlier requests. shown: an amount as text."""
 
     path: YamlPath
@@ -123,7 +123,7 @@ class _Room:
         key = next((one for one in _AMOUNTS if getattr(quota, one) is not None), "sku")
         units, memory = units_of(quota, workers), memory_of(quota, workers)
         yield from self._short(
-            _Ask(
+            _Request(
                 (*path, key),
                 cluster,
                 quota.sku,
@@ -134,8 +134,8 @@ class _Room:
             workers.units,
         )
         if quota.memory is not None:
-            ask = _Ask((*path, "memory"), cluster, quota.sku, memory, self.memory, format_bytes)
-            yield from self._short(ask, workers.units * workers.memory_bytes)
+            request = _Request((*path, "memory"), cluster, quota.sku, memory, self.memory, format_bytes)
+            yield from self._short(request, workers.units * workers.memory_bytes)
         self.units += units
         self.memory += memory
 
@@ -145,22 +145,24 @@ class _Room:
     def _in_machines(self, count: int) -> str:
         return plural(count // self.workers.units, "machine")
 
-    def _short(self, ask: _Ask, per_machine: int) -> Iterator[Wrong]:
+    def _short(self, request: _Request, per_machine: int) -> Iterator[Wrong]:
         """Yields the problem of the request that exceeds the capacity. Later requests are not reported."""
         workers = self.workers
         for names, absent in ((workers.names, False), (workers.present, True)):
             count = sum(name not in self.pinned for name in names)
             room = count * per_machine
             # Reported once: at the quota that crosses the limit, not at those after it.
-            if not ask.before <= room < ask.before + ask.amount:
+            if not request.before <= room < request.before + request.amount:
                 continue
-            left = ask.shown(room - ask.before)
-            machines = plural(count, f"machine of {ask.sku}", f"machines of {ask.sku}")
+            left = request.shown(room - request.before)
+            machines = plural(count, f"machine of {request.sku}", f"machines of {request.sku}")
             where = f"{machines} pinned to no one" if self.pinned.intersection(workers.names) else machines
-            message = f"{ask.cluster} is to have {ask.shown(ask.amount)}, and what is left of {where} is {left}"
+            message = (
+                f"{request.cluster} is to have {request.shown(request.amount)}, and what is left of {where} is {left}"
+            )
             if absent:
                 message, remedy = f"{message} while others are absent", "leave it until they are back, or write less"
-                yield Wrong(ask.path, "over-quota", message, remedy, "warning")
+                yield Wrong(request.path, "over-quota", message, remedy, "warning")
             else:
-                yield Wrong(ask.path, "over-quota", message, f"write {left} at most, or take from another")
+                yield Wrong(request.path, "over-quota", message, f"write {left} at most, or take from another")
             return

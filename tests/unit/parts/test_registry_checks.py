@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pai_install.parts.asked_registries import asked_registries
+from pai_install.parts.registry_checks import registry_checks
 from pai_install.registry.compile import registries_of
 from tests.unit.registry.test_compile import ON, site_of
 from tests.unit.site.sites import CONFIG
@@ -21,7 +21,7 @@ registry:
 
 
 def test_all_that_the_site_names_is_asked_with_its_own_account(tmp_path: Path) -> None:
-    asked = list(asked_registries(registries_of(site_of(tmp_path, ON, SERVICES))))
+    asked = list(registry_checks(registries_of(site_of(tmp_path, ON, SERVICES))))
     assert [(it.name, it.address, it.username, it.password, it.must_answer) for it in asked] == [
         ("registry.upstreams docker.io", "https://registry-1.docker.io", "", "", False),
         ("registry.upstreams quay.io", "https://quay.io", "robot", "quay-secret", False),
@@ -32,11 +32,11 @@ def test_all_that_the_site_names_is_asked_with_its_own_account(tmp_path: Path) -
 
 
 def test_a_site_that_names_none_asks_none(tmp_path: Path) -> None:
-    assert list(asked_registries(registries_of(site_of(tmp_path, CONFIG)))) == []
+    assert list(registry_checks(registries_of(site_of(tmp_path, CONFIG)))) == []
 
 
 def test_without_a_cache_only_what_machines_ask_themselves_is_asked(tmp_path: Path) -> None:
-    asked = asked_registries(registries_of(site_of(tmp_path, CONFIG, SERVICES)))
+    asked = registry_checks(registries_of(site_of(tmp_path, CONFIG, SERVICES)))
     assert [it.name for it in asked] == [
         "registry.upstreams ghcr.io, mirror",
         "registry.logins docker.io",
@@ -46,5 +46,5 @@ def test_without_a_cache_only_what_machines_ask_themselves_is_asked(tmp_path: Pa
 
 def test_a_registry_that_machines_ask_without_a_certificate_is_asked_so(tmp_path: Path) -> None:
     registries = registries_of(site_of(tmp_path, CONFIG, SERVICES))
-    asked = asked_registries(registries, ("private.example.com:5000",))
+    asked = registry_checks(registries, ("private.example.com:5000",))
     assert [it.name for it in asked if it.insecure] == ["registry.logins private.example.com:5000"]

@@ -10,7 +10,7 @@ from pai_install.registry.model import Login, Registries, Upstream
 from pai_install.site.services.registries import DOCKER_HUB, DOCKER_HUB_URL
 
 
-class AskedRegistry(BaseModel):
+class RegistryCheck(BaseModel):
     """name: name in the site. ca: PEM, or "". must_answer: a missing response is an error.
 
     insecure: any certificate is accepted, and plain HTTP too.
@@ -26,7 +26,7 @@ class AskedRegistry(BaseModel):
     must_answer: bool = False
 
 
-def asked_registries(registries: Registries, insecure: Collection[str] = ()) -> Iterator[AskedRegistry]:
+def registry_checks(registries: Registries, insecure: Collection[str] = ()) -> Iterator[RegistryCheck]:
     """Yields upstreams of the cache, caches of the site, and private registries.
 
     insecure: registries that Docker and containerd use without a known certificate.
@@ -36,15 +36,15 @@ def asked_registries(registries: Registries, insecure: Collection[str] = ()) -> 
     yield from (_login(login, insecure=login.registry in insecure) for login in registries.logins)
 
 
-def _upstream(upstream: Upstream) -> AskedRegistry:
+def _upstream(upstream: Upstream) -> RegistryCheck:
     password = upstream.password.get_secret_value() if upstream.password else ""
     name = f"registry.upstreams {upstream.name}"
-    return AskedRegistry(name=name, address=upstream.url, username=upstream.username, password=password, ca=upstream.ca)
+    return RegistryCheck(name=name, address=upstream.url, username=upstream.username, password=password, ca=upstream.ca)
 
 
-def _mirror(upstream: Upstream) -> AskedRegistry:
+def _mirror(upstream: Upstream) -> RegistryCheck:
     """The host alone: a path below /v2/ is a project, and has no /v2/ of its own."""
-    return AskedRegistry(
+    return RegistryCheck(
         name=f"registry.upstreams {upstream.name}, mirror",
         address=upstream.mirror.partition("/v2/")[0],
         username=upstream.mirror_username,
@@ -54,8 +54,8 @@ def _mirror(upstream: Upstream) -> AskedRegistry:
     )
 
 
-def _login(login: Login, *, insecure: bool) -> AskedRegistry:
-    return AskedRegistry(
+def _login(login: Login, *, insecure: bool) -> RegistryCheck:
+    return RegistryCheck(
         name=f"registry.logins {login.registry}",
         address=DOCKER_HUB_URL if login.registry == DOCKER_HUB else f"https://{login.registry}",
         username=login.username,
