@@ -17,6 +17,7 @@ from pai_install.checks.finding import Finding
 from pai_install.cluster.client import ClusterClient, Select
 from pai_install.console.caller import Caller, Clients
 from pai_install.console.errors import RestError
+from pai_install.console.memory import keep_loaded_objects
 from pai_install.console.model.jobs import JobsModel
 from pai_install.console.model.profiles import read_profile
 from pai_install.console.model.recent import Recent
@@ -38,6 +39,8 @@ from pai_install.scheduling.job_kinds import JobKind, queued_at
 
 _LOG = logging.getLogger("pai_install.console")
 NODES = "nodes"
+# seconds until objects that changed meanwhile are taken out of the searches for garbage, too
+_KEEP_S = 3600.0
 _PROFILE_S, _REFRESH_S, _USAGE_S, _ABNORMAL_S = 15.0, 0.5, 5.0, 15.0
 
 
@@ -200,7 +203,7 @@ class ReadModel:
                 watch.start()
 
     def _run(self) -> None:
-        due = 0.0
+        due = keep_due = 0.0
         while not self._ended.wait(_REFRESH_S):
             try:
                 if self.clock() >= due:
@@ -211,6 +214,9 @@ class ReadModel:
                 if self.is_ready:
                     for one in self._recent:
                         one.refresh()
+                    if self.clock() >= keep_due:
+                        keep_due = self.clock() + _KEEP_S
+                        keep_loaded_objects()
             except PaiError as error:
                 _LOG.warning("cannot read the profile of the site: %s", error.message)
             except Exception:
