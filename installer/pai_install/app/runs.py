@@ -32,7 +32,10 @@ from pai_install.run.journal import interrupted_run
 from pai_install.run.lock import holder
 from pai_install.run.pipeline import admit, prepare, preview
 from pai_install.run.proof import read_proof
+from pai_install.system.files import read_bounded
 from pai_install.system.parameters import Parameter
+
+_LARGEST_REPORT = 256 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +103,7 @@ def status_of(app: App, *, offline: bool) -> SiteStatus:
 def _last_run(app: App) -> LastRun | None:
     for report in app.state.reports():
         try:
-            return last_run_of(report.parent.name, json.loads(report.read_text()))
+            return last_run_of(report.parent.name, json.loads(read_bounded(report, _LARGEST_REPORT)))
         except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
             app.notify(f"ignored: {report} is damaged")
     return None

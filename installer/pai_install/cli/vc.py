@@ -22,6 +22,7 @@ from pai_install.cli.lazy import LazyGroup
 from pai_install.cli.options import group_site_option
 from pai_install.cli.terminal import Terminal
 from pai_install.errors import ExitCode
+from pai_install.jobs.job_file import MAX_BYTES
 from pai_install.report.virtual_cluster import virtual_cluster_report, virtual_cluster_text
 from pai_install.report.virtual_clusters import virtual_clusters_report, virtual_clusters_text
 from pai_install.report.virtual_clusters_plan import clusters_change_report, plan_text
@@ -96,6 +97,6 @@ def simulate(*, app: App, terminal: Terminal, request: SimulateJob, job: BinaryI
     JOB.yaml holds one JobSet, batch Job, Volcano Job, Pod, TFJob or PyTorchJob. Use - for standard input. Only the
     Kubernetes API is queried. Exit code 5 if no control plane answers, 6 if the API refuses.
     """
-    scheduling, answer = simulate_job(app, request, getattr(job, "name", "-"), job.read())
+    scheduling, answer = simulate_job(app, request, getattr(job, "name", "-"), job.read(MAX_BYTES + 1))
     terminal.show(simulation_report(scheduling, answer), simulation_text(answer))
     return ExitCode.OK

@@ -135,6 +135,8 @@ class Bundle:
 
 def _read_index(path: Path) -> tuple[Index, dict[str, str]]:
     """The index, and folder in the bundle -> digits of the sha256 of its entry's record."""
+    if path.exists() and not path.is_file():
+        raise _not_a_bundle(path, "it is not a regular file")
     try:
         with tarfile.open(path, "r:") as archive:
             first = archive.next()

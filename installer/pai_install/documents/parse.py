@@ -135,7 +135,7 @@ class _Parser:
         except TooManyError:
             self._report("site.size", f"holds more than a {self.document.of} can", remedy="is it the right file?")
             return None
-        except (YAMLError, ValueError):
+        except (YAMLError, ValueError, OverflowError):
             return self._explained(text)
 
     @property
@@ -153,7 +153,15 @@ class _Parser:
             self._report_syntax(error, text)
         except (TooDeepError, RecursionError):
             self._report("site.syntax", "is nested too deeply")
-        except (YAMLError, ValueError, LookupError, AttributeError, TypeError, AssertionError) as error:
+        except (
+            YAMLError,
+            ValueError,
+            ArithmeticError,
+            LookupError,
+            AttributeError,
+            TypeError,
+            AssertionError,
+        ) as error:
             # the parser has a few unguarded corners; whatever it trips over is the file's fault
             self._report("site.syntax", f"is not YAML: {type(error).__name__}")
         return None

@@ -75,5 +75,14 @@ def _quoted_lines(text: str) -> Iterator[ScalarToken]:
                 and token.end_mark.line > token.start_mark.line
             ):
                 yield token
-    except (YAMLError, ValueError, LookupError, AttributeError, TypeError, AssertionError, NotImplementedError):
+    except (
+        YAMLError,
+        ValueError,
+        ArithmeticError,
+        LookupError,
+        AttributeError,
+        TypeError,
+        AssertionError,
+        NotImplementedError,
+    ):
         return

@@ -105,7 +105,7 @@ class RunnerEngine:
             project_dir=str(self._content / "playbooks"),
             playbook=str(self._content / "playbooks" / request.playbook),
             inventory=str(files.inventory),
-            limit=f"@{files.limit}" if files.limit else None,
+            limit=f"@{_plain_path(files.limit, self._sockets)}" if files.limit else None,
             forks=request.forks or _width(request),
             cmdline=_options(files, request),
             quiet=True,
@@ -162,6 +162,13 @@ def _width(request: RunRequest) -> int:
     hosts = request.limit or tuple(request.inventory.host_vars)
     address = str(request.inventory.host_vars.get(hosts[0], {}).get("ansible_host", "")) if hosts else ""
     return forks_for(len(hosts), address)
+
+
+def _plain_path(path: Path, folder: Path) -> Path:
+    """Returns a link to the file. Ansible splits a limit at spaces, commas, and colons of the site's path."""
+    link = folder / path.parent.name
+    link.symlink_to(path)
+    return link
 
 
 def _options(files: workdir.RunFiles, request: RunRequest) -> str:

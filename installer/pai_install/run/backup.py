@@ -6,6 +6,7 @@ every key of the cluster, and only its owner can read it (0600).
 
 from __future__ import annotations
 
+import errno
 import gzip
 import hashlib
 import io
@@ -148,6 +149,8 @@ def _require_whole(archive: tarfile.TarFile, manifest: BackupManifest) -> None:
 
 def _require_end(file: Path) -> None:
     """Raises EOFError for a file that was cut, also after its last member: tarfile does not read that far."""
+    if not file.is_file():
+        raise OSError(errno.EINVAL, "it is not a regular file")
     with gzip.open(file) as stream:
         while stream.read(_PART):
             pass

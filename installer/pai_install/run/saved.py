@@ -12,7 +12,9 @@ from pai_install.plan.model import Plan
 from pai_install.report.diffs import FileChange, other_changes
 from pai_install.report.plan import PlanDocument
 from pai_install.report.planned import plan_changes
+from pai_install.system.files import read_bounded
 
+_LARGEST = 256 << 20
 _ANEW = "create a plan with pai-install plan --format json > FILE"
 
 _SCHEMA_VERSION = PlanDocument.model_fields["schema_version"].default
@@ -71,13 +73,13 @@ class SavedPlan:
 def read_plan(path: Path) -> SavedPlan:
     """Reads a plan. Raises PaiError when the file holds none, or one in the form of another release."""
     try:
-        data = json.loads(path.read_text())
+        data = json.loads(read_bounded(path, _LARGEST))
         version = data["schema_version"]
         saved = SavedPlan(path, data)
         if version == _SCHEMA_VERSION:
             # Raises for JSON without the keys of a plan.
             _ = saved.previewed
-    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise _no_plan(path, error) from error
     if version != _SCHEMA_VERSION:
         raise PaiError(

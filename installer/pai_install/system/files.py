@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
+
+from pai_install.errors import ExitCode, PaiError
 
 
 @contextmanager
@@ -41,6 +45,34 @@ def write_atomic(path: Path, content: str | bytes, *, mode: int = 0o644) -> None
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def read_bounded(path: Path, most: int, *, links: bool = True) -> bytes:
+    """Returns the content of a regular file. Raises OSError for a device, a pipe, a larger file, or a refused link."""
+    # A pipe without a writer would block at its opening.
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if links else os.O_NOFOLLOW)
+    with os.fdopen(os.open(path, flags), "rb") as handle:
+        found = os.fstat(handle.fileno())
+        if not stat.S_ISREG(found.st_mode):
+            raise OSError(errno.EINVAL, "it is not a regular file", str(path))
+        if found.st_size > most:
+            raise OSError(errno.EFBIG, f"it is larger than {most >> 20} MiB", str(path))
+        return handle.read(most)
+
+
+def refuse_links(*paths: Path) -> None:
+    """Raises PaiError for a folder that is a link.
+
+    A site of someone else could lead it to any folder, which would get other permissions and files.
+    """
+    for path in paths:
+        if path.is_symlink():
+            raise PaiError(
+                f"cannot use {path}: it is a link",
+                code="state-folder-link",
+                remedy="remove the link, or replace it with a folder",
+                exit_code=ExitCode.USAGE,
+            )
 
 
 def private_folder(path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import errno
 import gzip
 import json
 import zlib
@@ -17,6 +18,7 @@ from pai_install.system.files import write_atomic
 from pai_install.system.plain import plain_json
 
 LONGEST = 64 << 20  # bytes of one machine's document; real ones have up to 2 MB
+MOST_LINES = 100_000
 
 
 def unpack(text: str) -> dict[str, Any]:
@@ -68,12 +70,27 @@ def load(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     Raises PaiError if the file is unreadable or a line is no such record.
     """
     try:
-        with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as handle:
-            for number, line in enumerate(handle, 1):
-                if line.strip():
-                    yield _record(f"{path}:{number}", line)
+        for number, line in _lines(path):
+            yield _record(f"{path}:{number}", line)
     except (OSError, EOFError, UnicodeDecodeError) as error:
         raise PaiError(f"cannot read {path}: {error}", code="evidence-unreadable", exit_code=ExitCode.USAGE) from error
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Yields number and text of each line. Raises OSError for a file that is no evidence by its kind or size."""
+    if not path.is_file():
+        raise OSError(errno.EINVAL, "it is not a regular file")
+    with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as handle:
+        for number in range(1, MOST_LINES + 1):
+            # A compressed file of a few bytes can be one endless line.
+            line = handle.readline(LONGEST + 1)
+            if len(line) > LONGEST:
+                raise OSError(errno.EFBIG, f"line {number} is longer than {LONGEST >> 20} MiB")
+            if not line:
+                return
+            if line.strip():
+                yield number, line
+    raise OSError(errno.EFBIG, f"it has more than {MOST_LINES} lines")
 
 
 def _record(where: str, line: str) -> tuple[str, dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -12,10 +13,15 @@ from pai_install.health.evidence.document import CommandResult, HealthEvidence, 
 from pai_install.system.files import write_atomic
 from pai_install.system.words import spoken_time
 
+_LONGEST_NAME = 200
+
 
 def raw_name(machine: str) -> str:
-    """Returns the file name of a machine. No machine name leads outside the folder."""
-    return f"{quote(machine, safe='')}.txt"
+    """Returns the file name of a machine. No machine name leads outside the folder, or is too long for a disk."""
+    name = quote(machine, safe="")
+    if len(name) > _LONGEST_NAME:
+        name = f"{name[:_LONGEST_NAME]}-{hashlib.sha256(machine.encode(errors='surrogatepass')).hexdigest()[:12]}"
+    return f"{name}.txt"
 
 
 def write_raw(folder: Path, machine: str, document: Mapping[str, Any]) -> Path:

@@ -18,36 +18,38 @@ from ruamel.yaml.error import YAMLError
 from pai_install.run.state import StateFolder
 from pai_install.run.support.gather import Collected
 from pai_install.run.support.masks import Masks
+from pai_install.system.files import read_bounded
 
 SITE_FILES = ("layout.yaml", "config.yaml", "services-configuration.yaml")
 _RUN_FILES = ("report.md", "report.json", "plan.json", "preflight.json", "events.jsonl", "ansible.log")
 _STATE_FILES = ("journal.jsonl", "proof.json")
 _RUNS = 5
 _LARGEST_FILE = 2_000_000
+_LARGEST_SECRETS = 16 << 20
 
 
 def known_secrets(site_dir: Path, state: StateFolder) -> Iterator[object]:
     """Yields all data on the controller host with named secrets: the site's files, and the state folder's."""
     for name in SITE_FILES:
         try:
-            yield YAML(typ="safe").load((site_dir / name).read_text())
-        except (OSError, YAMLError, ValueError):
+            yield YAML(typ="safe").load(read_bounded(site_dir / name, _LARGEST_SECRETS))
+        except (OSError, YAMLError, ValueError, ArithmeticError, RecursionError):
             continue  # a file that cannot be read is left out of the bundle, too
     for path in (*state.path.glob("*.json"), *state.path.glob("rotations/*.json")):
         try:
-            yield json.loads(path.read_text())
-        except (OSError, ValueError):
+            yield json.loads(read_bounded(path, _LARGEST_SECRETS))
+        except (OSError, ValueError, RecursionError):
             continue
     yield {"password": list(_kubeconfig(state.path / "kubeconfig"))}
 
 
 def _kubeconfig(path: Path) -> Iterator[str]:
     try:
-        users = YAML(typ="safe").load(path.read_text())["users"]
+        users = YAML(typ="safe").load(read_bounded(path, _LARGEST_SECRETS))["users"]
         for entry in users:
             # Certificates in a kubeconfig are public, and keys are not.
             yield from (value for key, value in entry["user"].items() if key.endswith("-data") and "key" in key)
-    except (OSError, YAMLError, KeyError, TypeError, AttributeError, ValueError):
+    except (OSError, YAMLError, KeyError, TypeError, AttributeError, ValueError, RecursionError):
         return
 
 
@@ -63,6 +65,9 @@ def from_dev_box(site_dir: Path, state: StateFolder, found: Collected) -> None:
 
 
 def _add(found: Collected, name: str, path: Path) -> None:
+    # A link could add a file of someone else's choice to a bundle that leaves this host.
+    if path.is_symlink() or not path.is_file():
+        return
     try:
         with path.open("rb") as handle:
             size = os.fstat(handle.fileno()).st_size
