@@ -319,7 +319,7 @@ class HealthRun:
 
 def _written(folder: Path, documents: Iterable[tuple[str, dict[str, Any]]]) -> Iterator[tuple[str, dict[str, Any]]]:
     """The documents as they pass, each written as text."""
-    private_folder(folder)
+    private_folder(folder.resolve())
     for machine, document in documents:
         write_raw(folder, machine, document)
         yield machine, document

@@ -18,7 +18,7 @@ from pai_install.kube.model import Ref
 from pai_install.plan.observation import Observation
 from pai_install.run.state import StateFolder
 from pai_install.site.model import Site
-from pai_install.system.files import private_folder, refuse_links, write_secret
+from pai_install.system.files import private_folder, write_secret
 
 CHECK = "site-state"
 SECRET = Ref("secret", "pai-install-site", "kube-system")
@@ -74,7 +74,6 @@ def take_over(
         notify("this host does not know the site's authority, and the cluster has no copy: another one is made")
         return False
     files = _files(found)
-    refuse_links(state.path)
     private_folder(state.path)
     for name, text in files.items():
         write_secret(state.path / name, text)

@@ -164,6 +164,6 @@ def state_of(site_dir: Path) -> StateFolder:
 def open_state(site_dir: Path) -> StateFolder:
     """Creates <site>/.pai if it is missing, ignored by version control and private to the user."""
     path = state_of(site_dir).path
-    refuse_links(path, *(path / name for name in ("work", "runs", "health")))
+    refuse_links(*(path / name for name in ("work", "runs", "health")))
     private_folder(path)
     return StateFolder(path)

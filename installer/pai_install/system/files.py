@@ -76,7 +76,11 @@ def refuse_links(*paths: Path) -> None:
 
 
 def private_folder(path: Path) -> None:
-    """Makes a folder where it is missing, for its owner only, and keeps it out of version control."""
+    """Makes a folder where it is missing, for its owner only, and keeps it out of version control.
+
+    Raises PaiError for a link.
+    """
+    refuse_links(path)
     path.mkdir(parents=True, exist_ok=True, mode=0o700)
     path.chmod(0o700)
     if not (path / ".gitignore").exists():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,8 @@ from pai_install.documents.reader import read_document
 from pai_install.engine.runner import _plain_path
 from pai_install.health.evidence.file import load
 from pai_install.health.evidence.raw import raw_name
+from pai_install.registry.identity import open_identity
+from pai_install.registry.model import ServedNames
 from pai_install.run.saved import read_plan
 from pai_install.run.state import open_state
 from pai_install.run.support.bundle import from_dev_box, known_secrets
@@ -29,6 +32,14 @@ def test_a_state_folder_that_is_a_link_is_refused(tmp_path: Path, name: str) -> 
     with raises("state-folder-link"):
         open_state(site)
     assert (other.stat().st_mode & 0o777, list(other.iterdir())) == (0o755, [])
+
+
+def test_an_identity_is_not_made_behind_a_link(tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir(mode=0o755)
+    (tmp_path / ".pai").symlink_to("other")
+    with raises("state-folder-link"):
+        open_identity(tmp_path / ".pai" / "registry.json", ServedNames(("a",), ("b",)), datetime.now(UTC))
+    assert (tmp_path / "other").stat().st_mode & 0o777 == 0o755
 
 
 def special(folder: Path, kind: str) -> Path:
