@@ -20,34 +20,32 @@ def connect(address: tuple[str, int], timeout_s: float, source: Any = None) -> s
     return connection
 
 
-class _Http(http.client.HTTPConnection):
+class _Soon(http.client.HTTPConnection):
     def __init__(self, *words: Any, **options: Any) -> None:  # noqa: ANN401 - as the class above
         super().__init__(*words, **options)
         self._create_connection = connect
 
 
-class _Https(http.client.HTTPSConnection):
-    def __init__(self, *words: Any, **options: Any) -> None:  # noqa: ANN401 - as the class above
-        super().__init__(*words, **options)
-        self._create_connection = connect
+class _SoonSecure(_Soon, http.client.HTTPSConnection):
+    pass
 
 
 class _HttpHandler(urllib.request.HTTPHandler):
     def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
-        return self.do_open(_Http, req)
+        return self.do_open(_Soon, req)
 
 
 class _HttpsHandler(urllib.request.HTTPSHandler):
-    def __init__(self, context: ssl.SSLContext) -> None:
-        super().__init__(context=context)
-        self._trust = context
+    def __init__(self, trust: ssl.SSLContext | None) -> None:
+        super().__init__(context=trust)
+        self._trust = trust
 
     def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
-        return self.do_open(_Https, req, context=self._trust)
+        return self.do_open(_SoonSecure, req, context=self._trust)
 
 
 def send(request: urllib.request.Request, timeout_s: float, trust: ssl.SSLContext | None) -> http.client.HTTPResponse:
     """Returns the open response. Proxies of the environment are used. Raises OSError, HTTPException."""
-    opener = urllib.request.build_opener(_HttpHandler(), _HttpsHandler(trust or ssl.create_default_context()))
+    opener = urllib.request.build_opener(_HttpHandler(), _HttpsHandler(trust))
     response: http.client.HTTPResponse = opener.open(request, timeout=timeout_s)
     return response

@@ -10,8 +10,9 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
 
 from pai_install.console.caller import Caller, CallerKind
-from pai_install.console.errors import RestError, invalid, unauthorized
+from pai_install.console.errors import RestError, invalid, rest_error, unauthorized
 from pai_install.console.streams import StreamGate
+from pai_install.errors import PaiError
 
 _BODY_S = 30.0
 # above it a body is large. Job files and forms are below
@@ -60,7 +61,10 @@ async def _read(request: Request, limit: int, caller_of: Callable[[Request], Cal
 
 async def _known(request: Request, caller_of: Callable[[Request], Caller | None]) -> str:
     """The name of the sender. Raises RestError for a stranger."""
-    caller = await run_in_threadpool(caller_of, request)
+    try:
+        caller = await run_in_threadpool(caller_of, request)
+    except PaiError as error:
+        raise rest_error(error) from error
     if caller is None or caller.kind is CallerKind.GUEST:
         raise unauthorized()
     return caller.name

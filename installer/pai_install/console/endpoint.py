@@ -118,10 +118,7 @@ def call_of(services: ConsoleServices, caller: Caller, request: Request, body: b
 
 
 def _known_caller(request: Request) -> Caller:
-    try:
-        return caller_of(request.app.state.services, request)
-    except PaiError as error:
-        raise rest_error(error) from error
+    return caller_of(request.app.state.services, request)
 
 
 def caller_of(services: ConsoleServices, request: Request) -> Caller:

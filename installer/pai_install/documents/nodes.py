@@ -10,6 +10,16 @@ from pai_install.system.yaml import FAST
 
 # the loader in Python, which explains better what is wrong
 EXPLAINING: Any = yaml.SafeLoader
+# The parser has a few unguarded corners. Whatever it raises there is the fault of the file.
+UNGUARDED = (
+    yaml.YAMLError,
+    ValueError,
+    ArithmeticError,
+    LookupError,
+    AttributeError,
+    TypeError,
+    AssertionError,
+)
 MAX_DEPTH = 200
 _TAG = "tag:yaml.org,2002:"
 

@@ -13,7 +13,7 @@ from yaml.reader import ReaderError
 
 from pai_install.documents.document import Document, Entries, Items, Mark, Text
 from pai_install.documents.embedded import Places
-from pai_install.documents.nodes import EXPLAINING, TooDeepError, TooManyError, compose
+from pai_install.documents.nodes import EXPLAINING, UNGUARDED, TooDeepError, TooManyError, compose
 from pai_install.documents.problem import YamlPath
 from pai_install.documents.syntax import explain
 from pai_install.documents.tree import MAX_DEPTH, Place, TooMuchError, TreeBuilder, own_place
@@ -153,16 +153,7 @@ class _Parser:
             self._report_syntax(error, text)
         except (TooDeepError, RecursionError):
             self._report("site.syntax", "is nested too deeply")
-        except (
-            YAMLError,
-            ValueError,
-            ArithmeticError,
-            LookupError,
-            AttributeError,
-            TypeError,
-            AssertionError,
-        ) as error:
-            # the parser has a few unguarded corners; whatever it trips over is the file's fault
+        except UNGUARDED as error:
             self._report("site.syntax", f"is not YAML: {type(error).__name__}")
         return None
 

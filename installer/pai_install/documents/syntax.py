@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import yaml
-from yaml import Mark, MarkedYAMLError, ScalarToken, YAMLError
+from yaml import Mark, MarkedYAMLError, ScalarToken
 
-from pai_install.documents.nodes import EXPLAINING
+from pai_install.documents.nodes import EXPLAINING, UNGUARDED
 from pai_install.system.words import plural
 
 _MOST_EXPLAINED = 64 * 1024  # characters of a text whose quotes are looked for once more, slowly
@@ -75,14 +75,5 @@ def _quoted_lines(text: str) -> Iterator[ScalarToken]:
                 and token.end_mark.line > token.start_mark.line
             ):
                 yield token
-    except (
-        YAMLError,
-        ValueError,
-        ArithmeticError,
-        LookupError,
-        AttributeError,
-        TypeError,
-        AssertionError,
-        NotImplementedError,
-    ):
+    except (*UNGUARDED, NotImplementedError):
         return

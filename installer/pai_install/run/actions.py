@@ -65,7 +65,6 @@ def run_playbook(step: Step, request: RunRequest, stage: Stage) -> StepEnd:
     except PaiError as error:
         problem = error
     # A stream that broke off has no counts of Ansible. Hosts without a failure then count as interrupted.
-    # A stream that broke off has no counts of Ansible. Hosts without a failure then count as interrupted.
     hosts = collected.results(complete=not interrupted and problem is None)
     return StepEnd(_ended(step, hosts, began, stage), tuple(collected.findings), interrupted, problem)
 
@@ -133,7 +132,6 @@ def _ended(step: Step, hosts: Mapping[str, HostResult], began: float, stage: Sta
 
 
 def _consume(step: Step, request: RunRequest, stage: Stage, collected: HostResults) -> None:
-    # The engine ends Ansible when its generator closes, also if an observer raises.
     # The engine ends Ansible when its generator closes, also if an observer raises.
     with closing(stage.engine.run(request)) as events:
         for event in events:

@@ -6,7 +6,6 @@ every key of the cluster, and only its owner can read it (0600).
 
 from __future__ import annotations
 
-import errno
 import gzip
 import hashlib
 import io
@@ -30,7 +29,7 @@ from pai_install.run.state import StateFolder, open_state
 from pai_install.site.load import CONFIG, LAYOUT, SERVICES
 from pai_install.site.model import Site
 from pai_install.site.rotations import parse_rotations
-from pai_install.system.files import write_secret
+from pai_install.system.files import require_regular, write_secret
 from pai_install.system.ssh import strange_line
 
 CHECK = "backup"
@@ -149,8 +148,7 @@ def _require_whole(archive: tarfile.TarFile, manifest: BackupManifest) -> None:
 
 def _require_end(file: Path) -> None:
     """Raises EOFError for a file that was cut, also after its last member: tarfile does not read that far."""
-    if not file.is_file():
-        raise OSError(errno.EINVAL, "it is not a regular file")
+    require_regular(file)
     with gzip.open(file) as stream:
         while stream.read(_PART):
             pass

@@ -47,6 +47,12 @@ def write_atomic(path: Path, content: str | bytes, *, mode: int = 0o644) -> None
         raise
 
 
+def require_regular(path: Path) -> None:
+    """Raises OSError for anything but a file with an end: a pipe would block, and a device never ends."""
+    if not path.is_file():
+        raise OSError(errno.EINVAL, "it is not a regular file")
+
+
 def read_bounded(path: Path, most: int, *, links: bool = True) -> bytes:
     """Returns the content of a regular file. Raises OSError for a device, a pipe, a larger file, or a refused link."""
     # A pipe without a writer would block at its opening.

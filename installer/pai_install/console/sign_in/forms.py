@@ -87,15 +87,9 @@ def page(
         except RestError as error:
             return problem(given.frame, error)
 
-    def known(request: Request) -> Caller | None:
-        try:
-            return caller_of(request)
-        except PaiError as error:
-            raise rest_error(error) from error
-
     async def answer(request: Request) -> Response:
         try:
-            body = await read_body(request, largest, known)
+            body = await read_body(request, largest, caller_of)
         except RestError as error:
             return problem(PageRequest(settings, request, {}, None).frame, error)
         return await run_in_threadpool(handled, request, body)

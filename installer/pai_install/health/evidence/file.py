@@ -14,7 +14,7 @@ from typing import Any
 
 from pai_install.errors import ExitCode, PaiError
 from pai_install.health.evidence.document import parse_evidence
-from pai_install.system.files import write_atomic
+from pai_install.system.files import require_regular, write_atomic
 from pai_install.system.plain import plain_json
 
 LONGEST = 64 << 20  # bytes of one machine's document; real ones have up to 2 MB
@@ -78,8 +78,7 @@ def load(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
     """Yields number and text of each line. Raises OSError for a file that is no evidence by its kind or size."""
-    if not path.is_file():
-        raise OSError(errno.EINVAL, "it is not a regular file")
+    require_regular(path)
     with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as handle:
         for number in range(1, MOST_LINES + 1):
             # A compressed file of a few bytes can be one endless line.
