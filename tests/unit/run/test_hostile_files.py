@@ -26,7 +26,8 @@ from tests.errors import raises
 @pytest.mark.parametrize("name", [".pai", ".pai/work", ".pai/runs", ".pai/health"])
 def test_a_state_folder_that_is_a_link_is_refused(tmp_path: Path, name: str) -> None:
     site, other = tmp_path / "site", tmp_path / "other"
-    other.mkdir(mode=0o755)
+    other.mkdir()
+    other.chmod(0o755)  # a mode that is not the state folder's, whatever the umask is
     (site / name).parent.mkdir(parents=True, exist_ok=True)
     (site / name).symlink_to(other)
     with raises("state-folder-link"):
@@ -35,11 +36,13 @@ def test_a_state_folder_that_is_a_link_is_refused(tmp_path: Path, name: str) -> 
 
 
 def test_an_identity_is_not_made_behind_a_link(tmp_path: Path) -> None:
-    (tmp_path / "other").mkdir(mode=0o755)
+    other = tmp_path / "other"
+    other.mkdir()
+    other.chmod(0o755)  # a mode that is not the state folder's, whatever the umask is
     (tmp_path / ".pai").symlink_to("other")
     with raises("state-folder-link"):
         open_identity(tmp_path / ".pai" / "registry.json", ServedNames(("a",), ("b",)), datetime.now(UTC))
-    assert (tmp_path / "other").stat().st_mode & 0o777 == 0o755
+    assert other.stat().st_mode & 0o777 == 0o755
 
 
 def special(folder: Path, kind: str) -> Path:
