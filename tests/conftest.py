@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,16 @@ def pytest_configure() -> None:
 def pytest_report_header() -> str:
     """The seed repeats a run's choice of cases."""
     return f"{suites.SEED}={os.environ[suites.SEED]}"
+
+
+@pytest.fixture(autouse=True)
+def umask() -> Iterator[None]:
+    """A test that changed it would give the files of all later tests of its worker other modes."""
+    before = os.umask(0o022)
+    os.umask(before)
+    yield
+    after = os.umask(before)
+    assert after == before
 
 
 @pytest.fixture

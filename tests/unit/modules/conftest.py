@@ -147,8 +147,12 @@ def run_module(library: Callable[[str], Any], capsys: pytest.CaptureFixture[str]
     def run(name: str, /, *, check: bool = False, **arguments: Any) -> dict[str, Any]:
         module = library(name)
         words = {**arguments, "_ansible_check_mode": check, "_ansible_diff": True}
-        with patch_module_args(words), pytest.raises(SystemExit) as stop:
-            module.main()
+        before = os.umask(0o022)
+        try:
+            with patch_module_args(words), pytest.raises(SystemExit) as stop:
+                module.main()
+        finally:
+            os.umask(before)  # a module may set its own
         result: dict[str, Any] = json.loads(capsys.readouterr().out)
         if stop.value.code != 0:
             raise ModuleFailedError(result)

@@ -27,7 +27,7 @@ from tests.errors import raises
 def test_a_state_folder_that_is_a_link_is_refused(tmp_path: Path, name: str) -> None:
     site, other = tmp_path / "site", tmp_path / "other"
     other.mkdir()
-    other.chmod(0o755)  # a mode that is not the state folder's, whatever the umask is
+    other.chmod(0o755)
     (site / name).parent.mkdir(parents=True, exist_ok=True)
     (site / name).symlink_to(other)
     with raises("state-folder-link"):
@@ -38,7 +38,7 @@ def test_a_state_folder_that_is_a_link_is_refused(tmp_path: Path, name: str) -> 
 def test_an_identity_is_not_made_behind_a_link(tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
-    other.chmod(0o755)  # a mode that is not the state folder's, whatever the umask is
+    other.chmod(0o755)
     (tmp_path / ".pai").symlink_to("other")
     with raises("state-folder-link"):
         open_identity(tmp_path / ".pai" / "registry.json", ServedNames(("a",), ("b",)), datetime.now(UTC))
