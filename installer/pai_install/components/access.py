@@ -125,9 +125,11 @@ _LESS = (
 )
 
 
-def _too_many(said: str, host: str, pause_s: float | None) -> str:
+def _too_many(message: str, host: str, pause_s: float | None) -> str:
     """Names the limit, and when it ends as far as the server says so."""
     when = "" if pause_s is None else f", and allows the next request in {pause_s:.0f} s"
     if host in _DOCKER_HUB:
-        return f"{said}: Docker Hub limits anonymous pulls per address, and hosts behind one NAT share an address{when}"
-    return f"{said}: {host} limits how much one address may fetch{when}"
+        return (
+            f"{message}: Docker Hub limits anonymous pulls per address, and hosts behind one NAT share an address{when}"
+        )
+    return f"{message}: {host} limits how much one address may fetch{when}"

@@ -7,6 +7,7 @@ import importlib.util
 import shutil
 import sys
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
@@ -77,6 +78,10 @@ class Assembled:
         """As measured for an image."""
         build = self._recipe(pick)
         return build.disk_mb if build else self._other.disk_mb(pick)
+
+    def prefetch(self, pick: PinnedComponent, context: BuildContext) -> AbstractContextManager[None]:
+        """As the other source does it."""
+        return self._other.prefetch(pick, context) if self._recipe(pick) is None else nullcontext()
 
     def produce(self, pick: PinnedComponent, staged: Path, context: BuildContext) -> Contents:
         """Puts the library above the foundation. A new library leaves the layers below it as they are."""

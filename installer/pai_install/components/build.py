@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from pai_install.components.catalogue import CBuild, DebBuild, GoBuild, GoToolchain, ManifestSpec
@@ -13,7 +14,7 @@ from pai_install.components.progress import Progress
 from pai_install.components.source import BuildContext, box_architecture
 from pai_install.components.userland import fetch_packages, unpack
 from pai_install.errors import PaiError
-from pai_install.system.proc import run, stream
+from pai_install.system.proc import beside, run, stream
 
 STEP = 100  # tell after that many compiled packages
 
@@ -65,9 +66,26 @@ def go_arguments(build: GoBuild, version: str, out: Path) -> list[str]:
     linker = ["-s", "-w", *(f"-X={name}={fill(value, version)}" for name, value in build.stamps.items())]
     if external:
         linker.append(f"'-extldflags={' '.join(external)}'")  # the Go client wants whole words in quotes
-    tags = [f"-tags={','.join(build.tags)}"] if build.tags else []
     flags = ["-v", "-trimpath", "-mod=readonly", "-modcacherw", "-buildvcs=false", f"-ldflags={' '.join(linker)}"]
-    return ["build", *flags, *tags, f"-o={out}/", *build.packages]
+    return ["build", *flags, *_tags(build), f"-o={out}/", *build.packages]
+
+
+def _tags(build: GoBuild) -> list[str]:
+    return [f"-tags={','.join(build.tags)}"] if build.tags else []
+
+
+@contextmanager
+def downloads(build: GoBuild, wrapper: Path, toolchain: GoToolchain, context: BuildContext) -> Iterator[Path]:
+    """Downloads the modules of a build beside a block. Yields the module cache, which the end of the block completes.
+
+    The Go client downloads exactly the modules that its list of all packages needs. If it fails, `build_go` says why.
+    """
+    go = go_command(toolchain, box_architecture(), context.store.root / "toolchains", context.progress)
+    module = _copy(wrapper, context.scratch)
+    environment = build_environment(context.scratch, cgo=build.cgo)
+    arguments = ["list", "-deps", "-mod=readonly", "-modcacherw", *_tags(build), *build.packages]
+    with beside([go, *arguments], cwd=module, env=environment):
+        yield Path(environment["GOMODCACHE"])
 
 
 def _program_names(build: GoBuild) -> list[str]:

@@ -7,6 +7,7 @@ import io
 import json
 import tarfile
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -101,6 +102,11 @@ class Bundle:
         """Returns the disk space of the whole file as the upper limit."""
         del pick
         return (self._path.stat().st_size >> 20) + 1
+
+    def prefetch(self, pick: PinnedComponent, context: BuildContext) -> AbstractContextManager[None]:
+        """Does nothing: without a compiler at work, a second download would only share the network."""
+        del pick, context
+        return nullcontext()
 
     def produce(self, pick: PinnedComponent, staged: Path, context: BuildContext) -> Contents:
         """Unpacks one entry and verifies every file against its recorded sum. Raises PaiError on a difference."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 from pai_install.components.access import UPSTREAM, Mirror
@@ -85,7 +86,8 @@ def _fetch(selection: Selection, source: Source, store: Store, progress: Progres
             for number, pick in enumerate(wanted, 1):
                 label = f"[{number}/{len(wanted)}] "
                 context = BuildContext(store, scratch, lambda line, label=label: progress(label + line))  # type: ignore[misc]
-                entries[pick] = _produce(pick, source, context)
+                with source.prefetch(wanted[number], context) if number < len(wanted) else nullcontext():
+                    entries[pick] = _produce(pick, source, context)
     found = [entry for entry in entries.values() if entry]
     return ComponentSet(
         files=tuple(file for entry in found for file in entry.files),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from pai_install.components.catalogue import Catalogue, ImageSpec
@@ -50,6 +51,10 @@ class GivenImages:
         """At most twice the file."""
         path = self._files.get(pick.component)
         return self._other.disk_mb(pick) if path is None else (path.stat().st_size >> 19) + 1
+
+    def prefetch(self, pick: PinnedComponent, context: BuildContext) -> AbstractContextManager[None]:
+        """As the other source does it."""
+        return self._other.prefetch(pick, context) if pick.component not in self._files else nullcontext()
 
     def produce(self, pick: PinnedComponent, staged: Path, context: BuildContext) -> Contents:
         """Unpacks a file. Raises PaiError if it is damaged."""

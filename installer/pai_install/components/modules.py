@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from pai_install.components import manifests, userland
-from pai_install.components.build import build_c, build_go, fill, module_files, take_deb
+from pai_install.components.build import build_c, build_go, downloads, fill, module_files, take_deb
 from pai_install.components.catalogue import (
     WRAPPERS,
     Catalogue,
@@ -39,6 +41,8 @@ RECIPE = 1
 # The Go client's cache of compiled packages reaches about 12 GB over all components. With this much free it is kept
 # until the last one is built: they share Go's own packages.
 ROOMY_MB = 30_000
+# folders of the scratch folder: compiled packages, modules of this component, and of the next one
+_COMPILED, _MODULES, _NEXT = "cache", "mod", "next"
 
 
 class Modules:
@@ -108,8 +112,27 @@ class Modules:
         """As measured, caches of the Go client included."""
         return self._recipe(pick).disk_mb
 
+    @contextmanager
+    def prefetch(self, pick: PinnedComponent, context: BuildContext) -> Iterator[None]:
+        """Downloads the modules of programs beside the block, which compiles others, while there is space for both."""
+        build, scratch = self._recipe(pick), context.scratch / _NEXT
+        built = context.store.lookup(self.programs_key(pick), context.progress)
+        if built or not isinstance(build, GoBuild) or not _is_roomy(context.scratch):
+            yield
+            return
+        with downloads(build, self._wrapper(pick), self._catalogue.go, replace(context, scratch=scratch)) as modules:
+            yield
+        shutil.rmtree(context.scratch / _MODULES, ignore_errors=True)
+        modules.rename(context.scratch / _MODULES)
+
     def produce(self, pick: PinnedComponent, staged: Path, context: BuildContext) -> Contents:
         """Builds uncached programs, then assembles the entry."""
+        try:
+            return self._produce(pick, staged, context)
+        finally:
+            _drop_caches(context.scratch)
+
+    def _produce(self, pick: PinnedComponent, staged: Path, context: BuildContext) -> Contents:
         component = self._component(pick)
         built = self._programs(pick, context)
         programs = {artifact.name: artifact.path for artifact in built.files}
@@ -154,15 +177,12 @@ class Modules:
 
     def _build(self, pick: PinnedComponent, context: BuildContext, out: Path) -> None:
         build, wrapper, go = self._recipe(pick), self._wrapper(pick), self._catalogue.go
-        try:
-            if isinstance(build, GoBuild):
-                build_go(build, pick.version, wrapper, go, context, out)
-            elif isinstance(build, CBuild):
-                build_c(build, pick.version, wrapper, go, context, out)
-            else:
-                take_deb(build, context, out)
-        finally:
-            _drop_caches(context.scratch)
+        if isinstance(build, GoBuild):
+            build_go(build, pick.version, wrapper, go, context, out)
+        elif isinstance(build, CBuild):
+            build_c(build, pick.version, wrapper, go, context, out)
+        else:
+            take_deb(build, context, out)
 
     def _image(
         self,
@@ -204,10 +224,14 @@ class Modules:
 
 def _drop_caches(scratch: Path) -> None:
     """Empties the scratch folder. Compiled packages stay for the next component while there is space."""
-    roomy = shutil.disk_usage(scratch).free >> 20 > ROOMY_MB
+    kept = (_COMPILED, _NEXT) if _is_roomy(scratch) else (_NEXT,)
     for path in scratch.iterdir():
-        if path.name != "cache" or not roomy:
+        if path.name not in kept:
             shutil.rmtree(path, ignore_errors=True)
+
+
+def _is_roomy(scratch: Path) -> bool:
+    return shutil.disk_usage(scratch).free >> 20 > ROOMY_MB
 
 
 def _file(name: str, version: str, spec: FileSpec, programs: Mapping[str, Path], folder: Path) -> StagedFile:

@@ -6,6 +6,7 @@ import hashlib
 import json
 import platform
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -47,6 +48,10 @@ class Source(Protocol):
 
     def disk_mb(self, pick: PinnedComponent) -> int:
         """Free disk needed while making it."""
+        ...
+
+    def prefetch(self, pick: PinnedComponent, context: BuildContext) -> AbstractContextManager[None]:
+        """Downloads content for `produce` beside the block, if the source can do it. Its failure has no consequence."""
         ...
 
     def produce(self, pick: PinnedComponent, staged: Path, context: BuildContext) -> Contents:

@@ -6,6 +6,7 @@ import shutil
 import tarfile
 import urllib.parse
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -72,6 +73,11 @@ class Releases:
         """The same for all: downloads are small beside builds."""
         del pick
         return DISK_MB
+
+    def prefetch(self, pick: PinnedComponent, context: BuildContext) -> AbstractContextManager[None]:
+        """Does nothing: without a compiler at work, a second download would only share the network."""
+        del pick, context
+        return nullcontext()
 
     def produce(self, pick: PinnedComponent, staged: Path, context: BuildContext) -> Contents:
         """Downloads and verifies. Downloaded files stay for the next attempt after a failure."""

@@ -10,8 +10,8 @@ import sys
 import tempfile
 import threading
 from collections import deque
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -164,6 +164,27 @@ def stream(
         raise PaiError(
             f"cannot complete {words[0]}: exit status {child.returncode}", code="program-failed", details=details
         )
+
+
+@contextmanager
+def beside(argv: Sequence[str | Path], *, cwd: Path, env: Mapping[str, str]) -> Iterator[None]:
+    """Runs a program beside a block and drops its output. The end of the block waits for it.
+
+    An error in the block terminates the program. Its own failure has no consequence.
+    """
+    words = tuple(str(word) for word in argv)
+    nothing = subprocess.DEVNULL
+    try:
+        child = subprocess.Popen(words, stdin=nothing, stdout=nothing, stderr=nothing, cwd=cwd, env=dict(env))
+    except FileNotFoundError as error:
+        raise _missing(words[0]) from error
+    try:
+        yield
+    except BaseException:
+        child.terminate()
+        raise
+    finally:
+        child.wait()
 
 
 class FailedError(PaiError):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pai_install.components.build import build_c, build_go, fill, go_arguments, take_deb
+from pai_install.components.build import build_c, build_go, downloads, fill, go_arguments, take_deb
 from pai_install.components.catalogue import CBuild, DebBuild, GoBuild, GoToolchain
 from pai_install.components.progress import silent
 from pai_install.components.source import BuildContext
@@ -205,3 +205,23 @@ def test_a_debian_package_without_the_program_is_an_error(
     build = DebBuild(kind="deb", package="busybox-static", member="bin/busybox", program="busybox", disk_mb=1)
     with raises("deb-member-missing", "busybox-static", "bin/busybox"):
         take_deb(build, context, out)
+
+
+def test_modules_are_downloaded_beside_a_block(
+    tmp_path: Path, context: BuildContext, wrapper: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = 'case $1 in env) echo go9.9;; list) cat go.sum >$GOMODCACHE/sums; echo "$@" >$GOMODCACHE/words;; esac'
+    fake_program(tmp_path / "bin", "go", script, monkeypatch)
+    with downloads(go_build(tags=["netgo"]), wrapper, TOOLCHAIN, context) as modules:
+        pass
+    assert (modules / "sums").read_text() == "sums\n"
+    words = (modules / "words").read_text().split()
+    assert words == ["list", "-deps", "-mod=readonly", "-modcacherw", "-tags=netgo", "example.org/x"]
+
+
+def test_a_failed_block_ends_the_download(
+    tmp_path: Path, context: BuildContext, wrapper: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake_program(tmp_path / "bin", "go", "case $1 in env) echo go9.9;; list) exec sleep 600;; esac", monkeypatch)
+    with pytest.raises(KeyboardInterrupt), downloads(go_build(), wrapper, TOOLCHAIN, context):
+        raise KeyboardInterrupt

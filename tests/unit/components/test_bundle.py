@@ -6,6 +6,7 @@ import io
 import json
 import tarfile
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,10 @@ class Source:
     def disk_mb(self, pick: PinnedComponent) -> int:
         del pick
         return 1
+
+    def prefetch(self, pick: PinnedComponent, context: BuildContext) -> AbstractContextManager[None]:
+        del pick, context
+        return nullcontext()
 
     def produce(self, pick: PinnedComponent, staged: Path, context: BuildContext) -> Contents:
         program, layout = staged / "files" / pick.component, staged / "images" / pick.component

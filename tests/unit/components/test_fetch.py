@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,8 @@ class Source:
     def __init__(self, *failing: str, debian: Sequence[str] = (), disk_mb: int = 1) -> None:
         self.failing, self.debian, self.needed = failing, debian, disk_mb
         self.made: list[PinnedComponent] = []
+        # with how many were made before
+        self.prefetched: list[tuple[PinnedComponent, int]] = []
 
     @property
     def name(self) -> SourceName:
@@ -42,6 +45,12 @@ class Source:
     def disk_mb(self, pick: PinnedComponent) -> int:
         del pick
         return self.needed
+
+    @contextmanager
+    def prefetch(self, pick: PinnedComponent, context: BuildContext) -> Iterator[None]:
+        del context
+        self.prefetched.append((pick, len(self.made)))
+        yield
 
     def produce(self, pick: PinnedComponent, staged: Path, context: BuildContext) -> Contents:
         if pick.component in self.failing:
@@ -63,6 +72,12 @@ def test_a_second_fetch_makes_nothing(tmp_path: Path) -> None:
     source = Source()
     assert fetch(BOTH, source, tmp_path) == fetch(BOTH, source, tmp_path)
     assert source.made == [ONE, TWO]
+
+
+def test_the_next_component_is_prefetched_while_one_is_made(tmp_path: Path) -> None:
+    source = Source()
+    fetch(BOTH, source, tmp_path)
+    assert source.prefetched == [(TWO, 0)]
 
 
 def test_what_was_finished_before_a_failure_is_kept(tmp_path: Path) -> None:

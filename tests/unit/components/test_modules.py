@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import json
 import tarfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +90,8 @@ def builds(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     def build_go(build: GoBuild, version: str, wrapper: Path, _go: object, context: BuildContext, out: Path) -> None:
         made.append(wrapper.name)
-        assert not (context.scratch / "mod").exists()
+        assert not (context.scratch / "mod/large").exists()
+        made.append("prefetched modules") if (context.scratch / "mod/prefetched").exists() else None
         made.append("compiled packages") if (context.scratch / "cache").exists() else None
         for name in ("cache", "mod"):
             (context.scratch / name).mkdir(exist_ok=True)
@@ -97,12 +99,19 @@ def builds(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         for package in build.packages:
             (out / package.rpartition("/")[2]).write_bytes(f"{package} {version}".encode())
 
+    @contextmanager
+    def downloads(_build: object, wrapper: Path, _go: object, context: BuildContext) -> Iterator[Path]:
+        (context.scratch / "mod").mkdir(parents=True)
+        yield context.scratch / "mod"
+        (context.scratch / "mod/prefetched").write_text(wrapper.name)
+
     def unpack(_packages: object, root: Path) -> None:
         made.append("userland")
         (root / "usr/sbin").mkdir(parents=True)
         (root / "usr/sbin/nft").write_bytes(b"nft")
 
     monkeypatch.setattr(module, "build_go", build_go)
+    monkeypatch.setattr(module, "downloads", downloads)
     monkeypatch.setattr("pai_install.components.userland.unpack", unpack)
     monkeypatch.setattr("pai_install.components.userland.fetch_packages", lambda *_: [])
     monkeypatch.setattr("pai_install.components.fetch.missing", lambda _: ())
@@ -229,6 +238,28 @@ def test_compiled_packages_are_shared_while_there_is_room(
     monkeypatch.setattr(module, "ROOMY_MB", room_mb)
     bring(Modules(catalogue(), "amd64", wrappers), tmp_path / "cache", "kubernetes", "flannel")
     assert builds.count("compiled packages") == times
+
+
+@pytest.mark.parametrize(("room_mb", "times"), [(0, 1), (1 << 40, 0)])
+def test_the_next_build_has_its_modules_while_there_is_room(
+    tmp_path: Path,
+    wrappers: Path,
+    builds: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    room_mb: int,
+    times: int,
+) -> None:
+    monkeypatch.setattr(module, "ROOMY_MB", room_mb)
+    bring(Modules(catalogue(), "amd64", wrappers), tmp_path / "cache", "kubernetes", "flannel")
+    assert builds.count("prefetched modules") == times
+
+
+def test_programs_of_the_cache_need_no_modules(tmp_path: Path, wrappers: Path, builds: list[str]) -> None:
+    source = Modules(catalogue(), "amd64", wrappers)
+    bring(source, tmp_path / "cache", "flannel")
+    (tmp_path / "cache/entries" / source.key(PinnedComponent("flannel", "1.2.3")) / "entry.json").unlink()
+    bring(source, tmp_path / "cache", "kubernetes", "flannel")
+    assert "prefetched modules" not in builds
 
 
 def test_a_failed_build_leaves_nothing_half_made(
