@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import shutil
@@ -9,12 +10,15 @@ import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
 from pai_install.lab.keys import ssh_command
+from tests.console_replicas import WITHIN_S, Person, Replicas, lost, names_of_jobs
 
 from .conftest import ROOT, Cluster, equip, lab_of, lab_site, pai_install, shell_word, traces, until, user_environment
+from .console_client import client_of
 
 pytestmark = [pytest.mark.lab, pytest.mark.soak]
 
@@ -25,17 +29,46 @@ MORE = ("ha-master4", "ha-master5")
 LAYOUT = f"""
 machine-sku:
   small: {{mem: 1Gi, cpu: {{vcore: 1}}}}
+  # more than the host has: these decide which jobs fit
+  large: {{mem: 16Gi, cpu: {{vcore: 16}}}}
 machine-list:
   - {{hostname: ha-master1, hostip: {SUBNET}.11, machine-type: small, pai-master: "true"}}
   - {{hostname: ha-master2, hostip: {SUBNET}.12, machine-type: small, pai-master: "true"}}
   - {{hostname: ha-master3, hostip: {SUBNET}.13, machine-type: small, pai-master: "true"}}
-  - {{hostname: ha-worker, hostip: {SUBNET}.21, machine-type: small, pai-worker: "true"}}
+  - {{hostname: ha-worker, hostip: {SUBNET}.21, machine-type: large, pai-worker: "true"}}
 """
 ADDED = f"""\
   # two more
   - {{hostname: ha-master4, hostip: {SUBNET}.14, machine-type: small, pai-master: "true"}}
   - {{hostname: ha-master5, hostip: {SUBNET}.15, machine-type: small, pai-master: "true"}}
 """
+USER, PASSWORD = "boss", "the password of boss"
+SERVICES = f"""\
+scheduler: {{type: kueue}}
+virtual-clusters:
+  - {{name: default, quota: [{{sku: large, machines: 1}}], groups: [team]}}
+rest-server: {{default-pai-admin-username: {USER}, default-pai-admin-password: {PASSWORD}}}
+authentication:
+  group-manager:
+    admin-group: {{groupname: admins, extension: {{acls: {{admin: true}}}}}}
+    default-group: {{groupname: default}}
+    grouplist: [{{groupname: team}}]
+"""
+JOB = """\
+protocolVersion: 2
+name: {name}
+type: job
+prerequisites: [{{type: dockerimage, name: busybox, uri: "registry.pai.internal/busybox:stable"}}]
+taskRoles:
+  main:
+    instances: 1
+    dockerImage: busybox
+    resourcePerInstance: {{cpu: 1, memoryMB: 128, gpu: 0}}
+    commands: ["{command}"]
+defaults: {{virtualCluster: default}}
+"""
+# comments of a stream come every 15 s: a client gives up a connection without one
+SILENT_S = 20.0
 # three disks for etcd are files on one disk of this host, which other work keeps busy: a fault of the stand-in
 FORCED = ("--force-check", "etcd-disk")
 # the API as a worker's own programs reach it
@@ -76,6 +109,7 @@ def ha(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         pytest.skip("the lab needs root")
     site = lab_site(tmp_path_factory.mktemp("ha"), SUBNET)
     (site / "layout.yaml").write_text(LAYOUT)
+    (site / "services-configuration.yaml").write_text(SERVICES)
     equip(site)
     up = pai_install("lab", "up", "--site", str(site), "--yes")
     try:
@@ -158,6 +192,55 @@ def test_the_first_control_plane_may_fail(ha: Cluster) -> None:
     report = ha.apply()
     assert report["exit_code"] == 0, report["stderr"]
     assert ready_nodes(ha) == set(MACHINES)
+
+
+def test_the_console_goes_on_without_a_control_plane(ha: Cluster, tmp_path: Path) -> None:
+    """50 streams are open and jobs are submitted while the machine loses its power."""
+    addresses = [str(lab_of(ha.site).machine(master).address) for master in MASTERS]
+    authority = tmp_path / "ca.crt"
+    identity = json.loads((ha.site / ".pai/registry.json").read_text())
+    authority.write_text("".join(one["certificate"] for one in identity["authorities"]))
+    console = client_of(ha.site, addresses[1])
+    console.sign_in(USER, PASSWORD)
+    console.submit(JOB.format(name="watched", command="while sleep 1; do date; done"))
+    console.until(f"{USER}~watched", "RUNNING")
+    place = f"/api/v2/jobs/{USER}~watched/attempts/0/taskRoles/main/taskIndex/0/attempts/0/logs"
+    assert until(lambda: console.ask("GET", place)[0] == 200, 30)
+    log = urlsplit(console.ask("GET", place)[1]["locations"][0]["uri"])
+    watched = Person(USER, PASSWORD, console.token, "watched", f"{log.path}?{log.query}&follow=true")
+
+    def lose() -> None:
+        fault = pai_install("lab", "fault", "--site", str(ha.site), MASTERS[0], "power-off")
+        assert fault.returncode == 0, fault.stderr
+
+    def stop() -> None:
+        path = f"/api/v2/jobs/{USER}~watched/executionType"
+        assert console.ask("PUT", path, {"value": "STOP"})[0] == 202
+
+    try:
+        seen = asyncio.run(
+            lost(
+                Replicas([f"https://{address}" for address in addresses], authority, SILENT_S),
+                watched,
+                lambda name: JOB.format(name=name, command="true"),
+                lose,
+                stop,
+            )
+        )
+    finally:
+        healed = pai_install("lab", "fault", "--site", str(ha.site), MASTERS[0], "heal")
+    assert healed.returncode == 0, healed.stderr
+    assert max(seen.listed) < WITHIN_S, seen
+    assert (seen.opened[1], seen.opened[2]) == ({1}, {1}), "at the others without an interruption"
+    assert max(seen.logs[1], seen.logs[2], *seen.changes.values()) < WITHIN_S, seen
+    assert seen.logs[0] < SILENT_S + WITHIN_S, seen
+    assert set(seen.answers) == names_of_jobs()
+    # a job that the lost control plane made as a whole exists
+    assert set(seen.answers.values()) <= {202, 409}
+    jobs = json.loads(ha.kubectl("get", "jobsets", "--namespace=team", "--output=json"))["items"]
+    assert {job["metadata"]["name"] for job in jobs} - {"watched"} == names_of_jobs()
+    ha.kubectl("delete", "jobsets", "--all", "--namespace=team", "--timeout=120s")
+    assert well_again(ha)
 
 
 def well_again(cluster: Cluster) -> bool:
