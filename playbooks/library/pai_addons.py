@@ -155,7 +155,7 @@ class Addons:
             )
             return
         # A definition takes all objects of its kind along, and with them the jobs of users.
-        if why := self.instances(name, ours_too=False):
+        if why := self.instances(name, include_own=False):
             if not self.module.check_mode:
                 raise ObjectError(f"{why}. Delete them, then apply again")
             self.stay.append(f"{name[len(PREFIX) :]} {why}")
@@ -170,13 +170,13 @@ class Addons:
 
     def clear(self, name: str) -> None:
         """Objects of ours, of the kinds that an add-on defines, go while it can still let them go."""
-        self.removed += [it for it in self.objects.delete_ours(definitions(name)) if it not in self.removed]
-        if why := self.instances(name, ours_too=True):
+        self.removed += [it for it in self.objects.delete_own(definitions(name)) if it not in self.removed]
+        if why := self.instances(name, include_own=True):
             raise ObjectError(f"{why}. Apply again when they are gone")
 
-    def instances(self, name: str, *, ours_too: bool) -> str:
+    def instances(self, name: str, *, include_own: bool) -> str:
         """Why an add-on cannot go: objects of the kinds that it defines. Without it nothing would take care of them."""
-        left = self.objects.instances(definitions(name), ours_too=ours_too)
+        left = self.objects.instances(definitions(name), include_own=include_own)
         return f"stays as long as there is {', '.join(left[:5])}{', ...' if left[5:] else ''}" if left else ""
 
     def prune(self, old: list[tuple[str, str]]) -> None:

@@ -63,7 +63,7 @@ def etcd_answers(address: str) -> bool:
 def api_answers() -> bool:
     """Whether the API server on this machine is ready, asked with the new certificate of the administrator."""
     server = f"--server=https://127.0.0.1:{API_PORT}"
-    return bool(Kubectl().ask(server, "get", "--raw=/readyz", timeout_s=5).ok)
+    return bool(Kubectl().call(server, "get", "--raw=/readyz", timeout_s=5).ok)
 
 
 def programs(address: str) -> dict[str, Callable[[], bool]]:

@@ -165,7 +165,7 @@ class ClusterCheck:
     def kubectl(self, *words: str, data: str | None = None) -> tuple[int, str]:
         """Returns status and output."""
         answer = self.client.run(*words, data=data)
-        return answer.status, answer.said
+        return answer.status, answer.message
 
     def items(self, *words: str) -> list[dict[str, Any]]:
         """Returns the objects, or [] if the API server does not respond."""

@@ -83,9 +83,9 @@ def present(module: AnsibleModule) -> None:
 
 def close_bootstrap(kubectl: Kubectl) -> None:
     """Takes the rules away by which a token makes its holder any node. Raises KubectlError."""
-    answer = kubectl.ask("delete", "clusterrolebinding", "--ignore-not-found", *BOOTSTRAP_RULES)
+    answer = kubectl.call("delete", "clusterrolebinding", "--ignore-not-found", *BOOTSTRAP_RULES)
     if not answer.ok:
-        raise KubectlError(answer.said)
+        raise KubectlError(answer.message)
 
 
 def remove(control_plane: bool) -> list[str]:
@@ -96,9 +96,9 @@ def remove(control_plane: bool) -> list[str]:
     names = [entry["metadata"]["name"] for entry in secrets if description(entry) in descriptions]
     wanted = [*names, *(["kubeadm-certs"] if control_plane else [])]
     if wanted:
-        answer = kubectl.ask("--namespace=kube-system", "delete", "secret", "--ignore-not-found", *wanted)
+        answer = kubectl.call("--namespace=kube-system", "delete", "secret", "--ignore-not-found", *wanted)
         if not answer.ok:
-            raise KubectlError(answer.said)
+            raise KubectlError(answer.message)
     return wanted
 
 

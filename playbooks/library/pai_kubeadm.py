@@ -458,7 +458,7 @@ class Member:
         deadline = time.monotonic() + self.module.params["timeout"]
         # Not by the endpoint of the cluster, where another control plane would answer.
         server = f"--server=https://127.0.0.1:{API_PORT}"
-        while not Kubectl().ask(server, "get", "--raw=/readyz", timeout_s=5).ok:
+        while not Kubectl().call(server, "get", "--raw=/readyz", timeout_s=5).ok:
             if time.monotonic() > deadline:
                 self.module.fail_json(
                     msg="the API server does not answer",

@@ -66,7 +66,7 @@ def signed(kubectl: Kubectl, wanted: dict[str, Any], timeout_s: float) -> str:
     name = wanted["metadata"]["name"]
     must(kubectl.run("create", "--filename=-", data=json.dumps(wanted), timeout_s=30))
     try:
-        must(kubectl.ask("certificate", "approve", name))
+        must(kubectl.call("certificate", "approve", name))
         deadline = time.monotonic() + timeout_s
         while time.monotonic() < deadline:
             found = kubectl.get("certificatesigningrequest", name).get("status", {}).get("certificate", "")
@@ -74,25 +74,25 @@ def signed(kubectl: Kubectl, wanted: dict[str, Any], timeout_s: float) -> str:
                 return base64.b64decode(found).decode()
             time.sleep(0.3)
     finally:
-        kubectl.ask("delete", "certificatesigningrequest", name, "--ignore-not-found")
+        kubectl.call("delete", "certificatesigningrequest", name, "--ignore-not-found")
     raise KubectlError(f"the controller manager did not sign within {timeout_s:g} s")
 
 
 def let_in(kubectl: Kubectl, name: str, machine_id: str) -> None:
     """Deletes the machine from the list of removed machines. Raises KubectlError."""
     where = ("configmap", REMOVED, f"--namespace={NAMESPACE}")
-    answer = kubectl.ask(
+    answer = kubectl.call(
         "get", *where, "--ignore-not-found", "--output=jsonpath={.data." + name.replace(".", "\\.") + "}"
     )
     must(answer)
-    if answer.said and machine_id in ("", answer.said):
-        must(kubectl.ask("patch", *where, "--type=merge", f"--patch={json.dumps({'data': {name: None}})}"))
+    if answer.message and machine_id in ("", answer.message):
+        must(kubectl.call("patch", *where, "--type=merge", f"--patch={json.dumps({'data': {name: None}})}"))
 
 
 def must(answer: Any) -> None:
     """Raises KubectlError when kubectl failed."""
     if not answer.ok:
-        raise KubectlError(answer.said)
+        raise KubectlError(answer.message)
 
 
 def main() -> None:

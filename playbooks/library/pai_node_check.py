@@ -129,7 +129,7 @@ class Checks:
             remedy="run crictl stop CONTAINER on this machine. The kubelet restarts it from the planned image",
         )
 
-    def ran(self, check: str, what: str, status: int, said: str) -> dict[str, str]:
+    def ran(self, check: str, what: str, status: int, output: str) -> dict[str, str]:
         """The verdict on a container that was asked to end in a way of its own."""
         if status == PROOF:
             return own_finding(check, "PASS", f"a container runs through {what}")
@@ -139,7 +139,7 @@ class Checks:
             check,
             "FAIL",
             message,
-            value=f"exit status {status}: {said[-400:]}",
+            value=f"exit status {status}: {output[-400:]}",
             expected=f"exit status {PROOF}",
             remedy=remedy,
         )

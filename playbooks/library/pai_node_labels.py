@@ -125,10 +125,10 @@ def main() -> None:
             module.exit_json(changed=bool(change), managed=managed, diff=diff)
         # with its version, so that what others change meanwhile is seen and not overwritten
         change.setdefault("metadata", {})["resourceVersion"] = node["metadata"]["resourceVersion"]
-        answer = kubectl.ask("patch", "node", name, "--type=merge", "--patch", json.dumps(change))
+        answer = kubectl.call("patch", "node", name, "--type=merge", "--patch", json.dumps(change))
         if answer.ok:
             module.exit_json(changed=True, managed=managed, diff=diff)
-        errors = answer.said
+        errors = answer.message
         if "Conflict" not in errors and "has been modified" not in errors:
             break
     if module.check_mode:

@@ -48,7 +48,7 @@ def main() -> None:
         wanted = wanted_packages(
             driver["os_id"], driver["branch"], driver["modules"], driver["packages"], fabric=driver["fabric"]
         )
-        _status, listed, _said = module.run_command(["apt-cache", "madison", *wanted])
+        _status, listed, _errors = module.run_command(["apt-cache", "madison", *wanted])
         version, picked = choose(parse_madison(listed), wanted, driver["branch"])
     except DriverError as error:
         module.fail_json(

@@ -101,7 +101,7 @@ def take_pod_back(kubectl: Kubectl, revision: str, timeout: int) -> bool:
     for words in (undo, wait):
         answer = kubectl.run(*words)
         if not answer.ok:
-            raise KubectlError(answer.said)
+            raise KubectlError(answer.message)
     return True
 
 

@@ -50,12 +50,12 @@ from ansible.module_utils.pai_registry import (
 )
 
 
-def wait(ask: Callable[[], None], timeout: float) -> Optional[RegistryError]:
+def wait(request: Callable[[], None], timeout: float) -> Optional[RegistryError]:
     """Polls until success or the timeout. Returns the last problem, or None."""
     deadline = time.monotonic() + timeout
     while True:
         try:
-            ask()
+            request()
         except RegistryError as error:
             if time.monotonic() > deadline:
                 return error

@@ -108,7 +108,7 @@ class Cluster:
     def log(self, trial: Trial) -> str:
         """Returns the current log of a running pod."""
         where = f"--namespace={trial.grant.namespace}"
-        return self.kubectl.ask("logs", where, trial.name, "--container=writer", "--tail=50", timeout_s=10).out
+        return self.kubectl.call("logs", where, trial.name, "--container=writer", "--tail=50", timeout_s=10).out
 
     def create(self, objects: list[dict[str, Any]]) -> tuple[set[str], str]:
         """Returns the names of the created pods, and the API server's message about the others."""
@@ -126,7 +126,7 @@ class Cluster:
             names.setdefault(namespace, []).append(name)
         for namespace, some in names.items():
             where = f"--namespace={namespace}"
-            self.kubectl.ask(
+            self.kubectl.call(
                 "delete", "pods", where, *some, "--ignore-not-found", "--wait=false", *how, timeout_s=LIST_S
             )
 
@@ -250,9 +250,9 @@ def runs(entry: dict[str, Any]) -> bool:
     return started(entry) and text(child(entry, "status").get("phase")) not in ENDED
 
 
-def rejected_pod(trial: Trial, said: str) -> Finding:
+def rejected_pod(trial: Trial, output: str) -> Finding:
     """No verdict: the API refused the pod."""
-    lines = said.splitlines()
+    lines = output.splitlines()
     own = next((line for line in lines if f'"{trial.name}"' in line), lines[-1] if lines else "")
     remedy = f"check the quota and the rules of namespace {trial.grant.namespace}"
     return unasked(trial, "the API does not take its pod", remedy, own)

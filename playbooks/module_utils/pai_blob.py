@@ -99,14 +99,14 @@ class Container:
 
     def require(self) -> None:
         """Raises BlobError if the service refuses the key or lacks the container, and RegistryUnreachableError."""
-        self.ask("GET", "", {"restype": "container"}).close()
+        self.request("GET", "", {"restype": "container"}).close()
 
     def sizes(self, prefix: str) -> Iterator[tuple[str, int]]:
         """Yields the name and the size in bytes of each blob with this name prefix."""
         marker = ""
         while True:
             query = {"restype": "container", "comp": "list", "prefix": prefix, "marker": marker}
-            with self.ask("GET", "", {name: value for name, value in query.items() if value}) as answer:
+            with self.request("GET", "", {name: value for name, value in query.items() if value}) as answer:
                 page = ET.fromstring(answer.read())  # noqa: S314 - the site's own storage account
             for blob in page.iter("Blob"):
                 yield blob.findtext("Name") or "", int(blob.findtext("Properties/Content-Length") or 0)
@@ -116,7 +116,7 @@ class Container:
 
     def read(self, name: str) -> Iterator[bytes]:
         """The content of a blob, in pieces."""
-        with self.ask("GET", name, {}) as answer:
+        with self.request("GET", name, {}) as answer:
             try:
                 while piece := answer.read(1 << 20):
                     yield piece
@@ -151,9 +151,9 @@ class Container:
     def _put(self, name: str, query: Mapping[str, str], data: bytes, headers: Mapping[str, str]) -> None:
         # urllib would give it a type of its own, which is signed too
         length = {"Content-Length": str(len(data)), "Content-Type": "application/octet-stream"}
-        self.ask("PUT", name, query, data, {**length, **headers}).close()
+        self.request("PUT", name, query, data, {**length, **headers}).close()
 
-    def ask(
+    def request(
         self,
         verb: str,
         name: str,

@@ -92,15 +92,15 @@ def without_v(version: str) -> str:
 def why_not(status: dict[str, Any]) -> str:
     """Why a pod does not run: its own words, containers that wait or failed, else conditions that do not hold."""
     states = [child(row, "state") for row in rows(status.get("containerStatuses"))]
-    waiting = [said(child(state, "waiting")) for state in states]
+    waiting = [reason_of(child(state, "waiting")) for state in states]
     # A container that ended with 0 is no reason: init containers end so.
-    ended = [said(child(state, "terminated")) for state in states if child(state, "terminated").get("exitCode")]
+    ended = [reason_of(child(state, "terminated")) for state in states if child(state, "terminated").get("exitCode")]
     broken = [text(row.get("message")) for row in rows(status.get("conditions")) if row.get("status") == "False"]
-    words = [word for word in (said(status), *waiting, *ended) if word]
+    words = [word for word in (reason_of(status), *waiting, *ended) if word]
     return "; ".join(words or [word for word in broken if word])[:400]
 
 
-def said(row: dict[str, Any]) -> str:
+def reason_of(row: dict[str, Any]) -> str:
     """Reason and message."""
     return f"{text(row.get('reason'))} {text(row.get('message'))}".strip()
 

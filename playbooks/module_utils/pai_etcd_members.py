@@ -24,13 +24,13 @@ class EtcdError(Exception):
 
 def members(url: str = HERE) -> list[Member]:
     """All members, learners too. Raises EtcdError."""
-    found = _ask(url + "/v3/cluster/member/list", {})
+    found = _request(url + "/v3/cluster/member/list", {})
     return [parse_member(entry) for entry in found.get("members", [])]
 
 
 def remove(member: Member, url: str = HERE) -> None:
     """Takes a member out of the cluster. Raises EtcdError."""
-    _ask(url + "/v3/cluster/member/remove", {"ID": member["id"]})
+    _request(url + "/v3/cluster/member/remove", {"ID": member["id"]})
 
 
 def parse_member(entry: dict[str, Any]) -> Member:
@@ -53,7 +53,7 @@ def sickness(member: Member) -> str:
     if not member["clients"]:
         return "was added and never started"
     try:
-        answer = _ask(member["clients"][0] + "/health")
+        answer = _request(member["clients"][0] + "/health")
     except EtcdError as error:
         return str(error)
     return "" if str(answer.get("health")) == "true" else str(answer.get("reason") or "is not healthy")
@@ -135,7 +135,7 @@ def _message(body: bytes) -> str:
         return body.decode(errors="replace").strip()
 
 
-def _ask(url: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+def _request(url: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
     try:
         context = ssl.create_default_context(cafile=PKI + "/ca.crt")
         context.load_cert_chain(CERTIFICATE, PKI + "/healthcheck-client.key")

@@ -95,11 +95,11 @@ def dropping_chains(text: str) -> list[str]:
 
 def cni_files() -> list[str]:
     """Configurations of pod networks in the distribution's folder: of others, or of a cluster that others made."""
-    names = [os.path.basename(path) for path in glob.glob(CNI_FOLDER + "/*") if not _ours(path)]
+    names = [os.path.basename(path) for path in glob.glob(CNI_FOLDER + "/*") if not _is_own(path)]
     return sorted(name for name in names if name.endswith((".conf", ".conflist", ".json")))
 
 
-def _ours(path: str) -> bool:
+def _is_own(path: str) -> bool:
     """Whether containerd wrote the file from the template that versions before /etc/pai-install/cni gave it."""
     try:
         found = json.loads(read(path))

@@ -28,7 +28,7 @@ class Answer(NamedTuple):
         return self.status == 0
 
     @property
-    def said(self) -> str:
+    def message(self) -> str:
         """Returns the output or the error message."""
         return (self.out if self.ok else self.err or self.out).strip()
 
@@ -59,16 +59,16 @@ class Kubectl:
             return Answer(127, "", f"{self.program} cannot be run: {error}")
         return Answer(done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"))
 
-    def ask(self, *words: str, timeout_s: float = QUESTION_S) -> Answer:
+    def call(self, *words: str, timeout_s: float = QUESTION_S) -> Answer:
         """Runs kubectl for one short request, which the API server must answer in timeout_s seconds."""
         # kubectl asks for the kinds of the API first, each with this timeout. So the process gets twice the time.
         return self.run(f"--request-timeout={timeout_s:g}s", *words, timeout_s=2 * timeout_s)
 
     def get(self, *words: str, timeout_s: float = QUESTION_S) -> Any:
         """What `kubectl get WORDS --output json` gives. Raises KubectlError, also for an answer that is no object."""
-        answer = self.ask("get", "--output=json", *words, timeout_s=timeout_s)
+        answer = self.call("get", "--output=json", *words, timeout_s=timeout_s)
         if not answer.ok:
-            raise KubectlError(answer.said)
+            raise KubectlError(answer.message)
         # kubectl prints nothing for a missing object with this option.
         if not answer.out.strip() and "--ignore-not-found" in words:
             return {}
@@ -83,7 +83,7 @@ class Kubectl:
     def node_is_ready(self, node: str) -> bool:
         """Returns whether a node is Ready. A missing node is not."""
         ready = 'jsonpath={.status.conditions[?(@.type=="Ready")].status}'
-        return self.ask("get", "node", node, "--output", ready).said == "True"
+        return self.call("get", "node", node, "--output", ready).message == "True"
 
     def items(self, *words: str, timeout_s: float = QUESTION_S) -> list[dict[str, Any]]:
         """The objects of a list. Raises KubectlError."""

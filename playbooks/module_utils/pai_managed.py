@@ -349,7 +349,7 @@ def object_versions(objects: list[dict[str, Any]]) -> dict[tuple[str, str], str]
         where = [f"--namespace={namespace}"] if namespace else []
         # two names at least: kubectl answers one with the object itself, not with a list
         words = [*where, "get", "--ignore-not-found", "--output", columns, *names, names[0]]
-        for line in Kubectl().ask(*words, timeout_s=10).out.splitlines():
+        for line in Kubectl().call(*words, timeout_s=10).out.splitlines():
             name, deleted, fields = (*line.split(" ", 2), "", "")[:3]
             version = sha256(fields.encode())[:16] if fields else "not ours"
             # The record has kinds in lower case, and the API server answers with its own spelling.

@@ -93,7 +93,7 @@ def _mountinfo() -> str:
 def unmount_below(folder: str) -> None:
     """Unmounts everything below a folder, including mounts of unreachable servers. Raises RemainsError."""
     for path in mounts_below(folder):
-        status, _said = command(["umount", path], UNMOUNT_S)
+        status, _errors = command(["umount", path], UNMOUNT_S)
         if status != 0:
             # A mount of a dead NFS server hangs every ordinary umount. The lazy one detaches it in any case.
             command(["umount", "--lazy", "--force", path], UNMOUNT_S)

@@ -119,15 +119,15 @@ class Objects:
             return
         line = "{.metadata.name} {.value} {.preemptionPolicy}{'\\n'}"
         shown = "--output=jsonpath={range .items[*]}" + line + "{end}"
-        answer = self._kubectl.ask("get", "priorityclasses", f"--selector={OURS}", shown)
+        answer = self._kubectl.call("get", "priorityclasses", f"--selector={OURS}", shown)
         if not answer.ok:
-            raise ObjectError(f"priority classes cannot be seen: {answer.said}")
+            raise ObjectError(f"priority classes cannot be seen: {answer.message}")
         seen = dict(line.split(" ", 1) for line in answer.out.splitlines())
         wanted = {entry["metadata"]["name"]: _class(entry) for entry in classes}
         if others := [name for name in wanted if seen.get(name, wanted[name]) != wanted[name]]:
-            answer = self._kubectl.ask("delete", "priorityclasses", *others, "--ignore-not-found")
+            answer = self._kubectl.call("delete", "priorityclasses", *others, "--ignore-not-found")
             if not answer.ok:
-                raise ObjectError(f"{', '.join(others)} could not be replaced: {answer.said}")
+                raise ObjectError(f"{', '.join(others)} could not be replaced: {answer.message}")
 
     def _complete(self, entry: dict[str, Any]) -> None:
         """Sets our fields of an object that an admin made, and takes none of theirs.
@@ -138,9 +138,9 @@ class Objects:
         where = [f"--namespace={namespace}"] if namespace else []
         own = json.dumps({key: value for key, value in entry.items() if key not in ("apiVersion", "kind")})
         words = ["patch", *where, name, "--type=merge", f"--field-manager={MANAGER}", f"--patch={own}"]
-        answer = self._kubectl.ask(*words)
+        answer = self._kubectl.call(*words)
         if not answer.ok:
-            raise ObjectError(f"{name} cannot be taken over: {answer.said}")
+            raise ObjectError(f"{name} cannot be taken over: {answer.message}")
 
     def _wait_until_served(self, definitions: list[str]) -> None:
         words = ["wait", "--for=condition=Established", "--timeout=60s", *definitions]
@@ -166,7 +166,7 @@ class Objects:
         shown = "--output=jsonpath={range .items[*]}" + line + "{end}"
         # The label decides, and not the name: an object that an admin created under this name stays.
         own = [kind, f"--selector={OURS}", f"--field-selector=metadata.name={plain}", shown]
-        status, out, errors = self._kubectl.ask("get", *where, *own)
+        status, out, errors = self._kubectl.call("get", *where, *own)
         # The definition is gone, and its objects went with it.
         if status != 0 and "the server doesn't have a resource type" in errors:
             return False, ""
@@ -189,26 +189,26 @@ class Objects:
             raise ObjectError(f"{name} could not be deleted: {errors.strip()}")
         return True, ""
 
-    def delete_ours(self, definitions: list[str]) -> list[str]:
+    def delete_own(self, definitions: list[str]) -> list[str]:
         """Deletes all our objects of these definitions, in any add-on, and returns their names.
 
         Their running controller decides when a dependency is deleted. It keeps the objects that it creates, even if we
         set fields of them.
         """
         made = self._self_made(definitions) if definitions else {}
-        found = self._delete_ours(",".join(name for name, own in made.items() if not own))
+        found = self._delete_own(",".join(name for name, own in made.items() if not own))
         for kind, own in made.items():
             if own:
-                found += self._delete_ours(kind, ",".join(f"metadata.name!={it.partition('|/')[2]}" for it in own))
+                found += self._delete_own(kind, ",".join(f"metadata.name!={it.partition('|/')[2]}" for it in own))
         return found
 
-    def _delete_ours(self, kinds: str, fields: str = "") -> list[str]:
+    def _delete_own(self, kinds: str, fields: str = "") -> list[str]:
         if not kinds:
             return []
         words = [kinds, "--all-namespaces", f"--selector={OURS}", *([f"--field-selector={fields}"] if fields else [])]
-        answer = self._kubectl.ask("delete", *words, "--wait=false", "--output=name")
+        answer = self._kubectl.call("delete", *words, "--wait=false", "--output=name")
         if not answer.ok:
-            raise ObjectError(f"objects of {kinds} could not be deleted: {answer.said}")
+            raise ObjectError(f"objects of {kinds} could not be deleted: {answer.message}")
         # it says so where there are none
         found = (name.partition("/") for name in answer.out.split() if "/" in name)
         return [f"{kind.partition('.')[0]}/{name}" for kind, _slash, name in found]
@@ -224,7 +224,7 @@ class Objects:
         pods = self._items("pods", "--all-namespaces") if claims else []
         return [f"{it['metadata']['namespace']}/{it['metadata']['name']}" for it in pods if claims & set(_claims(it))]
 
-    def instances(self, definitions: list[str], *, ours_too: bool = True) -> list[str]:
+    def instances(self, definitions: list[str], *, include_own: bool = True) -> list[str]:
         """Returns objects of these definitions (KIND NAMESPACE/NAME), without objects that their controller creates.
 
         Waits for objects under deletion.
@@ -237,7 +237,7 @@ class Objects:
             # An object under deletion may wait for its finalizer, which only the controller removes. It gets time
             # before it counts.
             if not any(deleted for _name, deleted, _owner in foreign) or time.monotonic() > end:
-                left = [name for name, _deleted, owner in foreign if ours_too or owner != MANAGER]
+                left = [name for name, _deleted, owner in foreign if include_own or owner != MANAGER]
                 return [name.replace("|/", " ").replace("|", " ") for name in left]
             time.sleep(1)
         return []
@@ -248,7 +248,7 @@ class Objects:
         shown = "--output=jsonpath={range .items[*]}" + line + "{end}"
         # two names at least: kubectl answers one with the object itself, not with a list
         words = ["customresourcedefinitions", *definitions, definitions[0], "--ignore-not-found", shown]
-        status, out, errors = self._kubectl.ask("get", *words)
+        status, out, errors = self._kubectl.call("get", *words)
         if status != 0:
             raise ObjectError(f"definitions cannot be seen: {errors.strip()}")
         lines = (line.split() for line in out.splitlines())
@@ -258,7 +258,7 @@ class Objects:
         where = "{.metadata.namespace}/{.metadata.name} {.metadata.deletionTimestamp} "
         line = "{.kind}|" + where + "{.metadata.labels.app\\.kubernetes\\.io/managed-by}{'\\n'}"
         shown = "--output=jsonpath={range .items[*]}" + line + "{end}"
-        status, out, errors = self._kubectl.ask("get", kinds, "--all-namespaces", shown)
+        status, out, errors = self._kubectl.call("get", kinds, "--all-namespaces", shown)
         if status != 0:
             raise ObjectError(f"objects of {kinds} cannot be seen: {errors.strip()}")
         return out.splitlines()
@@ -282,19 +282,19 @@ class Objects:
         # patch.
         if not answer.ok and (entries := self._entries(bare)):
             words = [*([f"--namespace={namespace}"] if namespace else []), identity(bare)[1], "--type=merge"]
-            answer = self._kubectl.ask("patch", *words, f"--field-manager={MANAGER}", f"--patch={json.dumps(entries)}")
+            answer = self._kubectl.call("patch", *words, f"--field-manager={MANAGER}", f"--patch={json.dumps(entries)}")
             answer = self._kubectl.run("apply", *_how(), data=_list([bare])) if answer.ok else answer
         if not answer.ok:
-            raise ObjectError(f"cannot give back {name}: {answer.said}")
+            raise ObjectError(f"cannot give back {name}: {answer.message}")
 
     def _keep(self, where: list[str], name: str) -> None:
         label, _, _ = OURS.partition("=")
         own = json.dumps({"metadata": {"labels": {label: None}, "annotations": {REMOVAL: None}}})
-        answer = self._kubectl.ask(
+        answer = self._kubectl.call(
             "patch", *where, name, "--type=merge", f"--field-manager={MANAGER}", f"--patch={own}"
         )
         if not answer.ok:
-            raise ObjectError(f"cannot remove the label of {name}: {answer.said}")
+            raise ObjectError(f"cannot remove the label of {name}: {answer.message}")
 
     def _entries(self, bare: dict[str, Any]) -> dict[str, Any]:
         """A merge patch without our entries of mappings that others own, and of which only we have entries."""
@@ -329,7 +329,7 @@ class Objects:
         return self._names(kinds)
 
     def _names(self, words: list[str]) -> list[str]:
-        status, out, errors = self._kubectl.ask("get", *words, "--output=name")
+        status, out, errors = self._kubectl.call("get", *words, "--output=name")
         if status != 0:
             raise ObjectError(f"kubectl get {words[0]} failed: {errors.strip()}")
         return out.split()
@@ -369,10 +369,10 @@ class Objects:
         except (KubectlError, LookupError, TypeError, AttributeError):
             return  # what is wrong, the wait says
         if crashing := [it["metadata"]["name"] for it in pods if _crashes(it)]:
-            self._kubectl.ask(*where, "delete", "pods", *crashing, "--ignore-not-found", "--wait=false")
+            self._kubectl.call(*where, "delete", "pods", *crashing, "--ignore-not-found", "--wait=false")
 
     def _lines(self, words: list[str]) -> list[str]:
-        return self._kubectl.ask(*words).out.splitlines()
+        return self._kubectl.call(*words).out.splitlines()
 
 
 def _class(entry: dict[str, Any]) -> str:
@@ -398,10 +398,10 @@ def _is_adopted(entry: dict[str, Any]) -> bool:
     return bool((entry["metadata"].get("annotations") or {}).get(ADOPTED))
 
 
-def _entries_in(ours: dict[str, Any], others: list[dict[str, Any]]) -> dict[str, Any]:
-    """Our entries of mappings of which others own no entry, as null. ours, others: fields as in managedFields."""
+def _entries_in(own: dict[str, Any], others: list[dict[str, Any]]) -> dict[str, Any]:
+    """Our entries of mappings of which others own no entry, as null. own, others: fields as in managedFields."""
     found: dict[str, Any] = {}
-    for key, below in ours.items():
+    for key, below in own.items():
         if not key.startswith("f:") or not below or not any(key in other for other in others):
             continue
         beside = [other[key] for other in others if key in other]

@@ -68,9 +68,9 @@ def unneeded() -> set[str]:
     return removed_in(output) if status == 0 else set()
 
 
-def removed_in(said: str) -> set[str]:
+def removed_in(output: str) -> set[str]:
     """The packages that a simulation of apt names as removed."""
-    return set(re.findall(r"^(?:Remv|Purg) ([^\s:]+)", said, re.MULTILINE))
+    return set(re.findall(r"^(?:Remv|Purg) ([^\s:]+)", output, re.MULTILINE))
 
 
 def install(packages: Collection[str]) -> bool:

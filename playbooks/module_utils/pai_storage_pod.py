@@ -162,7 +162,7 @@ def container(name: str, script: str, trial: Trial, how: How, user: int) -> dict
     }
 
 
-def said(text: str) -> dict[str, str]:
+def key_values(text: str) -> dict[str, str]:
     """Parses KEY=VALUE lines. The last value of a key wins."""
     pairs = [line.partition("=") for line in text.splitlines() if "=" in line]
     return {key.strip(): value.strip() for key, _, value in pairs}

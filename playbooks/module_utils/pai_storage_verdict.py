@@ -7,7 +7,7 @@ from typing import Any
 
 from ansible.module_utils.pai_cluster_state import child, node_facts, rows, text
 from ansible.module_utils.pai_finding import finding
-from ansible.module_utils.pai_storage_pod import Grant, Trial, said
+from ansible.module_utils.pai_storage_pod import Grant, Trial, key_values
 
 MOUNT_CHECK = "storage-mount"
 USE_CHECK = "storage-use"
@@ -171,7 +171,7 @@ def judge(trial: Trial, pod: Pod | None, events: list[str], log: str, waited_s: 
     """The verdict on one storage and worker. log: of a pod that did not end, if it was asked for."""
     if pod is None:
         return unasked(trial, "its pod went away", "run the test again")
-    facts = {**said(log), **_words(pod)}
+    facts = {**key_values(log), **_words(pod)}
     if "step" in facts:
         return judge_use(trial, facts, waited_s)
     return pod_problem(trial, pod) or unmounted(trial, events, waited_s)
@@ -223,66 +223,66 @@ STEPS = {
 }
 
 
-def judge_use(trial: Trial, told: dict[str, str], waited_s: float) -> Finding:
+def judge_use(trial: Trial, facts: dict[str, str], waited_s: float) -> Finding:
     """Returns the finding for a mounted storage, from the output of the pod."""
-    name, step = trial.grant.storage, STEPS.get(told["step"], told["step"])
-    if told["step"] != "done" and "error" not in told:
+    name, step = trial.grant.storage, STEPS.get(facts["step"], facts["step"])
+    if facts["step"] != "done" and "error" not in facts:
         message = f"{name} is mounted, and hangs: {step} did not end within {waited_s:.0f} s"
         remedy = "check the server, and dmesg on the machine"
-        return finding(USE_CHECK, "FAIL", trial.worker, message, value=shape(told), remedy=remedy)
-    if told["step"] == "prepare":
+        return finding(USE_CHECK, "FAIL", trial.worker, message, value=shape(facts), remedy=remedy)
+    if facts["step"] == "prepare":
         remedy = f"run kubectl describe node {trial.worker}"
-        return unasked(trial, "its pod could not create the test data", remedy, told["error"])
-    if told["step"] == "compare":
+        return unasked(trial, "its pod could not create the test data", remedy, facts["error"])
+    if facts["step"] == "compare":
         # This is the gravest result: a storage that loses data without an error.
         message = f"{name}: the data read differ from the data written"
         remedy = "use it for nothing until the server, its disks and the network are checked"
-        return finding(USE_CHECK, "FAIL", trial.worker, message, value=_short(told["error"]), remedy=remedy)
-    if "error" in told:
-        why, remedy = meaning(told["error"])
+        return finding(USE_CHECK, "FAIL", trial.worker, message, value=_short(facts["error"]), remedy=remedy)
+    if "error" in facts:
+        why, remedy = meaning(facts["error"])
         message = f"{name} is mounted, and {step} failed" + (f": {why}" if why else "")
-        value = "; ".join(filter(None, (_short(told["error"]), shape(told))))
+        value = "; ".join(filter(None, (_short(facts["error"]), shape(facts))))
         remedy = remedy or "dmesg on the machine, and the log of the server"
         return finding(USE_CHECK, "FAIL", trial.worker, message, value=value, remedy=remedy)
-    return read_only(trial, told) if trial.grant.read_only else used(trial, told)
+    return read_only(trial, facts) if trial.grant.read_only else used(trial, facts)
 
 
-def read_only(trial: Trial, told: dict[str, str]) -> Finding:
+def read_only(trial: Trial, facts: dict[str, str]) -> Finding:
     """Returns the finding for a read-only storage."""
     name = trial.grant.storage
     # The mount is read-only in the site, and root on a worker could still write. So a group could.
-    if told.get("wrote") == "yes":
+    if facts.get("wrote") == "yes":
         remedy = "export it read-only on the server. The test data are deleted"
         message = f"{name} is read-only in the site, but writable"
-        return finding(USE_CHECK, "FAIL", trial.worker, message, value=shape(told), remedy=remedy)
-    return finding(USE_CHECK, "PASS", trial.worker, f"{name}: is mounted, readable, and read-only", value=shape(told))
+        return finding(USE_CHECK, "FAIL", trial.worker, message, value=shape(facts), remedy=remedy)
+    return finding(USE_CHECK, "PASS", trial.worker, f"{name}: is mounted, readable, and read-only", value=shape(facts))
 
 
-def used(trial: Trial, told: dict[str, str]) -> Finding:
+def used(trial: Trial, facts: dict[str, str]) -> Finding:
     """Returns the finding for a storage after writing and reading."""
-    memory = " from the worker's memory" if told.get("from") == "memory" else ""
-    rates = f"write {rate(told, 'write')} MB/s, read {rate(told, 'read')} MB/s{memory}"
+    memory = " from the worker's memory" if facts.get("from") == "memory" else ""
+    rates = f"write {rate(facts, 'write')} MB/s, read {rate(facts, 'read')} MB/s{memory}"
     message = f"{trial.grant.storage}: mounts, writes, reads back the same"
-    return finding(USE_CHECK, "PASS", trial.worker, message, value=f"{rates}; {shape(told)}")
+    return finding(USE_CHECK, "PASS", trial.worker, message, value=f"{rates}; {shape(facts)}")
 
 
-def shape(told: dict[str, str]) -> str:
+def shape(facts: dict[str, str]) -> str:
     """Mode and owner of the mounted folder, and whether other users than root may write."""
-    others = {"yes": "other users may write", "no": "only root may write"}.get(told.get("others", ""), "")
-    mode = f"mode {told['mode']}, owner {told.get('owner', '?')}" if "mode" in told else ""
+    others = {"yes": "other users may write", "no": "only root may write"}.get(facts.get("others", ""), "")
+    mode = f"mode {facts['mode']}, owner {facts.get('owner', '?')}" if "mode" in facts else ""
     return ", ".join(filter(None, (mode, others)))
 
 
-def rate(told: dict[str, str], what: str) -> str:
+def rate(facts: dict[str, str], what: str) -> str:
     """MB/s (10^6 bytes) from hundredths of a second, which is how fine a worker's clock is here."""
-    ticks, mib = told.get(f"{what}_cs", ""), told.get("mib", "")
+    ticks, mib = facts.get(f"{what}_cs", ""), facts.get("mib", "")
     return f"{int(mib) * 2**20 / 1e4 / max(1, int(ticks)):.0f}" if ticks.isdigit() and mib.isdigit() else "?"
 
 
 def _words(pod: Pod) -> dict[str, str]:
     """Returns the termination messages of the containers."""
     states = [child(row, "state", "terminated") for row in rows(child(pod, "status").get("containerStatuses"))]
-    return said("\n".join(text(state.get("message")) for state in states))
+    return key_values("\n".join(text(state.get("message")) for state in states))
 
 
 def _end(pod: Pod) -> str:

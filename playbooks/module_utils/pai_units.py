@@ -175,7 +175,7 @@ class UnitSet:
         status, out, _err = self.module.run_command(check)
         return status == 0 and bool(re.search(output, out, re.MULTILINE))
 
-    def fail(self, unit: dict[str, Any], said: str) -> None:
+    def fail(self, unit: dict[str, Any], output: str) -> None:
         """Takes the log lines, brings the old files back, fails the task."""
         name = unit["name"]
         # The log comes first, because the restart with the old files adds lines of its own.
@@ -188,5 +188,5 @@ class UnitSet:
             restored_words = f"; restored {', '.join(restored)} and restarted it"
         else:
             restored_words = ""
-        evidence = {"systemctl": said.splitlines(), name: log}
+        evidence = {"systemctl": output.splitlines(), name: log}
         self.module.fail_json(msg=f"{name} did not come up{restored_words}", evidence=evidence)

@@ -134,14 +134,14 @@ def three(programs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyP
                 *(f"http://{place}:{peer}", "--initial-cluster", cluster),
             ]
             started[name] = stack.enter_context(running(words, tmp_path / f"{name}.log"))
-        monkeypatch.setattr(util, "_ask", _asking(util, pki))
+        monkeypatch.setattr(util, "_request", _asking(util, pki))
         until(lambda: not any(util.sickness(one) for one in util.members()))
         yield util, started
 
 
 def _asking(util: Any, pki: Path) -> Any:
     """The module's own way to ask, with the test's authority and no certificate of a client's."""
-    real = util._ask
+    real = util._request
 
     def ask(url: str, body: Any = None) -> Any:
         context = ssl.create_default_context(cafile=str(pki / "ca.crt"))

@@ -125,10 +125,10 @@ def _log(app: AppContext, pod: Ref) -> str:
 def _send(app: AppContext, packed: PackedFolder, pod: JsonObject, code: StoredCode) -> None:
     packed.file.seek(0)
 
-    def told(size: int) -> None:
+    def report_size(size: int) -> None:
         app.frontend.notify(CopyProgress(size, None, code.size))
 
-    done = app.environment.feed_pod(app.site, app.state, receive_words(pod), packed.file, told)
+    done = app.environment.feed_pod(app.site, app.state, receive_words(pod), packed.file, report_size)
     if done.ok:
         return
     causes = {NOT_WRITTEN: "it cannot be written", NOT_EQUAL: "the connection ended early"}

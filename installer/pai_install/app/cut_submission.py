@@ -16,7 +16,7 @@ def complete_jobs(client: ClusterClient, submission: JobSubmission) -> bool:
 
     Members read no Secrets. So one that exists is replaced, because it may be another user's: a policy protects that.
     """
-    found = client.get([Ref(one.kind.asked, one.label, one.place.owner.namespace) for one in submission.jobs])
+    found = client.get([Ref(one.kind.full_name, one.label, one.place.owner.namespace) for one in submission.jobs])
     jobs = [item for item in found if item is not None]
     if len(jobs) < len(found) or not all(map(_is_of, jobs, submission.jobs)):
         return False

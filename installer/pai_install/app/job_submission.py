@@ -250,7 +250,7 @@ def create_jobs(client: ClusterClient, submission: JobSubmission) -> None:
     except BaseException:
         # After Ctrl-C, too: a job without its Secret would never start.
         for one in submission.jobs[: len(created)]:
-            client.delete([Ref(one.kind.asked, one.label, one.place.owner.namespace)])
+            client.delete([Ref(one.kind.full_name, one.label, one.place.owner.namespace)])
         raise
 
 

@@ -101,7 +101,7 @@ def show_job(app: ClusterContext, request: JobName) -> JobState:
     job = jobs.find(request.name, request.group)[0]
     if job.state != "WAITING" or job.gone:
         return job
-    content = jobs.file_at(Ref(job.kind.asked, job.label, job.namespace))
+    content = jobs.file_at(Ref(job.kind.full_name, job.label, job.namespace))
     never = _never_starts(app, job, content) if content else ""
     return replace(job, why=f"can never start: {never}") if never else job
 
@@ -250,11 +250,11 @@ def end_job(app: ClusterContext, job: JobState, why: str = "", *, wait_s: float 
     if noted and job.state not in ENDED:
         app.cluster.patch([_stopped(job, app.user, why)])
     # A deletion of a selection also waits for the pods, so that the name is free afterwards.
-    own = Select((job.kind.asked,), job.namespace, fields=f"metadata.name={job.label}")
+    own = Select((job.kind.full_name,), job.namespace, fields=f"metadata.name={job.label}")
     app.cluster.delete_selected(own, wait_s=wait_s)
 
 
 def _stopped(job: JobState, user: str, why: str) -> Patch:
     """Who stops it and why, for its record."""
     notes = {names.STOPPED_BY: user, **({names.STOPPED_WHY: why} if why else {})}
-    return Patch(Ref(job.kind.asked, job.label, job.namespace), {"metadata": {"annotations": notes}})
+    return Patch(Ref(job.kind.full_name, job.label, job.namespace), {"metadata": {"annotations": notes}})

@@ -32,7 +32,7 @@ def stored_logs(app: App, name: str) -> tuple[StoredLog, ...]:
     """Returns the containers of pods of this name, as POD or NAMESPACE/POD. Raises PaiError."""
     namespace, _, pod = name.rpartition("/")
     try:
-        return logs_in(_asked(app)(files_query(pod, namespace)))
+        return logs_in(_querying(app)(files_query(pod, namespace)))
     except ValueError:
         return ()
 
@@ -44,7 +44,7 @@ def stored_source(
 
     def lines() -> Iterator[str]:
         try:
-            found = _texts(_asked(app), log, window)
+            found = _texts(_querying(app), log, window)
             first = next(found, None)
         except PaiError:
             known = tuple(otherwise())
@@ -61,12 +61,12 @@ def stored_source(
     return LogSource(name, lines)
 
 
-def _texts(ask: Callable[[Parameters], Iterable[str]], log: StoredLog, window: Window) -> Iterator[str]:
-    found = last_lines(ask, log, window.lines) if window.lines else all_lines(ask, log, window.moment)
+def _texts(query: Callable[[Parameters], Iterable[str]], log: StoredLog, window: Window) -> Iterator[str]:
+    found = last_lines(query, log, window.lines) if window.lines else all_lines(query, log, window.moment)
     yield from texts(found, window.since)
 
 
-def _asked(app: App) -> Callable[[Parameters], Iterable[str]]:
+def _querying(app: App) -> Callable[[Parameters], Iterable[str]]:
     """A function that asks the store. Raises PaiError where it does not run."""
     node = node_of_service(app, NAMESPACE, LABELS)
     if node is None:

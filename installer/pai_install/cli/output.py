@@ -12,7 +12,7 @@ def echo(text: str = "", *, err: bool = False, nl: bool = True) -> None:
     click.echo(plain_text(text), err=err, nl=nl)
 
 
-def ask(text: str) -> str:
+def prompt(text: str) -> str:
     """Asks on stderr. Returns the answer, "" for none."""
     return str(click.prompt(plain_text(text), default="", show_default=False, err=True))
 

@@ -27,7 +27,7 @@ from pai_install.app.frontend import (
 )
 from pai_install.checks.verdict import Verdict
 from pai_install.cli.copy_progress import CopyLine
-from pai_install.cli.output import ask, confirm, echo, echo_log
+from pai_install.cli.output import confirm, echo, echo_log, prompt
 from pai_install.errors import ExitCode, PaiError
 from pai_install.json_schema import ReportObject
 from pai_install.run.workflow import MachinesMissing, RollbackStarted, StageFinished, StageStarted
@@ -117,7 +117,7 @@ class Terminal:
         try:
             if question.word:
                 text = f"{question.text}: type {question.word}"
-                return ask(text) == question.word
+                return prompt(text) == question.word
             return confirm(f"{question.text}?")
         except click.Abort as stop:  # click raises it for Ctrl-C and for the end of the input
             if isinstance(stop.__context__, EOFError):

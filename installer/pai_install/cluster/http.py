@@ -148,14 +148,14 @@ class Connections:
         """Whether the connections themselves say who asks."""
         return any(one.certified for one in self._servers)
 
-    def ask(self, request: ApiRequest, headers: Sequence[tuple[str, str]]) -> ApiResponse:
+    def send(self, request: ApiRequest, headers: Sequence[tuple[str, str]]) -> ApiResponse:
         """The answer of the first API server that gives one.
 
         Raises NoClusterError when none does, and ApiError when one took a change and its answer is lost.
         """
         down: dict[str, str] = {}
         for one in self._servers:
-            answer = self._ask(one, request, headers, down)
+            answer = self._send_to(one, request, headers, down)
             if answer is not None:
                 self._prefer(one)
                 return answer
@@ -196,7 +196,7 @@ class Connections:
         for one in self._servers:
             one.pool.close()
 
-    def _ask(
+    def _send_to(
         self, one: ApiServer, request: ApiRequest, headers: Sequence[tuple[str, str]], down: dict[str, str]
     ) -> ApiResponse | None:
         """The answer of one API server. None if it took no request, with the reason in `down`."""

@@ -37,7 +37,7 @@ class Api:
     resources: ApiResources
     identity: Impersonation | None = None
 
-    def ask(self, request: ApiRequest) -> ApiResponse:
+    def send(self, request: ApiRequest) -> ApiResponse:
         """The answer. Raises ApiError for a refusal."""
         answer = self.answer(request)
         if not answer.ok:
@@ -46,11 +46,11 @@ class Api:
 
     def answer(self, request: ApiRequest) -> ApiResponse:
         """The answer, which may be a refusal."""
-        return self.connections.ask(request, tuple(identity_headers(self.credentials, self.identity)))
+        return self.connections.send(request, tuple(identity_headers(self.credentials, self.identity)))
 
     def object(self, request: ApiRequest) -> JsonObject:
         """The object that the API server returns, with safe texts."""
-        return safe_object(self.ask(request), request.what)
+        return safe_object(self.send(request), request.what)
 
     @contextmanager
     def stream(self, request: ApiRequest) -> Iterator[Iterator[bytes]]:
@@ -84,7 +84,7 @@ class Api:
         namespace, name = text(metadata.get("namespace")) or _DEFAULT_NAMESPACE, text(metadata.get("name"))
         applies = verb == "apply"
         request = ApiRequest(
-            f"{verb} {resource.asked} {name or text(metadata.get('generateName'))}"
+            f"{verb} {resource.full_name} {name or text(metadata.get('generateName'))}"
             + (f" in {namespace}" if resource.namespaced else ""),
             resource.path(namespace, name if applies else ""),
             "PATCH" if applies else "POST",
@@ -105,7 +105,7 @@ class Api:
             more = (("limit", str(size)), *((("continue", further),) if further else ()))
             place = kind.path(select.namespace)
             try:
-                page = self.object(ApiRequest(f"list {kind.asked}", place, query=(*query, *more), accept=accept))
+                page = self.object(ApiRequest(f"list {kind.full_name}", place, query=(*query, *more), accept=accept))
             except ApiError as error:
                 # etcd drops old versions after minutes, so only a further page of a list can expire.
                 if not (further and error.reason == "Expired"):
@@ -115,7 +115,7 @@ class Api:
             further, found = text(child(page, "metadata").get("continue")), found + len(rows(page.get("items")))
             if not further or 0 < select.most <= found:
                 return
-        raise too_large(f"list {kind.asked}", LARGEST_ANSWER)
+        raise too_large(f"list {kind.full_name}", LARGEST_ANSWER)
 
     def items(self, kind: ApiResource, select: Select) -> tuple[tuple[JsonObject, ...], str]:
         """The objects of a list, and its version."""
@@ -135,14 +135,14 @@ class Api:
 
     def _at_once(self, kind: ApiResource, select: Select) -> JsonObject:
         """A list that takes longer than the database keeps old versions."""
-        return self.object(ApiRequest(f"list {kind.asked}", kind.path(select.namespace), query=selectors(select)))
+        return self.object(ApiRequest(f"list {kind.full_name}", kind.path(select.namespace), query=selectors(select)))
 
     def _discovered(self) -> Iterator[ApiResource]:
         """All kinds. They are the same for everybody, so it asks as itself and not as an identity that it acts for."""
         own = replace(self, identity=None)
         for path in ("/api", "/apis"):
             request = ApiRequest("list the kinds of the cluster", path, accept=_DISCOVERY)
-            yield from parse_discovery(_parsed(own.ask(request), request.what))
+            yield from parse_discovery(_parsed(own.send(request), request.what))
 
 
 class _ExpiredListError(Exception):

@@ -51,7 +51,7 @@ def selected(api: Api, select: Select) -> tuple[Known, ...]:
         kind = api.kind(name)
         for item in api.items(kind, select)[0]:
             metadata = child(item, "metadata")
-            ref = Ref(kind.asked, text(metadata.get("name")), text(metadata.get("namespace")))
+            ref = Ref(kind.full_name, text(metadata.get("name")), text(metadata.get("namespace")))
             found.append(Known(ref, text(metadata.get("uid"))))
     return tuple(found)
 

@@ -25,7 +25,7 @@ _LISTS = ("initContainers", "containers", "ephemeralContainers")
 def log(api: Api, pod: Ref, container: str, tail: int, *, previous: bool = False) -> str:
     """The log of a container."""
     request = _request(api, pod, container, tail, (("previous", "true"),) if previous else ())
-    return api.ask(replace(request, largest=_LARGEST)).body.decode(errors="replace")
+    return api.send(replace(request, largest=_LARGEST)).body.decode(errors="replace")
 
 
 def log_lines(api: Api, pod: Ref, container: str, window: LogWindow) -> Iterator[str]:

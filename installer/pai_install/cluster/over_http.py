@@ -77,7 +77,7 @@ class HttpClient:
 
     def raw(self, path: str) -> str:
         """A path of the API server."""
-        return self._api.ask(ApiRequest(f"get {path}", path, accept="*/*")).body.decode(errors="replace")
+        return self._api.send(ApiRequest(f"get {path}", path, accept="*/*")).body.decode(errors="replace")
 
     def watch(self, select: Select) -> Iterator[WatchEvent]:
         """The objects and each change. Continues by itself after a lost connection."""

@@ -84,7 +84,7 @@ class SshLogins:
         """The ssh command that runs kubectl there, the prefix of its input, and its environment."""
         connections = self.connections
         # The first request finds a control plane that answers, before kubectl starts on it.
-        host = connections.ask(ApiRequest("get /readyz", "/readyz", accept="*/*"), ()).host
+        host = connections.send(ApiRequest("get /readyz", "/readyz", accept="*/*"), ()).host
         connections.close()
         machine = next(machine for machine in self._machines if machine.hostname == host)
         sudo, prefix = (["sudo", "--"], "") if terminal and sudo_words(machine)[0] else sudo_words(machine)

@@ -47,7 +47,7 @@ class ApiResource:
         return self.api.rpartition("/")[0]
 
     @property
-    def asked(self) -> str:
+    def full_name(self) -> str:
         """As kubectl names it."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 

@@ -40,7 +40,7 @@ def changes(api: Api, kind: ApiResource, select: Select) -> Iterator[WatchEvent]
             *(("watch", "1"), ("resourceVersion", version), ("allowWatchBookmarks", "true")),
             ("timeoutSeconds", str(_DURATION_S)),
         )
-        what = f"watch {kind.asked}"
+        what = f"watch {kind.full_name}"
         request = ApiRequest(what, kind.path(select.namespace), query=query, timeout_s=_READ_TIMEOUT_S)
         try:
             with api.stream(request) as parts:

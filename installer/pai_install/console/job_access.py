@@ -88,6 +88,6 @@ def _just_made(call: ApiCall, user: str, name: str) -> JobState | None:
     found: list[JsonObject | None] = []
     for kind in model.kinds:
         with _absent_is_none():
-            found += call.client.get([Ref(kind.asked, label, space) for space in spaces for label in labels])
+            found += call.client.get([Ref(kind.full_name, label, space) for space in spaces for label in labels])
     objects = [item for item in found if item is not None]
     return by_name(job for job in states_of(objects, (), ()) if job.user == user and name in {job.name, job.label})

@@ -25,11 +25,11 @@ class LogReader:
         """The last lines of a pod of a namespace, "" for none and without a store here. tail: -1 for many."""
         lines = tail if 0 < tail < _MOST_LINES else _MOST_LINES
         try:
-            return "\n".join(texts(last_lines(self._ask, StoredLog(namespace, pod), lines)))
+            return "\n".join(texts(last_lines(self._query, StoredLog(namespace, pod), lines)))
         except (urllib3.exceptions.HTTPError, ValueError):
             return ""
 
-    def _ask(self, parameters: Parameters) -> Iterator[str]:
+    def _query(self, parameters: Parameters) -> Iterator[str]:
         url, body = f"{self._address}{PATH}", urlencode(parameters)
         answer = self._pool.request("POST", url, body, headers=_FORM, preload_content=False, redirect=False)
         try:

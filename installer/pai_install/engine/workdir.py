@@ -88,13 +88,13 @@ def left_overs(work_dir: Path) -> tuple[Path, ...]:
         folder
         for parent, prefix in ((work_dir, _RUN_PREFIX), (_SOCKETS, _CONTROL_PREFIX))
         for folder in parent.glob(f"{prefix}*")
-        if _ours(folder)
+        if _is_own(folder)
         and (owner := OwnerProcess.parse(folder.name.removeprefix(prefix))) is not None
         and (not owner.alive() if owner.here else _age_s(folder) > _LONGEST_RUN_S)
     )
 
 
-def _ours(folder: Path) -> bool:
+def _is_own(folder: Path) -> bool:
     try:
         status = folder.lstat()
     except FileNotFoundError:  # its run has just ended

@@ -158,7 +158,7 @@ class HealthRun:
             )
         new = [
             Acknowledgement(machine, check, device, causes_before, word.who, word.why, now, word.until)
-            for device, causes_before in self._said(machine, check).items()
+            for device, causes_before in self._earlier_causes(machine, check).items()
             if word.device in ("", device)
         ]
         if not new:
@@ -191,7 +191,7 @@ class HealthRun:
         """Returns the acknowledgements in force."""
         return [item for item in self._remembering().acknowledgements() if item.until > self._clock()]
 
-    def _said(self, machine: str, check: str) -> dict[str, str]:
+    def _earlier_causes(self, machine: str, check: str) -> dict[str, str]:
         """Returns device -> cause, for this check in the last run."""
         if check == UNREACHED:
             return {"": cause_of(unreached(machine, ""))}

@@ -74,8 +74,8 @@ class Capacity:
             return Misfit("resources", "no machine is there for it", "see `pai-install vc list`")
         best = max(types, key=lambda one: (self._fitting(one, request), self._machine(one)))
         has = _amount(*self._machine(best))
-        asks = f"one instance of {request.role} asks for {request.shown}"
-        message = f"{asks}, but the largest machine type, {best.sku}, has {has}"
+        demand = f"one instance of {request.role} asks for {request.shown}"
+        message = f"{demand}, but the largest machine type, {best.sku}, has {has}"
         counted = f": of cores and memory {OFFERED} % are for jobs" if self.rules.counts_cores else ""
         return Misfit("resources", message, f"ask for less{counted}")
 
@@ -103,7 +103,7 @@ class Capacity:
                 of = f" of {', '.join(skus)}" if len(skus) < len(self._all) else ""
                 verb = "hold" if self.rules.has_cells else "ask for"
                 sentence = f"all instances together {verb} {_amount(*requested)}"
-                message = f"{sentence}, but {self._whose} has at most {_amount(*there)}{of}"
+                message = f"{sentence}, but {self._owner} has at most {_amount(*there)}{of}"
                 why = (
                     " (with HiveD, each instance holds at least one device, and all have one machine type)"
                     if self.rules.has_cells
@@ -115,12 +115,12 @@ class Capacity:
             room = sum(self._instances(one, request) for one in self._types(request))
             if request.instances > room:
                 sentence = f"{plural(request.instances, 'instance')} of {request.role} ask for {request.shown} each"
-                message = f"{sentence}, but {self._whose} has room for {room}"
+                message = f"{sentence}, but {self._owner} has room for {room}"
                 return Misfit("", message, "ask for less, or for fewer instances: a gang starts as a whole")
         return None
 
     @property
-    def _whose(self) -> str:
+    def _owner(self) -> str:
         return f"the virtual cluster {self.cluster.name}" if self.cluster is not None else "the site"
 
     @cached_property

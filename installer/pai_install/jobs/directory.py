@@ -40,7 +40,7 @@ class JobDirectory:
         """Existing jobs of a namespace and user ("": of all)."""
         # Pods and jobs of the system have no owner, so the API server leaves them out.
         marks = f"{names.USER}={user}" if user else names.USER
-        kinds = (*(kind.asked for kind in self.kinds), PODS)
+        kinds = (*(kind.full_name for kind in self.kinds), PODS)
         status = (self.status_resource,) if self.status_resource else ()
         selects = [Select((kind,), namespace, marks) for kind in kinds]
         warnings = Select((EVENTS,), namespace, fields=FIELDS)
@@ -83,7 +83,7 @@ class JobDirectory:
         job, record = self.find(name, group)
         if job.gone:
             return unpacked(record.packed_file) if record is not None else None
-        return self.file_at(Ref(job.kind.asked, job.label, job.namespace))
+        return self.file_at(Ref(job.kind.full_name, job.label, job.namespace))
 
     def file_at(self, job: Ref) -> str | None:
         """The masked file of an existing job, or None without one."""
@@ -97,9 +97,9 @@ class JobDirectory:
         """The namespace of a group, "" for "". Raises PaiError for an unknown group."""
         return self.profile.require_group(group).namespace if group else ""
 
-    def look(self, job: JobState, said: Iterable[JsonObject] = ()) -> JobState | None:
-        """An existing job as it is now, or None for a deleted one. said: objects of the scheduler about it."""
-        (found,) = self.client.get([Ref(job.kind.asked, job.label, job.namespace)])
+    def look(self, job: JobState, statuses: Iterable[JsonObject] = ()) -> JobState | None:
+        """An existing job as it is now, or None for a deleted one. statuses: objects of the scheduler about it."""
+        (found,) = self.client.get([Ref(job.kind.full_name, job.label, job.namespace)])
         # Another job may have the name by now.
         if found is None or text(child(found, "metadata").get("uid")) != job.uid:
             return None
@@ -109,10 +109,10 @@ class JobDirectory:
         marks = job.kind.marks
         if marks is None:
             (events,) = self.client.list(warnings)
-            states = states_of([], [found], said, events)
+            states = states_of([], [found], statuses, events)
         else:
             pods, events = self.client.list(Select((PODS,), job.namespace, f"{marks.job}={job.label}"), warnings)
-            states = states_of([found], pods, said, [*events, *self._warnings_of_starting(pods)])
+            states = states_of([found], pods, statuses, [*events, *self._warnings_of_starting(pods)])
         return next((one for one in states if one.uid == job.uid), None)
 
     def _warnings_of_starting(self, pods: Iterable[JsonObject]) -> Sequence[JsonObject]:

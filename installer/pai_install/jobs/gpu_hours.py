@@ -196,11 +196,11 @@ def _segments(
     edges = {period.start, period.end, *(hold.start for hold in holds), *ends, *(at for at, _ in steps)}
     # Before the first known quota no one can say what was borrowed.
     cuts = sorted(edge for edge in edges if max(period.start, steps[0][0]) <= edge <= period.end)
-    coming = sorted(holds, key=_age)
+    upcoming = sorted(holds, key=_age)
     active: list[Hold] = []
     for start, end in pairwise(cuts):
-        while coming and coming[0].start <= start:
-            active.append(coming.pop(0))
+        while upcoming and upcoming[0].start <= start:
+            active.append(upcoming.pop(0))
         active = [hold for hold in active if (hold.end or 0) > start]
         quota = next(units for at, units in reversed(steps) if at <= start)
         yield start, end, active, quota

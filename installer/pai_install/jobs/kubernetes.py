@@ -222,8 +222,8 @@ def _role(document: Document, path: YamlPath, name: str) -> Iterator[NativeRole]
     devices: dict[str, int] = {}
     for number in range(len(containers)):
         below: YamlPath = (*path, "containers", number, "resources")
-        cpu += _asked(document, below, "cpu", _millis)
-        memory += _asked(document, below, "memory", parse_bytes)
+        cpu += _requested(document, below, "cpu", _millis)
+        memory += _requested(document, below, "memory", parse_bytes)
         for device in _devices(document, below):
             devices[device] = devices.get(device, 0) + _device(document, below, device)
     named = name or _text(document.at(("metadata", "name"))) or _text(document.at(("metadata", _PREFIX)))
@@ -239,7 +239,7 @@ def _count(document: Document, path: YamlPath) -> int:
     return int(word)
 
 
-def _asked(document: Document, path: YamlPath, resource: str, read: Any) -> int:  # noqa: ANN401 - text -> number
+def _requested(document: Document, path: YamlPath, resource: str, read: Any) -> int:  # noqa: ANN401 - text -> number
     """What a container requests; where it only has a limit, Kubernetes takes that."""
     for kind in ("requests", "limits"):
         value = document.at((*path, kind, resource))

@@ -285,10 +285,10 @@ class ExtrasReading:
             seen.setdefault(where, name)
             yield JobMount(name, where), path
 
-    def _named(self, told: list[tuple[int, PluginUse]]) -> Iterator[tuple[str, str | None, YamlPath]]:
+    def _named(self, named: list[tuple[int, PluginUse]]) -> Iterator[tuple[str, str | None, YamlPath]]:
         for number, one in enumerate(self.extras.storages or ()):
             yield one.name, one.mount_path, ("extras", "storages", number, "name")
-        for number, plugin in told if self.extras.storages is None else ():
+        for number, plugin in named if self.extras.storages is None else ():
             path: YamlPath = ("extras", PLUGINS, number)
             below: YamlPath = (*path, "parameters")
             options = validate(StoragePlugin, self.document, below=below) if plugin.parameters is not None else None

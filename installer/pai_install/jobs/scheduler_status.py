@@ -26,9 +26,9 @@ class SchedulerStatus:
     preemptions: tuple[Preemption, ...] = ()
 
 
-def scheduler_status(job: JsonObject, kind: JobKind, said: Sequence[JsonObject]) -> SchedulerStatus:
-    """The job's own status with that of its scheduler. said: the scheduler's objects of this job."""
-    return _BY_GROUP[kind.group](job, said)
+def scheduler_status(job: JsonObject, kind: JobKind, statuses: Sequence[JsonObject]) -> SchedulerStatus:
+    """The job's own status with that of its scheduler. statuses: the scheduler's objects of this job."""
+    return _BY_GROUP[kind.group](job, statuses)
 
 
 _ENDINGS = frozenset(("Failed", "Completed", "Complete", "Succeeded"))
@@ -46,7 +46,7 @@ def finished_at(job: JsonObject) -> str:
     return max(times, default="") or text(child(status, "state").get("lastTransitionTime"))
 
 
-def _job_set(job: JsonObject, said: Sequence[JsonObject]) -> SchedulerStatus:
+def _job_set(job: JsonObject, statuses: Sequence[JsonObject]) -> SchedulerStatus:
     status = child(job, "status")
     found = conditions(status.get("conditions"))
     retries = number(status.get("restarts")) or 0
@@ -55,7 +55,7 @@ def _job_set(job: JsonObject, said: Sequence[JsonObject]) -> SchedulerStatus:
         return SchedulerStatus("FAILED", failed.message or failed.reason, retries)
     if holding(found, "Completed") is not None:
         return SchedulerStatus("SUCCEEDED", "", retries)
-    return SchedulerStatus(None, _kueue_reason(said), retries, _kueue_preemptions(said))
+    return SchedulerStatus(None, _kueue_reason(statuses), retries, _kueue_preemptions(statuses))
 
 
 def _kueue_reason(workloads: Sequence[JsonObject]) -> str:
@@ -86,7 +86,7 @@ def _kueue_preemptions(workloads: Sequence[JsonObject]) -> tuple[Preemption, ...
     )
 
 
-def _job(job: JsonObject, said: Sequence[JsonObject]) -> SchedulerStatus:
+def _job(job: JsonObject, statuses: Sequence[JsonObject]) -> SchedulerStatus:
     """A batch Job, or one of Kubeflow's."""
     found = conditions(child(job, "status").get("conditions"))
     failed = holding(found, "Failed")
@@ -94,18 +94,18 @@ def _job(job: JsonObject, said: Sequence[JsonObject]) -> SchedulerStatus:
         return SchedulerStatus("FAILED", failed.message or failed.reason, 0)
     if holding(found, "Complete") is not None or holding(found, "Succeeded") is not None:
         return SchedulerStatus("SUCCEEDED", "", 0)
-    return SchedulerStatus(None, _kueue_reason(said) or _volcano_reason(said), 0, _kueue_preemptions(said))
+    return SchedulerStatus(None, _kueue_reason(statuses) or _volcano_reason(statuses), 0, _kueue_preemptions(statuses))
 
 
-def _pod(job: JsonObject, said: Sequence[JsonObject]) -> SchedulerStatus:
+def _pod(job: JsonObject, statuses: Sequence[JsonObject]) -> SchedulerStatus:
     status = child(job, "status")
     state = POD_STATES.get(text(status.get("phase")))
     if state not in ENDED:
-        return SchedulerStatus(None, _volcano_reason(said), 0)
+        return SchedulerStatus(None, _volcano_reason(statuses), 0)
     return SchedulerStatus(state, why_of(status, child(container_of(job), "state")) if state == "FAILED" else "", 0)
 
 
-def _volcano(job: JsonObject, said: Sequence[JsonObject]) -> SchedulerStatus:
+def _volcano(job: JsonObject, statuses: Sequence[JsonObject]) -> SchedulerStatus:
     status = child(job, "status")
     state = child(status, "state")
     phase, message = text(state.get("phase")), text(state.get("message"))
@@ -114,7 +114,7 @@ def _volcano(job: JsonObject, said: Sequence[JsonObject]) -> SchedulerStatus:
         good = phase == "Completed"
         spent = "failed more often than its retries permit" if phase == "Terminated" and retries_of(job) else ""
         return SchedulerStatus("SUCCEEDED" if good else "FAILED", "" if good else spent or message or phase, retries)
-    return SchedulerStatus(None, _volcano_reason(said) if phase in {"", "Pending"} else "", retries)
+    return SchedulerStatus(None, _volcano_reason(statuses) if phase in {"", "Pending"} else "", retries)
 
 
 def _volcano_reason(groups: Sequence[JsonObject]) -> str:

@@ -107,16 +107,16 @@ class JobState:
 def states_of(
     jobs: Iterable[JsonObject],
     pods: Iterable[JsonObject],
-    said: Iterable[JsonObject],
+    statuses: Iterable[JsonObject],
     events: Iterable[JsonObject] = (),
 ) -> tuple[JobState, ...]:
-    """States of jobs, the oldest first. A pod without an owner is a job, too. said: objects of the scheduler.
+    """States of jobs, the oldest first. A pod without an owner is a job, too. statuses: objects of the scheduler.
 
     events: warnings. They are the reason where neither the scheduler nor a pod has one.
     """
-    pods, said, warnings = list(pods), list(said), newest_warnings(events)
+    pods, statuses, warnings = list(pods), list(statuses), newest_warnings(events)
     found = (
-        _with_warning(_state(job, kind, pods, said, warnings), warning_of(job, warnings))
+        _with_warning(_state(job, kind, pods, statuses, warnings), warning_of(job, warnings))
         for job in [*jobs, *pods]
         if not _made(job) and (kind := kind_of(job))
     )
@@ -136,7 +136,7 @@ def _state(
     job: JsonObject,
     kind: JobKind,
     pods: Sequence[JsonObject],
-    said: Sequence[JsonObject],
+    statuses: Sequence[JsonObject],
     warnings: Mapping[str, WarningEvent],
 ) -> JobState:
     metadata = child(job, "metadata")
@@ -144,7 +144,7 @@ def _state(
     here = [pod for pod in pods if _space(pod) == _space(job)]
     own = [pod for pod in here if _is_of(pod, kind, label, marks.get(names.USER))] if kind.marks else [job]
     roles = tuple(_roles(job, kind, own, warnings))
-    found = scheduler_status(job, kind, [one for one in said if _space(one) == _space(job) and _owned(one, job)])
+    found = scheduler_status(job, kind, [one for one in statuses if _space(one) == _space(job) and _owned(one, job)])
     state = _of_pods(roles) if found.ended is None else found.ended
     # A deleted object may wait for its pods. Its status still says that it runs.
     if "deletionTimestamp" in metadata:
@@ -168,7 +168,7 @@ def _state(
         stopped_by=notes.get(names.STOPPED_BY, ""),
         stopped_why=notes.get(names.STOPPED_WHY, ""),
         notebook=marks.get(NOTEBOOK_LABEL) == "true",
-        warned=_told(notes.get(WARNED, "")),
+        warned=_warning(notes.get(WARNED, "")),
         preemptions=found.preemptions,
         finished=(finished_at(job) or max((one.finished for role in roles for one in role.instances), default=""))
         if state in ENDED
@@ -185,12 +185,12 @@ def _tags(note: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(text(one) for one in found if text(one))) if isinstance(found, list) else ()
 
 
-def _why_all(said: str, roles: Sequence[RoleState], state: State) -> str:
+def _why_all(statuses: str, roles: Sequence[RoleState], state: State) -> str:
     """What its scheduler says, else its pods. What stopped it because of a lost machine does not say which: they do."""
     found = [one for role in roles for one in role.instances if one.why]
-    if said:
+    if statuses:
         leaves = [one.why for one in found if one.state == "STOPPING"]
-        return "; ".join([*leaves[:1], said])
+        return "; ".join([*leaves[:1], statuses])
     return found[0].why if found and state in {"WAITING", "STARTING", "RUNNING"} else ""
 
 
@@ -205,7 +205,7 @@ def _roles(
     job: JsonObject, kind: JobKind, pods: Sequence[JsonObject], warnings: Mapping[str, WarningEvent]
 ) -> Iterator[RoleState]:
     """By what the object asks for; names are those of the user's file, where that had others."""
-    requested = _asked(words(child(job, "metadata").get("annotations")).get(names.ROLES, ""))
+    requested = _role_requests(words(child(job, "metadata").get("annotations")).get(names.ROLES, ""))
     for part in kind.parts(job):
         about = child(requested, part.role)
         name = text(about.get("name")) or part.role or kind.name.lower()
@@ -250,13 +250,13 @@ def _devices(template: JsonObject) -> int:
     return int(sum(amount for name, amount in requested.items() if "/" in name and name != HIVED_MARKER))
 
 
-def _asked(note: str) -> Mapping[str, JsonObject]:
+def _role_requests(note: str) -> Mapping[str, JsonObject]:
     """Role -> name, instances, devices, as it was submitted."""
     found = _object_in(note)
     return {name: child(found, name) for name in found}
 
 
-def _told(note: str) -> str:
+def _warning(note: str) -> str:
     """The text of a warning by the job recorder."""
     return text(_object_in(note).get("says"))
 

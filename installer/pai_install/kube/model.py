@@ -200,16 +200,16 @@ def _claims(spec: JsonObject) -> tuple[str, ...]:
 
 
 def _why(status: JsonObject) -> str:
-    own = _said(status)
+    own = _reason(status)
     states = [child(row, "state") for row in rows(status.get("containerStatuses"))]
-    waiting = [_said(child(state, "waiting")) for state in states]
-    ended = [_said(child(state, "terminated")) for state in states if child(state, "terminated").get("exitCode")]
+    waiting = [_reason(child(state, "waiting")) for state in states]
+    ended = [_reason(child(state, "terminated")) for state in states if child(state, "terminated").get("exitCode")]
     broken = [entry.message for entry in conditions(status.get("conditions")) if entry.status == "False"]
     words = [word for word in (own, *waiting, *ended) if word]
     return "; ".join(words or [word for word in broken if word])[:400]
 
 
-def _said(row: JsonObject) -> str:
+def _reason(row: JsonObject) -> str:
     return f"{text(row.get('reason'))} {text(row.get('message'))}".strip()
 
 

@@ -14,7 +14,7 @@ from pai_install.kube.objects import JsonObject, child, text, words
 class Volume:
     """A PersistentVolume. claim: its claimRef, or None. size: in the API's form.
 
-    phase: Available, Bound, Released, or Failed. why: the API's reason. leaving: under deletion.
+    phase: Available, Bound, Released, or Failed. why: the API's reason. deleting: under deletion.
     """
 
     name: str
@@ -22,7 +22,7 @@ class Volume:
     why: str = ""
     claim: Ref | None = None
     size: str = ""
-    leaving: bool = False
+    deleting: bool = False
     labels: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -36,24 +36,24 @@ class Volume:
             why=" ".join(filter(None, (text(status.get("reason")), text(status.get("message"))))),
             claim=_ref(text(claim.get("name")), text(claim.get("namespace"))),
             size=text(child(spec, "capacity").get("storage")),
-            leaving="deletionTimestamp" in metadata,
+            deleting="deletionTimestamp" in metadata,
             labels=words(metadata.get("labels")),
         )
 
 
 @dataclass(frozen=True, slots=True)
 class VolumeClaim:
-    """A PersistentVolumeClaim. volume: its volumeName, or "". asked: requested size in the API's form.
+    """A PersistentVolumeClaim. volume: its volumeName, or "". requested: requested size in the API's form.
 
-    phase: Pending, Bound, or Lost. leaving: under deletion.
+    phase: Pending, Bound, or Lost. deleting: under deletion.
     """
 
     name: str
     namespace: str = ""
     phase: str = ""
     volume: str = ""
-    asked: str = ""
-    leaving: bool = False
+    requested: str = ""
+    deleting: bool = False
     labels: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -65,8 +65,8 @@ class VolumeClaim:
             namespace=text(metadata.get("namespace")),
             phase=text(status.get("phase")),
             volume=text(spec.get("volumeName")),
-            asked=text(child(spec, "resources", "requests").get("storage")),
-            leaving="deletionTimestamp" in metadata,
+            requested=text(child(spec, "resources", "requests").get("storage")),
+            deleting="deletionTimestamp" in metadata,
             labels=words(metadata.get("labels")),
         )
 

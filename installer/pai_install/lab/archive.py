@@ -54,7 +54,7 @@ def box_keyring(access: AptAccess, folder: Path) -> Path:
     return known_keys(distribution, packed, folder)
 
 
-def known_keys(mine: LabDistribution, packed: Path, folder: Path) -> Path:
+def known_keys(own: LabDistribution, packed: Path, folder: Path) -> Path:
     """Returns a keyring with the known keys of a distribution's keyring package, without its other keys.
 
     Raises PaiError if a known key is missing.
@@ -64,16 +64,16 @@ def known_keys(mine: LabDistribution, packed: Path, folder: Path) -> Path:
     run(["dpkg-deb", "--extract", packed, folder / "unpacked"])
     # public keys need no agent, which would outlive us
     gpg: list[str | Path] = ["gpg", "--homedir", home, "--batch", "--quiet", "--no-autostart"]
-    run([*gpg, "--import", folder / "unpacked" / mine.keyring.lstrip("/")])
-    missing = [name for name in mine.fingerprints if not run([*gpg, "--list-keys", name], check=False).ok]
+    run([*gpg, "--import", folder / "unpacked" / own.keyring.lstrip("/")])
+    missing = [name for name in own.fingerprints if not run([*gpg, "--list-keys", name], check=False).ok]
     if missing:
         raise PaiError(
-            f"cannot trust {mine.name}'s archive: {mine.keyring_package} lacks the key {', '.join(missing)}",
+            f"cannot trust {own.name}'s archive: {own.keyring_package} lacks the key {', '.join(missing)}",
             code="lab-archive-keys-missing",
             remedy="check for new keys of the distribution, and for a proxy that serves its archive to this host",
             exit_code=ExitCode.PREFLIGHT_FAILED,
         )
-    run([*gpg, "--output", keyring, "--export", *mine.fingerprints])
+    run([*gpg, "--output", keyring, "--export", *own.fingerprints])
     return keyring
 
 

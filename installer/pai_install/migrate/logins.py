@@ -62,27 +62,27 @@ class Logins:
         self.by_config = config.has(USER)
         self._share(entries)
 
-    def _says(self, entry: dict[str, Text], kind: str) -> str:
+    def _value(self, entry: dict[str, Text], kind: str) -> str:
         """Returns the value for a machine: its own, or the default."""
         return (named(entry, kind) if named(entry, kind).key else named(self.defaults, kind)).value
 
     def _share(self, entries: list[dict[str, Text]]) -> None:
         """Puts the account of most machines into config.yaml, where that names none."""
         if self.by_config:
-            same = [entry for entry in entries if self._says(entry, USER) == self.config.value(USER)]
+            same = [entry for entry in entries if self._value(entry, USER) == self.config.value(USER)]
             if not (self.config.has(PASSWORD) or self.config.has(KEY)):
                 self._add_secrets(same)
             return
-        self.config.add(USER, _most(self._says(entry, USER) for entry in entries) or "root")
+        self.config.add(USER, _most(self._value(entry, USER) for entry in entries) or "root")
         self._add_secrets(entries)
         if not self.config.value(PASSWORD) and not self.config.value(KEY):
             self.config.add(KEY, "~/.ssh/id_rsa", "CHECK: the old site named neither key nor password")
 
     def _add_secrets(self, entries: list[dict[str, Text]]) -> None:
-        password = _most(self._says(entry, PASSWORD) for entry in entries)
+        password = _most(self._value(entry, PASSWORD) for entry in entries)
         if password:
             self.config.add(PASSWORD, password, "Better kept elsewhere: {env: NAME}, {file: PATH} or !vault.")
-        keys = {self._says(entry, KEY) for entry in entries}
+        keys = {self._value(entry, KEY) for entry in entries}
         # A key for all machines is right only where all of them had this one.
         if len(keys) == 1 and "" not in keys:
             self.config.add(KEY, keys.pop())
@@ -93,7 +93,7 @@ class Logins:
         """
         ssh: dict[str, str] = {}
         for kind, key in ((USER, "user"), (PORT, "port"), (KEY, "key-file")):
-            value, usual = self._says(entry, kind), "22" if kind == PORT else self.config.value(kind)
+            value, usual = self._value(entry, kind), "22" if kind == PORT else self.config.value(kind)
             if value and value != usual and not self._overruled(kind, entry):
                 ssh[key] = value
             self._report(book, entry, kind, usual, f"{place}.ssh.{key}")
@@ -105,11 +105,11 @@ class Logins:
         """Whether a file of settings decides instead: then machines have no account of their own."""
         if not self.by_config or kind == PORT:
             return False
-        another = self._says(entry, USER) not in ("", self.config.value(USER))
+        another = self._value(entry, USER) not in ("", self.config.value(USER))
         return another or kind == USER or self.config.has(PASSWORD) or self.config.has(KEY)
 
     def _variable(self, entry: dict[str, Text], name: str) -> str:
-        password = self._says(entry, PASSWORD)
+        password = self._value(entry, PASSWORD)
         if not password or password == self.config.value(PASSWORD) or self._overruled(PASSWORD, entry):
             return ""
         wanted = "PAI_PASSWORD_" + re.sub(r"[^A-Z0-9]", "_", name.upper())

@@ -144,10 +144,10 @@ def _is_before(written: str, since: float) -> bool:
         return False
 
 
-def all_lines(ask: Callable[[Parameters], Iterable[str]], log: StoredLog, since: str = "") -> Iterator[StoredLine]:
-    """All lines of a log, page by page. ask: returns the lines of an answer."""
+def all_lines(query: Callable[[Parameters], Iterable[str]], log: StoredLog, since: str = "") -> Iterator[StoredLine]:
+    """All lines of a log, page by page. query: returns the lines of an answer."""
     while True:
-        page = list(lines_in(ask(lines_query(log, 0, since))))
+        page = list(lines_in(query(lines_query(log, 0, since))))
         if len(page) < PAGE:
             yield from page
             return
@@ -163,6 +163,6 @@ def all_lines(ask: Callable[[Parameters], Iterable[str]], log: StoredLog, since:
         since = last
 
 
-def last_lines(ask: Callable[[Parameters], Iterable[str]], log: StoredLog, lines: int) -> Iterator[StoredLine]:
+def last_lines(query: Callable[[Parameters], Iterable[str]], log: StoredLog, lines: int) -> Iterator[StoredLine]:
     """The last lines of a log."""
-    yield from reversed(list(lines_in(ask(lines_query(log, lines)))))
+    yield from reversed(list(lines_in(query(lines_query(log, lines)))))

@@ -42,8 +42,8 @@ def routing_of(site: Site) -> Routing:
     """Returns the routing of a site. Raises PaiError where a secret is unavailable here."""
     wanted = site.services.monitoring
     hooks, mail = _hooks(wanted.web_hooks if wanted else ()), _mail(site)
-    everybody = {"webhook_configs": hooks.configuration["hooks"], "email_configs": mail.configuration["mails"]}
-    return Routing(_configuration(site, everybody), {**hooks.secrets, **mail.secrets})
+    all_routes = {"webhook_configs": hooks.configuration["hooks"], "email_configs": mail.configuration["mails"]}
+    return Routing(_configuration(site, all_routes), {**hooks.secrets, **mail.secrets})
 
 
 def _hooks(wanted: Sequence[WebHook]) -> Routing:
@@ -89,7 +89,7 @@ def _mail(site: Site) -> Routing:
     return Routing({"mails": [config]}, {"mail-password": mail.smtp_auth_password.get_secret_value()})
 
 
-def _configuration(site: Site, everybody: Mapping[str, Any]) -> dict[str, Any]:
+def _configuration(site: Site, all_routes: Mapping[str, Any]) -> dict[str, Any]:
     section = site.services.alert_manager
     repeat = section.repeat_interval if section and section.repeat_interval else _REPEAT
     return {
@@ -106,7 +106,7 @@ def _configuration(site: Site, everybody: Mapping[str, Any]) -> dict[str, Any]:
             ],
         },
         "inhibit_rules": [_inhibit(*rule) for rule in _INHIBITIONS],
-        "receivers": [{"name": _NOBODY}, {"name": _EVERYBODY, **everybody}],
+        "receivers": [{"name": _NOBODY}, {"name": _EVERYBODY, **all_routes}],
     }
 
 

@@ -111,10 +111,10 @@ class NodeReboot(NodeOperation):
             *_cordoning([node for node in nodes if not node.cordoned]),
             *drain.draining(full, budgets, unmanaged=self.force),
             Step("reboot", "Reboot", hosts, Playbook(PLAYBOOK, {"pai_reboot_timeout": self.timeout})),
-            Step("ready", "Wait for the nodes", _asked(nodes), ClusterCalls(calls)),
+            Step("ready", "Wait for the nodes", _host_steps(nodes), ClusterCalls(calls)),
             # A machine that lost a GPU in its restart must not get jobs, so its health comes before the uncordon.
-            Step(HEALTH, "Check the health of the machines", _asked(nodes), LocalWork("health-gate")),
-            *_giving_back([node for node in nodes if not node.cordoned or _ours(node)]),
+            Step(HEALTH, "Check the health of the machines", _host_steps(nodes), LocalWork("health-gate")),
+            *_giving_back([node for node in nodes if not node.cordoned or _is_own(node)]),
         )
         return tuple(_numbered(step, number) for step in steps)
 
@@ -127,7 +127,7 @@ class NodeReboot(NodeOperation):
         return f"reboot {plural(len(left), 'machine')}, {away} at a time{before}"
 
 
-def _ours(node: Node) -> bool:
+def _is_own(node: Node) -> bool:
     """Whether an interrupted reboot took the node out of scheduling."""
     return CORDONED_BY_REBOOT in node.labels
 
@@ -136,14 +136,14 @@ def _through(node: Node) -> bool:
     """Returns whether an interrupted command rebooted and uncordoned the node. A node that is still cordoned is
     unhealthy.
     """
-    return node.labels.get(BOOT_TO_END, node.boot_id) != node.boot_id and not _ours(node)
+    return node.labels.get(BOOT_TO_END, node.boot_id) != node.boot_id and not _is_own(node)
 
 
 def _marking(nodes: Sequence[Node]) -> tuple[Step, ...]:
     """Returns the step that marks the nodes, so that the next command can resume after an interruption."""
     new = [node for node in nodes if BOOT_TO_END not in node.labels]
     calls = tuple(_note(node, "Note the boot that is to end", node.boot_id) for node in new)
-    return (Step("mark", "Record the pending reboots", _asked(new), ClusterCalls(calls)),) if new else ()
+    return (Step("mark", "Record the pending reboots", _host_steps(new), ClusterCalls(calls)),) if new else ()
 
 
 def _forgetting(nodes: Sequence[Node]) -> tuple[Step, ...]:
@@ -165,7 +165,7 @@ def _cordoning(nodes: Sequence[Node]) -> tuple[Step, ...]:
     return (Step("cordon", "Cordon the nodes", hosts, ClusterCalls(calls)),) if nodes else ()
 
 
-def _asked(nodes: Sequence[Node]) -> tuple[HostStep, ...]:
+def _host_steps(nodes: Sequence[Node]) -> tuple[HostStep, ...]:
     return tuple(HostStep(node.name, (ASKED,)) for node in nodes)
 
 
@@ -173,7 +173,7 @@ def _giving_back(nodes: Sequence[Node]) -> tuple[Step, ...]:
     if not nodes:
         return ()
     calls = tuple(scheduling(node.name, stop=False, mark=CORDONED_BY_REBOOT) for node in nodes)
-    return (Step("uncordon", "Uncordon the nodes", _asked(nodes), ClusterCalls(calls)),)
+    return (Step("uncordon", "Uncordon the nodes", _host_steps(nodes), ClusterCalls(calls)),)
 
 
 def _numbered(step: Step, number: int) -> Step:

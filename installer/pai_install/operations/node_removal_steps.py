@@ -18,7 +18,7 @@ def dirty(seen: Observed) -> bool:
     return bool(seen.roles) or seen.kubernetes.node or seen.kubernetes.joined
 
 
-def leaving(nodes: Sequence[Node], removed: Mapping[str, str], why: str) -> tuple[Step, ...]:
+def removal_step(nodes: Sequence[Node], removed: Mapping[str, str], why: str) -> tuple[Step, ...]:
     """The step that takes nodes out of Kubernetes permanently. removed: who is refused already, as in fence.py."""
     if not nodes:
         return ()

@@ -16,7 +16,7 @@ from pai_install.kube.workloads import PodDisruptionBudget
 from pai_install.operations.control_plane_removal import out_of_etcd, removed_planes
 from pai_install.operations.node_cordon import ASKED, cordoning
 from pai_install.operations.node_drain import NodeDrain, effects_on
-from pai_install.operations.node_removal_steps import CLEAN, FORGET, LEAVE, cleaning, forgetting, leaving
+from pai_install.operations.node_removal_steps import CLEAN, FORGET, LEAVE, cleaning, forgetting, removal_step
 from pai_install.operations.operation import Operation
 from pai_install.operations.quota_refresh import NAME as CAPACITY
 from pai_install.operations.quota_refresh import capacity_steps
@@ -117,7 +117,7 @@ class _Removal:
         rest = (
             # The kubelet of a dead machine never confirms the end of a pod, so a drain would not end.
             *(() if operation.dead else self._emptying()),
-            *leaving(self._nodes, self._refused, ASKED),
+            *removal_step(self._nodes, self._refused, ASKED),
             *cleaning(observation.machines, self._reachable(), ASKED, data=operation.data),
         )
         capacity = tuple(capacity_steps(self._site, observation))

@@ -37,7 +37,16 @@ from pai_install.plan.changes import RefusedChange
 from pai_install.plan.model import ClusterCall, ClusterCalls, HostStep, LocalWork, Plan, Playbook, Step
 from pai_install.plan.observation import Observation
 from pai_install.plan.planner import make_plan
-from pai_install.plan.versions import KUBERNETES, UNDER_PODS, Versions, differences, fits, installed, promised, wish
+from pai_install.plan.versions import (
+    KUBERNETES,
+    UNDER_PODS,
+    Versions,
+    desired_version,
+    differences,
+    fits,
+    installed,
+    promised,
+)
 from pai_install.site.model import Machine, Site
 from pai_install.site.selection import watched
 from pai_install.system.parameters import Parameter
@@ -98,7 +107,9 @@ class Upgrade(Operation):
     def versions(self, site: Site, observation: Observation) -> Mapping[str, Versions]:
         """Of every machine: those of the catalogue, and Kubernetes as asked for."""
         del observation
-        target = wish(site) if fits(wish(site), self.to) else self.to  # config.yaml may say the patch, too
+        target = (
+            desired_version(site) if fits(desired_version(site), self.to) else self.to
+        )  # config.yaml may say the patch, too
         return {machine.hostname: {KUBERNETES: target} for machine in site.present_machines} if target else {}
 
     def plan(self, site: Site, observation: Observation) -> Plan:

@@ -13,7 +13,7 @@ from pai_install.cluster.drain import unmanaged
 from pai_install.errors import ExitCode, PaiError
 from pai_install.kube.model import Pod
 from pai_install.plan.observation import ApiUse, Observation
-from pai_install.plan.versions import KUBERNETES, Versions, fits, minor, numbers, require_available, wish
+from pai_install.plan.versions import KUBERNETES, Versions, desired_version, fits, minor, numbers, require_available
 from pai_install.site.model import Site
 from pai_install.system.words import plural
 
@@ -25,7 +25,7 @@ _ROLE = "control_plane"
 
 def require_target(site: Site, to: str) -> None:
     """Raises PaiError (usage) where config.yaml asks for another version than --to, or the source has none such."""
-    wanted = wish(site)
+    wanted = desired_version(site)
     if to and wanted and not (fits(to, wanted) or fits(wanted, to)):
         raise PaiError(
             f"cannot upgrade to {to}: config.yaml asks for another version: kubernetes_version: {wanted}",

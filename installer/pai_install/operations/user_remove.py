@@ -17,7 +17,7 @@ from pai_install.plan.observation import Observation
 from pai_install.site.groups import groups_of
 from pai_install.site.model import Site
 from pai_install.system.parameters import Parameter
-from pai_install.users.changes import ADMINISTRATIONS, BINDINGS, leaving
+from pai_install.users.changes import ADMINISTRATIONS, BINDINGS, departure
 from pai_install.users.read import Found, group_of, name_of, namespace_of
 
 _STAYS = "jobs that run go on; an administrator stops them"
@@ -76,7 +76,7 @@ class UserRemove(UserOperation):
         )
 
     def _from_groups(self, site: Site, found: Found) -> tuple[ClusterCall, ...]:
-        ends = leaving(found, self.groups, [user_group(group) for group in groups_of(site.services)])
+        ends = departure(found, self.groups, [user_group(group) for group in groups_of(site.services)])
         return self._unbinding(ends.memberships, ends.administrations)
 
     def _unbinding(self, memberships: Sequence[JsonObject], admin: Sequence[JsonObject]) -> tuple[ClusterCall, ...]:

@@ -18,7 +18,7 @@ from pai_install.plan.leader import leader_of, with_leader
 from pai_install.plan.model import HostStep, LocalWork, Plan, Playbook, Step, Vars
 from pai_install.plan.observation import Observation
 from pai_install.plan.phases import VERIFY
-from pai_install.plan.versions import wish
+from pai_install.plan.versions import desired_version
 from pai_install.site.model import Site
 from pai_install.site.selection import require_present, watched
 from pai_install.system.parameters import Parameter
@@ -113,7 +113,9 @@ def fixed_settings(site: Site, observation: Observation) -> tuple[RefusedChange,
     """Changes that the running cluster does not support."""
     wanted = wanted_of_cluster(site, observation)
     machines = observation.machines
-    return refused_changes(site, wish(site), wanted["control_plane_endpoint"], machines, renamed(site, machines))
+    return refused_changes(
+        site, desired_version(site), wanted["control_plane_endpoint"], machines, renamed(site, machines)
+    )
 
 
 def wanted_of_cluster(site: Site, observation: Observation) -> Vars:

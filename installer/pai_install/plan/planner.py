@@ -118,15 +118,15 @@ def _planned(
         if host not in observed:
             continue
         wanted = inventory.settings_of(host)
-        asked_for = forced and (not limit or host in limit)
+        is_forced = forced and (not limit or host in limit)
         work = work_of(phase, wanted, observed[host])
-        found = _reasons(work) or (("asked for",) if asked_for else ())
+        found = _reasons(work) or (("asked for",) if is_forced else ())
         if found:
             variables = inventory.variables_of(host)
             roles = phase.records(observed[host].roles)
             touched = effects(roles, wanted, observed[host])
             hit = impact(roles, touched, variables, observed[host])
-            steps.append(HostStep(host, found, touched, hit, () if asked_for else phase.roles_after(work)))
+            steps.append(HostStep(host, found, touched, hit, () if is_forced else phase.roles_after(work)))
     if not steps:
         return None
     return Step(phase.name, phase.title, tuple(steps), Playbook(phase.playbook), phase.needs)

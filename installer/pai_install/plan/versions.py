@@ -95,7 +95,7 @@ def of_cluster(site: Site, observed: Mapping[str, Observed]) -> dict[str, str]:
     return {}
 
 
-def wish(site: Site) -> str:
+def desired_version(site: Site) -> str:
     """Returns the desired Kubernetes version in config.yaml, exact or minor, or ""."""
     settings = site.settings
     return settings.kubernetes_version if "kubernetes_version" in settings.model_fields_set else ""

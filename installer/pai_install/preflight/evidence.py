@@ -167,7 +167,7 @@ class Kubernetes(_Part):
     kubelet_running: bool = False
 
     @property
-    def ours(self) -> bool:
+    def installed(self) -> bool:
         """Whether pai-install has worked here before."""
         return bool(self.marker or self.roles)
 
@@ -277,7 +277,7 @@ class Clock(_Part):
 
     began: float
     ended: float
-    asked: float | None = None
+    requested: float | None = None
     answered: float | None = None
 
 
@@ -335,9 +335,9 @@ class PreflightEvidence(_Part):
         return peek(self).identity.container if self.has("identity") else ""
 
     @property
-    def ours(self) -> bool:
+    def installed(self) -> bool:
         """Whether pai-install is known to have worked on the machine before."""
-        return self.has("kubernetes") and peek(self).kubernetes.ours
+        return self.has("kubernetes") and peek(self).kubernetes.installed
 
     @property
     def member(self) -> bool:

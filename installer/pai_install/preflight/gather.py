@@ -50,7 +50,7 @@ class _Receiver:
         if not evidence.has("clock"):
             return evidence
         answered = self.now()
-        clock = evidence.clock.model_copy(update={"answered": answered, "asked": answered - duration_s})
+        clock = evidence.clock.model_copy(update={"answered": answered, "requested": answered - duration_s})
         return evidence.model_copy(update={"clock": clock})
 
 
@@ -79,12 +79,12 @@ def gather(engine: Engine, site: Site, hosts: Iterable[str], *, now: Callable[[]
 
 def preflight_inventory(site: Site) -> Inventory:
     """Connections and probe parameters. The playbook itself decides whether to become root: it tries both."""
-    asked_for = questions(site)
+    requested = questions(site)
     hosts = {
         machine.hostname: {
             # The playbook itself decides about sudo. If sudo is refused, it reads again as the login user.
             **{name: value for name, value in connection(machine).items() if name != "ansible_become"},
-            **asked_for[machine.hostname],
+            **requested[machine.hostname],
         }
         for machine in site.present_machines
     }

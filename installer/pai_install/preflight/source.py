@@ -45,7 +45,7 @@ _TIMEOUT_S = 5.0
 # servers without access have the same cause
 _SHOWN = 2
 Probe = Callable[[str], str]
-Ask = Callable[[Releases, Sequence[PinnedComponent]], Mapping[str, str]]
+Fetch = Callable[[Releases, Sequence[PinnedComponent]], Mapping[str, str]]
 
 
 def answer_problem(url: str) -> str:
@@ -68,16 +68,16 @@ def first_bytes(releases: Releases, wanted: Sequence[PinnedComponent]) -> Mappin
         return dict(zip(probes, pool.map(_trouble, probes.values()), strict=True))
 
 
-def _trouble(ask: Callable[[], None]) -> str:
+def _trouble(fetch: Callable[[], None]) -> str:
     try:
-        ask()
+        fetch()
     except PaiError as error:
         return error.message
     return ""
 
 
 def source_finding(
-    site: Site, *, cache: Path | None = None, probe: Probe = answer_problem, ask: Ask = first_bytes
+    site: Site, *, cache: Path | None = None, probe: Probe = answer_problem, fetch: Fetch = first_bytes
 ) -> Finding:
     """One finding about the controller host: every component is in the cache, or could be fetched."""
     settings = site.settings
@@ -95,7 +95,7 @@ def source_finding(
         return COMPONENT_SOURCE.finding(
             BOX, passed(f"{len(selection.picks)} components", message="every component is in the cache")
         )
-    return _reachable(site, wanted, _asker(site, probe, ask))
+    return _reachable(site, wanted, _fetcher(site, probe, fetch))
 
 
 def _require_means(wanted: Sequence[PinnedComponent], source: Source, cache: Path | None) -> None:
@@ -110,7 +110,7 @@ def _require_means(wanted: Sequence[PinnedComponent], source: Source, cache: Pat
     check_disk(cache or default_cache(), max(source.disk_mb(pick) for pick in wanted))
 
 
-def _asker(site: Site, probe: Probe, ask: Ask) -> Callable[[Sequence[PinnedComponent]], Mapping[str, str]]:
+def _fetcher(site: Site, probe: Probe, fetch: Fetch) -> Callable[[Sequence[PinnedComponent]], Mapping[str, str]]:
     """Returns a function: components to fetch -> requested content and its error."""
     match site.settings.component_source:
         case "bundle":
@@ -119,16 +119,16 @@ def _asker(site: Site, probe: Probe, ask: Ask) -> Callable[[Sequence[PinnedCompo
             proxy = [_server(url) for url in proxies(os.environ)[:1] if url.startswith("http")]
             return lambda _wanted: {url: probe(url) for url in proxy}
         case _:
-            return partial(ask, Releases(load_catalogue(), mirror_of(site)))
+            return partial(fetch, Releases(load_catalogue(), mirror_of(site)))
 
 
 def _reachable(
     site: Site,
     wanted: Sequence[PinnedComponent],
-    ask: Callable[[Sequence[PinnedComponent]], Mapping[str, str]],
+    fetch: Callable[[Sequence[PinnedComponent]], Mapping[str, str]],
 ) -> Finding:
     fetched = [pick for pick in wanted if pick.component not in site.settings.component_images]
-    answers = ask(fetched) if fetched else {}
+    answers = fetch(fetched) if fetched else {}
     servers = sorted({_host(url) for url in answers})
     missing_words = f"{len(fetched)} components to fetch from {', '.join(servers)}" if servers else "from files"
     problems = {url: why for url, why in answers.items() if why}

@@ -137,7 +137,7 @@ def _binding(grant: Grant, claim: VolumeClaim | None, volume: Volume | None) -> 
         return False, "its PVC is given to another generation: a rotation that keeps the name"
     if claim is None:
         return False, "the PVC does not exist: pai-install apply makes it"
-    if claim.leaving:
+    if claim.deleting:
         return claim.phase == "Bound", "the PVC is being deleted, and stays until no pod uses it"
     if claim.volume not in ("", grant.volume):
         return claim.phase == "Bound", f"the PVC names another PV, {claim.volume}"
@@ -147,7 +147,7 @@ def _binding(grant: Grant, claim: VolumeClaim | None, volume: Volume | None) -> 
 
 
 def _pair(claim: VolumeClaim, volume: Volume) -> tuple[bool | None, str]:
-    if claim.phase == volume.phase == "Bound" and not volume.leaving:
+    if claim.phase == volume.phase == "Bound" and not volume.deleting:
         return True, ""
     why = next(filter(None, _reasons(claim, volume)), "")
     unknown = not (claim.phase and volume.phase)
@@ -156,7 +156,7 @@ def _pair(claim: VolumeClaim, volume: Volume) -> tuple[bool | None, str]:
 
 
 def _reasons(claim: VolumeClaim, volume: Volume) -> Iterator[str]:
-    if volume.leaving:
+    if volume.deleting:
         yield "the PV is being deleted"
     if volume.claim is not None and (volume.claim.namespace, volume.claim.name) != (claim.namespace, claim.name):
         yield f"the PV is for another claim, {volume.claim.namespace}/{volume.claim.name}"
@@ -164,9 +164,9 @@ def _reasons(claim: VolumeClaim, volume: Volume) -> Iterator[str]:
         yield "the PV is Released: its claim was deleted"
     if volume.phase == "Failed":
         yield f"the PV has Failed{f': {volume.why}' if volume.why else ''}"
-    requested, size = quantity(claim.asked), quantity(volume.size)
+    requested, size = quantity(claim.requested), quantity(volume.size)
     if requested is not None and size is not None and requested > size:
-        yield f"the PVC asks for {claim.asked}, and the PV has {volume.size}"
+        yield f"the PVC asks for {claim.requested}, and the PV has {volume.size}"
 
 
 def _other(grants: tuple[Grant, ...], name: str, seen: Mounts) -> Iterator[GrantShown]:

@@ -33,7 +33,7 @@ class Stage:
     clock: Callable[[], float] = time.monotonic
     keep: Callable[[Event], None] | None = None
 
-    def tell(self, notice: Notice) -> None:
+    def notify(self, notice: Notice) -> None:
         """Passes a notice to every observer."""
         for observer in self.observers:
             observer.notice(notice)
@@ -106,28 +106,28 @@ def _turn(step: Step, host: str, calls: Sequence[ClusterCall], stage: Stage, clu
     changes: list[TaskRecord] = []
     for call in calls:
         began = stage.clock()
-        stage.tell(TaskStarted(step.name, call.title))
+        stage.notify(TaskStarted(step.name, call.title))
         try:
-            result = make_call(cluster, call, lambda line: stage.tell(Waiting(step.name, stage.redactor.text(line))))
+            result = make_call(cluster, call, lambda line: stage.notify(Waiting(step.name, stage.redactor.text(line))))
         except PaiError as error:
             message, evidence = stage.redactor.text(error.message), stage.redactor.text(error.details)
-            stage.tell(_called(step, call, "failed", stage.clock() - began, evidence or message))
+            stage.notify(_called(step, call, "failed", stage.clock() - began, evidence or message))
             failure = Failure(host, call.title, message=message, evidence=evidence, remedy=error.remedy)
             return HostResult(HostStatus.FAILED, counts + Counts(failed=1, tasks=1), failure, tuple(changes))
         took = round(stage.clock() - began, 3)
-        stage.tell(_called(step, call, "changed", took, stage.redactor.text(result)))
+        stage.notify(_called(step, call, "changed", took, stage.redactor.text(result)))
         counts += Counts(ok=1, changed=1, tasks=1)
         changes.append(TaskRecord(call.title, "", took))
     return HostResult(HostStatus.CHANGED, counts, changes=tuple(changes))
 
 
-def _called(step: Step, call: ClusterCall, outcome: str, took: float, said: str) -> TaskFinished:
-    return TaskFinished(step.name, call.host, call.title, "", outcome, round(took, 3), {"msg": said})
+def _called(step: Step, call: ClusterCall, outcome: str, took: float, message: str) -> TaskFinished:
+    return TaskFinished(step.name, call.host, call.title, "", outcome, round(took, 3), {"msg": message})
 
 
 def _ended(step: Step, hosts: Mapping[str, HostResult], began: float, stage: Stage) -> PhaseResult:
     for host, result in hosts.items():
-        stage.tell(HostFinished(step.name, host, result.status))
+        stage.notify(HostFinished(step.name, host, result.status))
     return PhaseResult(step.name, step.title, round(stage.clock() - began, 3), dict(hosts))
 
 
@@ -139,9 +139,9 @@ def _consume(step: Step, request: RunRequest, stage: Stage, collected: HostResul
             if stage.keep is not None:
                 stage.keep(event)
             if event.kind is EventKind.TASK_START:
-                stage.tell(TaskStarted(step.name, stage.redactor.text(event.task)))
+                stage.notify(TaskStarted(step.name, stage.redactor.text(event.task)))
             elif event.host:
-                stage.tell(_finished(step, event, stage.redactor))
+                stage.notify(_finished(step, event, stage.redactor))
 
 
 def _finished(step: Step, event: Event, redactor: Redactor) -> TaskFinished:

@@ -47,12 +47,12 @@ def _repeated(cluster: ClusterClient, call: ClusterCall) -> str:
     return _answered(lambda: VERBS[call.verb](cluster, call.arguments))
 
 
-def _answered(ask: Callable[[], Found], deadline: float | None = None) -> Found:
+def _answered(request: Callable[[], Found], deadline: float | None = None) -> Found:
     """Asks again where no API server answers, until the deadline, or for half a minute."""
     end = time.monotonic() + _AWAY_S if deadline is None else deadline
     while True:
         try:
-            return ask()
+            return request()
         except (NoClusterError, ApiError) as error:
             # A refusal repeats itself. Only a lost answer or a timeout can end in another way.
             refused = isinstance(error, ApiError) and error.reason not in (NO_ANSWER, "Timeout")
@@ -126,13 +126,13 @@ def _drain(cluster: ClusterClient, arguments: Arguments, notify: Notify) -> str:
     return f"{plural(len(evicted), 'pod')} evicted from {node}"
 
 
-def _holding(cluster: ClusterClient, pods: Sequence[Pod], said: Mapping[Ref, str]) -> dict[Ref, str]:
+def _holding(cluster: ClusterClient, pods: Sequence[Pod], messages: Mapping[Ref, str]) -> dict[Ref, str]:
     """Returns pod -> the names of the budgets that block it, and the API server's message."""
     rows = cluster.list(Select(("poddisruptionbudgets",)))[0] if pods else ()
     budgets = tuple(map(PodDisruptionBudget.parse, rows))
     names = {pod.ref: [f"{one.namespace}/{one.name}" for one in blocking(pod, budgets)] for pod in pods}
     return {
-        ref: f"held by PodDisruptionBudget {', '.join(found)}: {said[ref]}" if found else said[ref]
+        ref: f"held by PodDisruptionBudget {', '.join(found)}: {messages[ref]}" if found else messages[ref]
         for ref, found in names.items()
     }
 

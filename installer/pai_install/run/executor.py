@@ -88,7 +88,7 @@ class _Run:
     def all_steps(self) -> Outcome:
         began = self.stage.clock()
         planned = tuple((step.name, step.names) for step in self.plan.steps)
-        self.stage.tell(RunStarted(planned, check=self.check, operation=self.plan.operation))
+        self.stage.notify(RunStarted(planned, check=self.check, operation=self.plan.operation))
         for number, step in enumerate(self.plan.steps, start=1):
             self._step(number, step)
         outcome = Outcome(
@@ -98,7 +98,7 @@ class _Run:
             interrupted=self.interrupted,
             check=self.check,
         )
-        self.stage.tell(RunFinished(outcome))
+        self.stage.notify(RunFinished(outcome))
         return outcome
 
     def _step(self, number: int, step: Step) -> None:
@@ -107,7 +107,7 @@ class _Run:
         if blocked or not hosts:
             self._finish(step, {}, blocked=blocked)
             return
-        self.stage.tell(PhaseStarted(step.name, step.title, hosts, number, len(self.plan.steps), step.subject))
+        self.stage.notify(PhaseStarted(step.name, step.title, hosts, number, len(self.plan.steps), step.subject))
         self._take(step, self._run(step, hosts))
 
     def _run(self, step: Step, hosts: tuple[str, ...]) -> StepEnd:
@@ -156,7 +156,7 @@ class _Run:
         undo = step.undo_command([host for host, result in ran.items() if result.changes])
         result = PhaseResult(step.name, step.title, duration_s, {**ran, **left}, failure, undo)
         self.phases.append(result)
-        self.stage.tell(PhaseFinished(result))
+        self.stage.notify(PhaseFinished(result))
 
     def _blocked(self, step: Step) -> str:
         """Returns why the step may not start, or ""."""

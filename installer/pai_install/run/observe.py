@@ -47,9 +47,9 @@ def observe(inventory: Inventory, hosts: Sequence[str], stage: Stage) -> Observe
 
     steps = tuple(HostStep(host, ()) for host in hosts)
     step = Step(OBSERVE, "Observe the machines", steps, Playbook("observe.yml"))
-    stage.tell(PhaseStarted(step.name, step.title, tuple(hosts), 1, 1))
+    stage.notify(PhaseStarted(step.name, step.title, tuple(hosts), 1, 1))
     end = run_playbook(step, RunRequest("observe.yml", inventory, limit=tuple(hosts)), replace(stage, keep=keep))
-    stage.tell(PhaseFinished(end.result))
+    stage.notify(PhaseFinished(end.result))
     if end.interrupted:
         raise KeyboardInterrupt
     if end.problem is not None:

@@ -259,11 +259,11 @@ def admit(session: Session, prepared: Prepared) -> Prepared:
     if not looked_at:
         return prepared
     stage = Stage(session.engine, session.observers)
-    stage.tell(PhaseStarted(PREFLIGHT, TITLE, looked_at, 1, 1))
+    stage.notify(PhaseStarted(PREFLIGHT, TITLE, looked_at, 1, 1))
     report = session.environment.preflight(session.engine, session.site, looked_at, session.request.forced_checks)
     report = against_all(report, looked_at, machines)
     found = preflight_gate(report, looked_at=looked_at, planned=prepared.plan.hosts, leader=prepared.plan.leader)
-    stage.tell(PhaseFinished(found.phase))
+    stage.notify(PhaseFinished(found.phase))
     document = preflight_document(report).as_json()
     write_atomic(session.run.path / "preflight.json", json.dumps(document, indent=2) + "\n", mode=0o600)
     return replace(prepared, preflight=report, gate=found)

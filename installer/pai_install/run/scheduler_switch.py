@@ -48,11 +48,11 @@ def scheduler_switch(cluster: ClusterClient, site_dir: Path) -> LocalWorker:
 def jobs_in(cluster: ClusterClient, backend: Backend, devices: Collection[str]) -> tuple[KeptJob, ...]:
     """Returns the scheduler's existing jobs. Raises NoClusterError, and ApiError if the API refuses."""
     keeper = backend_of(backend)
-    answers = {kind: _asked(cluster, kind) for kind in keeper.inventory_resources}
+    answers = {kind: _requested(cluster, kind) for kind in keeper.inventory_resources}
     return in_order(keeper.kept_jobs(answers, devices))
 
 
-def _asked(cluster: ClusterClient, kind: str) -> Sequence[JsonObject]:
+def _requested(cluster: ClusterClient, kind: str) -> Sequence[JsonObject]:
     """Returns all objects of a kind, or () if the kind is deleted, as after an interrupted switch."""
     try:
         (found,) = cluster.list(Select((kind,)))

@@ -51,14 +51,14 @@ def kept_of(found: Mapping[str, Any] | None) -> Scheduling | None:
         return None
 
 
-def _scheduling(said: Mapping[str, Any]) -> Scheduling:
-    if said["backend"] not in BACKENDS:
-        raise ValueError(said["backend"])
-    supply = {sku: Supply(**{**row, "machines": tuple(row["machines"])}) for sku, row in said["supply"].items()}
-    clusters = tuple(_cluster(row) for row in said["clusters"])
-    levels = tuple(Level(**row) for row in said["levels"])
-    unqueued = UnqueuedLimit(**said["unqueued"]) if said.get("unqueued") else None
-    return Scheduling(said["backend"], supply, clusters, levels, said.get("block"), unqueued)
+def _scheduling(values: Mapping[str, Any]) -> Scheduling:
+    if values["backend"] not in BACKENDS:
+        raise ValueError(values["backend"])
+    supply = {sku: Supply(**{**row, "machines": tuple(row["machines"])}) for sku, row in values["supply"].items()}
+    clusters = tuple(_cluster(row) for row in values["clusters"])
+    levels = tuple(Level(**row) for row in values["levels"])
+    unqueued = UnqueuedLimit(**values["unqueued"]) if values.get("unqueued") else None
+    return Scheduling(values["backend"], supply, clusters, levels, values.get("block"), unqueued)
 
 
 def _cluster(row: Mapping[str, Any]) -> VirtualCluster:

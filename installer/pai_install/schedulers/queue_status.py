@@ -111,7 +111,7 @@ def _of_kueue(found: JsonObject) -> _Judged:
     # the queue of all namespaces says itself why
     if active.status == "True" or active.reason == "ClusterQueueIsInactive":
         return ObjectState.GOOD, ""
-    return ObjectState.UNSURE, f"is not active: {_said(active)}"
+    return ObjectState.UNSURE, f"is not active: {_sentence(active)}"
 
 
 def _of_before(found: JsonObject) -> bool:
@@ -122,7 +122,7 @@ def _of_before(found: JsonObject) -> bool:
     return any(it is not None and generation is not None and it < generation for it in seen)
 
 
-def _said(condition: Condition) -> str:
+def _sentence(condition: Condition) -> str:
     return condition.message or condition.reason or condition.status
 
 
@@ -162,13 +162,13 @@ def holds(found: Sequence[ObjectStatus]) -> bool:
 
 def findings(found: Sequence[ObjectStatus]) -> tuple[Finding, ...]:
     """One for each object that is not good; one for all where every one of them is."""
-    lines = tuple(_told(found))
+    lines = tuple(_findings(found))
     return lines or (
         Finding(CHECK, Verdict.PASS, "cluster", f"the scheduler has taken the virtual clusters: {len(found)} objects"),
     )
 
 
-def _told(found: Sequence[ObjectStatus]) -> Iterator[Finding]:
+def _findings(found: Sequence[ObjectStatus]) -> Iterator[Finding]:
     for it in found:
         if it.state is ObjectState.HELD:
             remedy = "resume it to start jobs again"

@@ -133,7 +133,7 @@ def _excess(profile: ClusterProfile, judge: _Judge, request: JobRequest) -> Iter
     """Why machines could never hold the job, all of them idle."""
     borrows = judge.is_opportunistic or not judge.rules.lends_to_oppo
     capacity = Capacity(profile, judge.cluster, borrows, judge.rules)
-    requests = [_ask(judge, one) for one in request.pods]
+    requests = [_instance_request(judge, one) for one in request.pods]
     misfits = [one for request_of_pod in requests if (one := capacity.refuses_instance(request_of_pod)) is not None]
     gang = None if misfits else capacity.refuses_gang(requests)
     found = [one.message for one in (*misfits, *([gang] if gang is not None else []))]
@@ -155,7 +155,7 @@ def _without_cells(judge: _Judge, request: JobRequest) -> Iterator[str]:
             yield why
 
 
-def _ask(judge: _Judge, pods: PodRequest) -> InstanceRequest:
+def _instance_request(judge: _Judge, pods: PodRequest) -> InstanceRequest:
     resources = devices_of(judge.scheduling)
     devices = pods.cells or int(sum(amount for name, amount in pods.resources.items() if name in resources))
     skus = [supply.sku for supply in judge.candidates(pods)] if pods.sku else []

@@ -23,7 +23,7 @@ class Guaranteed:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _Request:
     """Units of an SKU. machines: how many whole ones they are, 0 where they are a part of one."""
 
     sku: str
@@ -42,10 +42,10 @@ def guarantees(site: Site, config: HivedConfig, workers: Mapping[str, Workers] |
         yield Guaranteed(name, tuple(_shares(requested, block.workers)), tuple(block.pinned(cluster)))
 
 
-def _shares(asked: tuple[_Asked, ...], workers: Mapping[str, Workers]) -> Iterator[Share]:
+def _shares(requests: tuple[_Request, ...], workers: Mapping[str, Workers]) -> Iterator[Share]:
     """Yields one share per SKU. HiveD lends all idle units."""
-    for sku in dict.fromkeys(one.sku for one in asked if one.units):
-        of_sku = [one for one in asked if one.sku == sku and one.units]
+    for sku in dict.fromkeys(one.sku for one in requests if one.units):
+        of_sku = [one for one in requests if one.sku == sku and one.units]
         units = sum(one.units for one in of_sku)
         # A share of whole machines and parts of machines can only be said in units.
         machines = sum(one.machines for one in of_sku) if all(one.machines for one in of_sku) else 0
@@ -90,21 +90,21 @@ class _Block:
             cell = self._pins.get(pin.pinned_cell_id or "")
             yield from (name for name in self._machines(cell) if name in self._present) if cell is not None else ()
 
-    def of_cells(self, cluster: HivedCluster) -> Iterator[_Asked]:
+    def of_cells(self, cluster: HivedCluster) -> Iterator[_Request]:
         """Yields the requests of its virtual cells."""
         for cell in cluster.virtual_cells:
             way = virtual_path(self._chains, cell.cell_type or "")
             if way is not None and cell.cell_number:
-                yield from self._ask(way.chain, way.depth, cell.cell_number)
+                yield from self._requests(way.chain, way.depth, cell.cell_number)
 
-    def of_parts(self, cluster: HivedCluster) -> Iterator[_Asked]:
+    def of_parts(self, cluster: HivedCluster) -> Iterator[_Request]:
         """Yields the requests of its pinned cells that are parts of machines: the same units on any machine."""
         for pin in cluster.pinned_cells:
             cell = self._pins.get(pin.pinned_cell_id or "")
             if cell is not None and cell.depth > cell.chain.node:
-                yield from self._ask(cell.chain, cell.depth, 1)
+                yield from self._requests(cell.chain, cell.depth, 1)
 
-    def _ask(self, chain: Chain, depth: int, number: int) -> Iterator[_Asked]:
+    def _requests(self, chain: Chain, depth: int, number: int) -> Iterator[_Request]:
         """Of the SKUs that the chain's machines are, one after the other."""
         whole = depth <= chain.node
         wanted = number * (chain.machines(depth) if whole else 1)
@@ -116,7 +116,7 @@ class _Block:
             taken = count * workers.units if whole else min(units, needed)
             free[sku] -= taken
             wanted -= count
-            yield _Asked(sku, taken, count if whole else 0)
+            yield _Request(sku, taken, count if whole else 0)
 
 
 def _units(workers: Workers, chain: Chain, depth: int, number: int) -> int:

@@ -65,7 +65,7 @@ class JobKind:
         return f"{self.name} ({self.api})"
 
     @property
-    def asked(self) -> str:
+    def full_name(self) -> str:
         """As kubectl names it."""
         return f"{self.resource}.{self.group}" if self.group else self.resource
 

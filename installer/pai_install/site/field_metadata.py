@@ -120,12 +120,12 @@ def not_yet(values: BaseModel) -> Iterator[str]:
     found: dict[NotYet, None] = {}
     for name, info in type(values).model_fields.items():
         marker = marker_of(info, NotYet)
-        if marker is not None and _asked_for(values, name, marker):
+        if marker is not None and _is_requested(values, name, marker):
             found[marker] = None
     yield from dict.fromkeys(marker.sentence for marker in found)
 
 
-def _asked_for(values: BaseModel, name: str, marker: NotYet) -> bool:
+def _is_requested(values: BaseModel, name: str, marker: NotYet) -> bool:
     if marker.when is not None:
         return marker.when(values)
     return name in values.model_fields_set and getattr(values, name) is not None

@@ -120,37 +120,37 @@ def meanings(site: Site) -> Iterator[Meaning]:
     """Yields the decisions of the settings, in the order of an installation."""
     settings = site.settings
 
-    def says(topic: str, value: str, *keys: str) -> Meaning:
+    def meaning(topic: str, value: str, *keys: str) -> Meaning:
         return Meaning(topic, value, not settings.model_fields_set.intersection(keys))
 
-    yield says("log in as", _login(site), "user")
-    yield says("Kubernetes", settings.kubernetes_version, "kubernetes_version")
-    yield says("components", _components(settings), "component_source")
+    yield meaning("log in as", _login(site), "user")
+    yield meaning("Kubernetes", settings.kubernetes_version, "kubernetes_version")
+    yield meaning("components", _components(settings), "component_source")
     pods = f"{settings.pod_cidr}, /{settings.pod_cidr_node_prefix} per machine, flannel {settings.flannel_backend}"
-    yield says("pods", pods, "pod_cidr", "pod_cidr_node_prefix", "flannel_backend")
-    yield says("services", settings.service_cidr, "service_cidr")
+    yield meaning("pods", pods, "pod_cidr", "pod_cidr_node_prefix", "flannel_backend")
+    yield meaning("services", settings.service_cidr, "service_cidr")
     docker = f"{settings.docker_packages} packages, data in {settings.docker_data_root}"
-    yield says("Docker", docker, "docker_packages", "docker_data_root")
-    yield says("images of pods", settings.containerd_data_root or CONTAINERD_ROOT, "containerd_data_root")
+    yield meaning("Docker", docker, "docker_packages", "docker_data_root")
+    yield meaning("images of pods", settings.containerd_data_root or CONTAINERD_ROOT, "containerd_data_root")
     logs = f"{settings.docker_log_max_file} files of {settings.docker_log_max_size} per container"
-    yield says("container logs", logs, "docker_log_max_size", "docker_log_max_file")
+    yield meaning("container logs", logs, "docker_log_max_size", "docker_log_max_file")
     runtime = settings.container_default_runtime or "decided per machine"
-    yield says("default runtime", runtime, "container_default_runtime")
+    yield meaning("default runtime", runtime, "container_default_runtime")
     cache = _cache(site)
     section = site.services.docker_cache
     if section is not None and section.enabled and not settings.enable_docker_cache:
         cache += "; enable_docker_cache in config.yaml rules, not docker-cache in services-configuration.yaml"
-    yield says("Docker cache", cache, "enable_docker_cache")
+    yield meaning("Docker cache", cache, "enable_docker_cache")
     yield from _registries(site)
     yield from _lists(settings)
-    yield says("time", ", ".join(settings.ntp_servers) or "the control planes' own clocks", "ntp_servers")
+    yield meaning("time", ", ".join(settings.ntp_servers) or "the control planes' own clocks", "ntp_servers")
     for server in site.storage_servers:
         served = f"{server.hostname} serves {', '.join(site.services.file_server.exports)}"
         yield Meaning("storage server", served, default=not site.has_section("storage-manager"))
     if site.openpai_style:
-        yield says("HiveD scheduler", _hived(site), "enable_hived_scheduler")
+        yield meaning("HiveD scheduler", _hived(site), "enable_hived_scheduler")
     if settings.docker_image_tag:
-        yield says("OpenPAI site", settings.docker_image_tag, "docker_image_tag")
+        yield meaning("OpenPAI site", settings.docker_image_tag, "docker_image_tag")
     if site.services.given:
         yield Meaning("sections", ", ".join(sorted(site.services.given)), default=False)
 

@@ -50,7 +50,7 @@ busybox mkdir -p "$own/parts" 2>"$SCRATCH/err" || fail
 busybox chmod 700 "$own" 2>/dev/null
 busybox touch "$mark" 2>"$SCRATCH/err" || fail
 trap 'kill "$beating"; busybox rm -f "$mark" "$mark-too"; busybox rmdir "$own/parts" "$own" 2>/dev/null' EXIT
-# what the new place cannot keep is left out, and said: else each file would be an error
+# what the new place cannot keep is left out, and key_values: else each file would be an error
 keep="-aH --numeric-ids"
 busybox chown 65534:65534 "$mark" 2>/dev/null && [ "$(busybox stat -c %u "$mark")" = 65534 ] ||
   { keep="$keep --no-owner --no-group"; lost="$lost owners,"; }
@@ -341,10 +341,10 @@ def copy_pod_status(pod: Mapping[str, Any], log: str = "") -> CopyPodStatus:
     why = " ".join(str(row[key]) for row in (waiting, ended, status) for key in ("reason", "message") if row.get(key))
     last = str(ended.get("message") or "")
     started = any("running" in state or "terminated" in state for state in states)
-    return CopyPodStatus(str(status.get("phase") or ""), started, why[:300], said(f"{log}\n{last}"))
+    return CopyPodStatus(str(status.get("phase") or ""), started, why[:300], key_values(f"{log}\n{last}"))
 
 
-def said(text: str) -> dict[str, str]:
+def key_values(text: str) -> dict[str, str]:
     """Parses KEY=VALUE lines. The last value of a key wins."""
     pairs = (line.partition("=") for line in text.splitlines() if "=" in line)
     return {key.strip(): value.strip() for key, _, value in pairs}

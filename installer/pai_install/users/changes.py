@@ -54,7 +54,7 @@ def joining(user: str, groups: Collection[UserGroup], found: Found) -> Iterator[
         yield Joining(effect, "Bind to the administrators", administration(user))
 
 
-def leaving(found: Found, left: Collection[str], groups: Collection[UserGroup]) -> Found:
+def departure(found: Found, left: Collection[str], groups: Collection[UserGroup]) -> Found:
     """What to delete when a user leaves some groups. left: their names. groups: of the site.
 
     It stays an administrator as long as one group that it stays in makes it one.

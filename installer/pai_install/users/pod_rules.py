@@ -94,7 +94,7 @@ def _secret_rules() -> Iterator[Rule]:
     message = "'Secrets that your pods name are yours: their names begin with ' + variables.user + '.'"
     yield Rule(
         f"variables.volumes.all(vs, vs.all(v, (!has(v.secret) || !has(v.secret.secretName) || "
-        f"{mine('v.secret.secretName')}) && (!has(v.projected) || !has(v.projected.sources) || "
+        f"{own_secret('v.secret.secretName')}) && (!has(v.projected) || !has(v.projected.sources) || "
         f"v.projected.sources.all(s, !has(s.secret) || {_named('s.secret')}))))",
         message,
     )
@@ -106,15 +106,15 @@ def _secret_rules() -> Iterator[Rule]:
     )
     yield Rule(
         "variables.specs.all(s, !has(s.imagePullSecrets) || s.imagePullSecrets.all(i, "
-        f"has(i.name) && (i.name == {literal(PULL_SECRET)} || {mine('i.name')})))",
+        f"has(i.name) && (i.name == {literal(PULL_SECRET)} || {own_secret('i.name')})))",
         message,
     )
 
 
-def mine(name: str) -> str:
+def own_secret(name: str) -> str:
     """An expression: whether a Secret of this name is the user's."""
     return f"(!variables.user.contains('.') && {name}.startsWith(variables.user + '.'))"
 
 
 def _named(reference: str) -> str:
-    return f"(has({reference}.name) && {mine(f'{reference}.name')})"
+    return f"(has({reference}.name) && {own_secret(f'{reference}.name')})"

@@ -19,7 +19,7 @@ from pai_install.users.directory import PREFIX, label
 from pai_install.users.job_rules import job_rules, no_finalizer, small_metadata
 from pai_install.users.kinds import kinds_at, requests
 from pai_install.users.model import ACCOUNT_PREFIX, OWNER
-from pai_install.users.pod_rules import mine, pod_rules
+from pai_install.users.pod_rules import own_secret, pod_rules
 from pai_install.users.quotas import MAX_DATA
 from pai_install.users.rights import ADMINISTRATE
 
@@ -173,7 +173,7 @@ def _secrets() -> Object:
     which = "(object != null ? object : oldObject)"
     rules = (
         Rule(
-            mine(f"{which}.metadata.name"),
+            own_secret(f"{which}.metadata.name"),
             "variables.user.contains('.') ? 'users of a directory make no Secrets' : "
             "'the name of a Secret of yours begins with ' + variables.user + '.'",
         ),

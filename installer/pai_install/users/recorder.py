@@ -105,10 +105,12 @@ def _acting(scheduler: SchedulerType | None, spaces: Sequence[str], acts: Collec
     )
     ended = Rule(_stopped_by_me("oldObject"), "'the recorder of jobs deletes no job that does not say so'")
     for kind in kinds:
-        kind_asked = kind.resource + (f".{kind.group}" if kind.group else "")
-        yield from in_force(policy(f"{NAME}-notes-{kind_asked}", requests(kind, "UPDATE"), [noted], {}, _ME), spaces)
+        request_kind = kind.resource + (f".{kind.group}" if kind.group else "")
+        yield from in_force(policy(f"{NAME}-notes-{request_kind}", requests(kind, "UPDATE"), [noted], {}, _ME), spaces)
         if kind is not POD:
-            yield from in_force(policy(f"{NAME}-ends-{kind_asked}", requests(kind, "DELETE"), [ended], {}, _ME), spaces)
+            yield from in_force(
+                policy(f"{NAME}-ends-{request_kind}", requests(kind, "DELETE"), [ended], {}, _ME), spaces
+            )
     if "preemptible" in acts:
         yield from in_force(_priorities_alone(), spaces)
 
@@ -138,8 +140,8 @@ def _records_alone() -> Object:
         f"{_record('object')} && {_record('oldObject')}",
         f"'the recorder of jobs writes ConfigMaps with the label {RECORD_LABEL} alone'",
     )
-    kind_asked = RequestKind("", "v1", "configmaps", ("CREATE", "UPDATE", "DELETE"))
-    return policy(NAME, kind_asked, [rule], {}, _ME)
+    request_kind = RequestKind("", "v1", "configmaps", ("CREATE", "UPDATE", "DELETE"))
+    return policy(NAME, request_kind, [rule], {}, _ME)
 
 
 def _no_forged_records() -> Object:

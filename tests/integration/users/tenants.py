@@ -223,7 +223,7 @@ def good(backend: Backend, kind: JobKind, name: str, owner: str = "alice", spec:
     if kind is POD:
         made = {**template, "metadata": {**metadata, **deepcopy(template["metadata"])}}
     else:
-        made = {"metadata": metadata, "spec": deepcopy(SPECS[kind.asked](template))}
+        made = {"metadata": metadata, "spec": deepcopy(SPECS[kind.full_name](template))}
     made |= {"apiVersion": kind.api, "kind": kind.name}
     QUEUED[backend](made, kind)
     if kind.name == "Job" and kind.group == "batch":

@@ -70,7 +70,7 @@ LARGE = {"command": ["sh", "-c", "a" * 60_000], "env": [{"name": "A", "value": "
 def test_good_jobs_pass(tenants: Tenants) -> None:
     def answers(change: Change) -> dict[str, str]:
         kinds = kinds_of(tenants.backend)
-        return {kind.asked: tried(tenants, kind, evil(tenants, kind, change)) for kind in kinds}
+        return {kind.full_name: tried(tenants, kind, evil(tenants, kind, change)) for kind in kinds}
 
     for change in (metadata(), containers(**LARGE), context(seccompProfile={"type": "Unconfined"})):
         assert answers(change) == dict.fromkeys(answers(change), "")
@@ -81,7 +81,7 @@ def test_create(tenants: Tenants) -> None:
         for kind in kinds_of(tenants.backend):
             for name, change in {**PODS, **JOBS}.items():
                 if kind is not JOB or name not in OF_JOBS:
-                    yield f"{kind.asked} {name}", tried(tenants, kind, evil(tenants, kind, change))
+                    yield f"{kind.full_name} {name}", tried(tenants, kind, evil(tenants, kind, change))
 
     all_refused(found())
 
@@ -124,10 +124,10 @@ def test_change(tenants: Tenants) -> None:
                 change(applied, kind)
                 if put == before:
                     continue
-                yield f"{kind.asked} {name} PUT", alice.refusal("PUT", f"{path}?dryRun=All", put)
-                yield f"{kind.asked} {name} PATCH", alice.refusal("PATCH", f"{path}?dryRun=All", put, MERGE)
+                yield f"{kind.full_name} {name} PUT", alice.refusal("PUT", f"{path}?dryRun=All", put)
+                yield f"{kind.full_name} {name} PATCH", alice.refusal("PATCH", f"{path}?dryRun=All", put, MERGE)
                 by_other = f"{path}?dryRun=All&fieldManager=other&force=true"
-                yield f"{kind.asked} {name} APPLY", alice.refusal("PATCH", by_other, applied, APPLY)
+                yield f"{kind.full_name} {name} APPLY", alice.refusal("PATCH", by_other, applied, APPLY)
 
     all_refused(one for kind in kinds_of(tenants.backend) for one in of(kind))
 
@@ -153,10 +153,10 @@ def test_scale_and_status(tenants: Tenants) -> None:
         with victim(tenants, kind) as (path, _):
             for name in OF_PODS if kind is POD else SUBRESOURCES:
                 for method, how in (("PUT", "application/json"), ("PATCH", MERGE), ("PATCH", APPLY)):
-                    yield f"{kind.asked} {method} {name}", alice.refusal(method, f"{path}/{name}", {}, how)
+                    yield f"{kind.full_name} {method} {name}", alice.refusal(method, f"{path}/{name}", {}, how)
             for name in STARTED if kind is POD else ():
                 yield f"POST {name}", alice.refusal("POST", f"{path}/{name}", {})
-            yield f"{kind.asked} DELETE all", alice.refusal("DELETE", path_of(kind))
+            yield f"{kind.full_name} DELETE all", alice.refusal("DELETE", path_of(kind))
 
     all_refused(one for kind in kinds_of(tenants.backend) for one in of(kind))
 
@@ -180,7 +180,7 @@ def test_orphan(tenants: Tenants) -> None:
         with victim(tenants, kind) as (path, _):
             for name, (query, body) in ORPHANS.items():
                 if kind is JOB or name != "orphan-by-default-of-batch":
-                    yield f"{kind.asked} {name}", alice.refusal("DELETE", f"{path}{query}", body)
+                    yield f"{kind.full_name} {name}", alice.refusal("DELETE", f"{path}{query}", body)
             assert alice.refusal("DELETE", f"{path}?dryRun=All&propagationPolicy=Background") == ""
 
     all_refused(one for kind in kinds_at(tenants.backend) for one in of(kind))
@@ -198,7 +198,7 @@ def test_number_of_pods(tenants: Tenants) -> None:
     def found() -> Iterator[tuple[str, str]]:
         for kind in kinds_at(tenants.backend):
             for name, change in NUMBERS.items():
-                yield f"{kind.asked} {name}", tried(tenants, kind, evil(tenants, kind, change))
+                yield f"{kind.full_name} {name}", tried(tenants, kind, evil(tenants, kind, change))
 
     all_refused(found())
     for kind in kinds_at(tenants.backend):

@@ -31,7 +31,7 @@ def of_pods(tenants: Tenants, count: int, **labels: str) -> Iterator[tuple[str, 
         made["metadata"]["labels"] |= labels
         if not labels:
             del made["metadata"]["labels"][CLUSTER_LABEL]
-        yield kind.asked, tenants.of["alice"].refusal("POST", f"{path_of(kind)}?dryRun=All", made)
+        yield kind.full_name, tenants.of["alice"].refusal("POST", f"{path_of(kind)}?dryRun=All", made)
 
 
 @pytest.fixture

@@ -108,7 +108,7 @@ def tried(tenants: Tenants, kind: JobKind, made: Json) -> str:
 
 def test_jobs_in_queues_are_as_before(limited: Tenants) -> None:
     kinds = [kind for kind in kinds_of(limited.backend) if limited.backend != "kueue" or "kueue" in kind.queued]
-    answers = {kind.asked: tried(limited, kind, good(limited.backend, kind, "queued")) for kind in kinds}
+    answers = {kind.full_name: tried(limited, kind, good(limited.backend, kind, "queued")) for kind in kinds}
     assert answers == dict.fromkeys(answers, "")
 
 
@@ -142,7 +142,7 @@ def hidden(made: Json, kind: JobKind) -> Iterator[tuple[str, Json]]:
 
 def test_nothing_else_looks_like_a_queue(limited: Tenants) -> None:
     wrong = [
-        f"{kind.asked} {name}"
+        f"{kind.full_name} {name}"
         for kind in kinds_of(limited.backend)
         for name, made in hidden(outside(limited, kind), kind)
         if CLASS not in tried(limited, kind, made)

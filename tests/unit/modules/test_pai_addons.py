@@ -433,8 +433,8 @@ def test_what_is_still_being_deleted_is_no_success(
     machine: Machine, managed: Any, monkeypatch: pytest.MonkeyPatch, snapshot: SnapshotAssertion
 ) -> None:
     program = str(machine.folder / "kubectl-stand-in")
-    ask = managed.Kubectl(program=program).ask
-    monkeypatch.setattr(managed, "Kubectl", lambda: SimpleNamespace(ask=ask))
+    call = managed.Kubectl(program=program).call
+    monkeypatch.setattr(managed, "Kubectl", lambda: SimpleNamespace(call=call))
     machine.says("versions", 'ConfigMap/one 2026-11-22T20:00:00Z {"f:data":{}}\n')
     with pytest.raises(ModuleFailedError, match="still being deleted: configmap/one in n"):
         machine.run(addon("a", config_map("one")))

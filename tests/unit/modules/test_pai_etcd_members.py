@@ -46,7 +46,7 @@ def test_health_is_what_the_member_says(
     etcd: Any, monkeypatch: pytest.MonkeyPatch, answer: dict[str, str], why: str
 ) -> None:
     answers = {"https://10.0.0.2:2379/health": answer}
-    monkeypatch.setattr(etcd, "_ask", lambda url: answers[url])
+    monkeypatch.setattr(etcd, "_request", lambda url: answers[url])
     assert etcd.sickness(three(etcd)[1]) == why
 
 
@@ -54,7 +54,7 @@ def test_silence_is_sickness(etcd: Any, monkeypatch: pytest.MonkeyPatch) -> None
     def silent(url: str) -> dict[str, str]:
         raise etcd.EtcdError(f"{url} does not answer")
 
-    monkeypatch.setattr(etcd, "_ask", silent)
+    monkeypatch.setattr(etcd, "_request", silent)
     assert etcd.sickness(three(etcd)[0]).endswith("does not answer")
 
 

@@ -29,7 +29,7 @@ def test_it_is_told_where_to_ask_and_what(kubectl: Any) -> None:
 
 
 def test_a_question_has_a_limit_at_the_server(kubectl: Any) -> None:
-    assert "--request-timeout=5s get nodes" in kubectl('echo "$@"').ask("get", "nodes", timeout_s=5).out
+    assert "--request-timeout=5s get nodes" in kubectl('echo "$@"').call("get", "nodes", timeout_s=5).out
 
 
 def test_objects_and_lists(kubectl: Any) -> None:
@@ -56,11 +56,11 @@ def test_whatever_is_no_list_is_an_error_and_no_empty_list(
 def test_it_ends_after_its_time(kubectl: Any, kubectl_util: Any) -> None:
     began = time.monotonic()
     answer = kubectl("exec sleep 30").run("wait", "pod", "x", timeout_s=0.3)
-    assert (answer.status, answer.said) == (kubectl_util.OVERDUE, "kubectl wait pod x did not end within 0.3 s")
+    assert (answer.status, answer.message) == (kubectl_util.OVERDUE, "kubectl wait pod x did not end within 0.3 s")
     assert time.monotonic() - began < 10
 
 
 def test_a_machine_without_it_says_so(kubectl_util: Any, snapshot: SnapshotAssertion) -> None:
     answer = kubectl_util.Kubectl(program="/nowhere/kubectl").run("get", "nodes")
     assert (answer.status, answer.ok) == (127, False)
-    assert answer.said == snapshot
+    assert answer.message == snapshot

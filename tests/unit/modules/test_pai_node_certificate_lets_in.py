@@ -17,13 +17,13 @@ class Api:
         self.data = data
         self.patches: list[Any] = []
 
-    def ask(self, *words: str) -> Any:
+    def call(self, *words: str) -> Any:
         """Answers get with the value asked for, and keeps patches."""
         if words[0] == "patch":
             self.patches.append(json.loads(words[-1].removeprefix("--patch=")))
-            return SimpleNamespace(ok=True, said="")
+            return SimpleNamespace(ok=True, message="")
         path = words[-1].removeprefix("--output=jsonpath={.data.").removesuffix("}").replace("\\.", ".")
-        return SimpleNamespace(ok=True, said=(self.data or {}).get(path, ""))
+        return SimpleNamespace(ok=True, message=(self.data or {}).get(path, ""))
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ class Folder:
             ["sh", "-c", script], env=environment, capture_output=True, text=True, timeout=60, check=False
         )
         assert done.stderr == ""
-        told: dict[str, str] = POD.said(notify.read_text())
+        told: dict[str, str] = POD.key_values(notify.read_text())
         assert script != POD.WRITER or done.stdout == notify.read_text()
         assert done.returncode == (1 if "error" in told else 0)
         return told

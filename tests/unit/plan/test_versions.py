@@ -13,6 +13,7 @@ from pai_install.plan.inventory import build_inventory, combined
 from pai_install.plan.model import Inventory
 from pai_install.plan.observed import Membership, Observed
 from pai_install.plan.versions import (
+    desired_version,
     differences,
     fits,
     installed,
@@ -21,7 +22,6 @@ from pai_install.plan.versions import (
     newest,
     numbers,
     promised,
-    wish,
 )
 from pai_install.site import Site
 from tests.unit.plan.conftest import CONFIG
@@ -85,8 +85,8 @@ def test_without_a_cluster_the_catalogue_decides(site: Site) -> None:
 
 
 def test_what_config_yaml_says_is_a_wish_only_where_it_says_it(make_site: Callable[..., Site]) -> None:
-    assert wish(make_site()) == ""
-    assert wish(make_site(config=CONFIG + 'kubernetes_version: "1.35"\n')) == "1.35"
+    assert desired_version(make_site()) == ""
+    assert desired_version(make_site(config=CONFIG + 'kubernetes_version: "1.35"\n')) == "1.35"
 
 
 def test_a_minor_version_is_asked_for_by_its_two_numbers() -> None:

@@ -240,7 +240,7 @@ def installed(name: str) -> dict[str, Any]:
 def timed(evidence: PreflightEvidence, *, ahead: float = 0.0, took: float = 2.6) -> PreflightEvidence:
     """With the box's own times around it: the machine's clock is `ahead` seconds, the answer took `took` seconds."""
     asked = evidence.clock.began - (took - 2.0) / 2 - ahead
-    clock = evidence.clock.model_copy(update={"asked": asked, "answered": asked + took})
+    clock = evidence.clock.model_copy(update={"requested": asked, "answered": asked + took})
     return evidence.model_copy(update={"clock": clock})
 
 

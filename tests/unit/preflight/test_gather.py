@@ -43,7 +43,7 @@ def test_all_answer(site: Site) -> None:
     assert found.unreachable == {}
     clock = found.evidence["master"].clock
     assert clock is not None
-    assert (clock.asked, clock.answered) == (1998.5, 2000.0)
+    assert (clock.requested, clock.answered) == (1998.5, 2000.0)
     assert played.requests[0].limit == NAMES
 
 

@@ -20,7 +20,7 @@ from tests.unit.preflight.machines import CONFIG, DRIVER, NAMES, STORAGES, STORI
 
 Raw = dict[str, Any]
 # set by the controller host, not by the machine
-OURS = {"sudo_problem", "clock.asked", "clock.answered"}
+OURS = {"sudo_problem", "clock.requested", "clock.answered"}
 
 
 @pytest.fixture(scope="module")

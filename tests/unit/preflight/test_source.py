@@ -38,7 +38,7 @@ def test_a_real_file_or_image_of_each_upstream_server_is_asked_for(tmp_path: Pat
         return dict.fromkeys(asked, "")
 
     site = read_site(tmp_path / "s", config=CONFIG + "component_source: upstream\n")
-    found = source_finding(site, cache=tmp_path / "cache", ask=fine)
+    found = source_finding(site, cache=tmp_path / "cache", fetch=fine)
     assert (found.verdict, found.subject) == (Verdict.PASS, "controller host")
     hosts = [url.split("/")[2] for url in asked]
     assert {"dl.k8s.io", "github.com", "registry.k8s.io", "ghcr.io"} <= set(hosts)
@@ -49,7 +49,7 @@ def test_a_real_file_or_image_of_each_upstream_server_is_asked_for(tmp_path: Pat
 def test_a_mirror_stands_for_all_without_its_login(tmp_path: Path) -> None:
     site = read_site(tmp_path / "s", config=CONFIG + MIRROR)
     found = source_finding(
-        site, cache=tmp_path / "cache", ask=lambda it, picks: dict.fromkeys(it.probes(picks), "timed out")
+        site, cache=tmp_path / "cache", fetch=lambda it, picks: dict.fromkeys(it.probes(picks), "timed out")
     )
     assert found.verdict is Verdict.FAIL
     assert found.value.count("http://mirror.internal:8080/files/") == 2, "one file and one image"
@@ -100,7 +100,7 @@ def test_what_upstream_lacks_for_arm64_is_said_with_its_reason(
 ) -> None:
     monkeypatch.setattr("pai_install.components.choose.box_architecture", lambda: "arm64")
     site = read_site(tmp_path / "s", STORING, CONFIG + "component_source: upstream\n", STORAGES)
-    found = source_finding(site, cache=tmp_path / "cache", ask=lambda _releases, _picks: {})
+    found = source_finding(site, cache=tmp_path / "cache", fetch=lambda _releases, _picks: {})
     assert found.verdict is Verdict.FAIL
     assert found.message == snapshot
     assert "component_images" in found.remedy

@@ -119,19 +119,19 @@ class Smi:
 
     def query(self) -> Mapping[str, Gpu]:
         """Returns the GPU of each UUID, none if nvidia-smi fails."""
-        text = self._ask(FULL_QUERY if self._full else QUERY)
+        text = self._query(FULL_QUERY if self._full else QUERY)
         if text is None and self._full and self.hangs is None:
             # An old driver rejects the whole query for one unknown field.
-            text = self._ask(QUERY)
+            text = self._query(QUERY)
             self._full = text is None
         return {} if text is None else parse(text)
 
     def remapped(self) -> Mapping[str, Mapping[str, float]]:
         """Returns the remapped rows of each UUID, none if the driver does not know them."""
-        text = self._ask(REMAP_QUERY)
+        text = self._query(REMAP_QUERY)
         return {} if text is None else parse_remapped(text)
 
-    def _ask(self, words: Sequence[str]) -> str | None:
+    def _query(self, words: Sequence[str]) -> str | None:
         # One process per sample would pile up behind a driver that hangs.
         if self.hangs is not None and self.hangs.poll() is None:
             return None

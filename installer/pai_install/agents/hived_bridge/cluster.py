@@ -24,7 +24,7 @@ class Pod:
     uid: str
     namespace: str
     name: str
-    going: bool = False
+    deleting: bool = False
 
 
 class Cluster:

@@ -90,12 +90,12 @@ class Eviction:
     def _evict(self, victims: Victims, job: str) -> None:
         who = wanted(victims, self._gangs())
         try:
-            pods = _asked(lambda: self._find(who))
+            pods = _retried(lambda: self._find(who))
         except ApiError as error:
             self._log("nothing is evicted: the pods cannot be found", reason=str(error), pods=len(who.pods))
             self._metrics.add("hived_bridge_evictions_total", len(who.pods), outcome="failed")
             return
-        left = [pod for pod in pods if not pod.going]
+        left = [pod for pod in pods if not pod.deleting]
         cause = f"HiveD gave its devices to the job {job}"
         outcomes = list(self._deletions.map(lambda pod: self._delete(pod, cause), left))
         if left:
@@ -121,7 +121,7 @@ class Eviction:
 
     def _delete(self, pod: Pod, cause: str) -> str:
         try:
-            outcome = "evicted" if _asked(lambda: self._cluster.preempt(pod, cause)) else "gone"
+            outcome = "evicted" if _retried(lambda: self._cluster.preempt(pod, cause)) else "gone"
         except ApiError as error:
             self._log("a pod is not evicted", pod=f"{pod.namespace}/{pod.name}", reason=str(error))
             outcome = "failed"
@@ -129,11 +129,11 @@ class Eviction:
         return outcome
 
 
-def _asked(ask: Callable[[], T]) -> T:
+def _retried(request: Callable[[], T]) -> T:
     """Asks the API server up to three times. Raises ApiError."""
     for attempt in range(1, _TRIES):
         try:
-            return ask()
+            return request()
         except ApiError:
             time.sleep(_PAUSE_S * attempt)
-    return ask()
+    return request()

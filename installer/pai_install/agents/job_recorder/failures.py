@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from pai_install.agents.common.retries import retries_of
 from pai_install.agents.common.values import Json, child, meta, text
-from pai_install.agents.job_recorder.objects import is_going, is_refused
+from pai_install.agents.job_recorder.objects import is_deleting, is_refused
 from pai_install.agents.job_recorder.preemptions import disruption_of
 
 # annotation of Volcano's pods: the attempt that they belong to
@@ -48,7 +48,7 @@ def with_pod(before: Attempts, pod: Json) -> Attempts:
     if disruption_of(pod) is not None or is_refused(pod):
         return Attempts(before.failed, before.lost | {attempt})
     # Volcano deletes the other pods of a job after a failure. Their ends are no failures of their own.
-    if text(child(pod, "status").get("phase")) == "Failed" and not is_going(pod):
+    if text(child(pod, "status").get("phase")) == "Failed" and not is_deleting(pod):
         return Attempts(before.failed | {attempt}, before.lost)
     return before
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pai_install.agents.common.utilization import Utilization, utilization_of
 from pai_install.agents.common.values import Json, child, meta, rows, seconds, text
-from pai_install.agents.job_recorder.objects import ENDED_PHASES, is_going
+from pai_install.agents.job_recorder.objects import ENDED_PHASES, is_deleting
 
 _RESOURCES = ("nvidia.com/", "hivedscheduler.microsoft.com/pod-scheduling-enable")
 
@@ -34,7 +34,7 @@ def gpu_pod(pod: Json, job: tuple[str, ...]) -> GpuPod:
         _holds_gpus(pod),
         phase in ENDED_PHASES,
         # A pod that is ending does nothing with its GPUs on purpose.
-        phase == "Running" and not is_going(pod),
+        phase == "Running" and not is_deleting(pod),
         seconds(text(status.get("startTime"))),
         utilization_of(pod),
     )

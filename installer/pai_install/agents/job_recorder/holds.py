@@ -35,12 +35,12 @@ class End:
 def devices_of(pod: Json) -> int:
     """The number of devices that the pod holds while it has a node."""
     spec = child(pod, "spec")
-    main = sum(_asked(row) for row in rows(spec.get("containers")))
+    main = sum(_cells_of(row) for row in rows(spec.get("containers")))
     # Init containers run before the others, so the kubelet counts the larger need and not the sum.
-    return max([main, *(_asked(row) for row in rows(spec.get("initContainers")))]) or _cells(pod)
+    return max([main, *(_cells_of(row) for row in rows(spec.get("initContainers")))]) or _cells(pod)
 
 
-def _asked(container: Json) -> int:
+def _cells_of(container: Json) -> int:
     limits = child(container, "resources", "limits")
     return sum(count(limits[name]) for name in limits if is_device(name))
 

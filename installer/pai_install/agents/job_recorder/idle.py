@@ -92,7 +92,7 @@ class Idle:
         if objects.is_pod(item):
             self._pods[uid] = gpu_pod(item, key)
         if objects.is_job(item):
-            if objects.is_going(item):
+            if objects.is_deleting(item):
                 self._jobs.pop(uid, None)
             else:
                 self._jobs[uid] = _job(resource, item, key)
@@ -221,9 +221,9 @@ def _warning(limit: Limit, at: float, why: str) -> str:
     return f"{why}; at {_moment(at + limit.grace_s)} it will be {_MEANS[limit.then]}{unless}"
 
 
-def _note(limit: Limit, at: float, says: str, *, done: bool) -> str:
+def _note(limit: Limit, at: float, message: str, *, done: bool) -> str:
     warning: dict[str, Any] = {"what": limit.what, "then": limit.then, "at": at, "grace": limit.grace_s}
-    return json.dumps({**warning, "done": done, "says": says})
+    return json.dumps({**warning, "done": done, "says": message})
 
 
 def _moment(at: float) -> str:

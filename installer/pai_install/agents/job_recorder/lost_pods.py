@@ -11,7 +11,7 @@ from collections.abc import Container
 from dataclasses import dataclass, replace
 
 from pai_install.agents.common.values import Json, child, meta, rows, seconds, text
-from pai_install.agents.job_recorder.objects import ENDED_PHASES, is_going
+from pai_install.agents.job_recorder.objects import ENDED_PHASES, is_deleting
 
 # seconds that a kubelet may be late, and between two looks at its node
 LATE_S, AGAIN_S = 60, 30
@@ -39,7 +39,7 @@ class LostPods:
         """A pod as it is now."""
         uid, node = meta(pod, "uid"), text(child(pod, "spec").get("nodeName"))
         ended = text(child(pod, "status").get("phase")) in ENDED_PHASES
-        if not is_going(pod) or not node or meta(pod, "namespace") not in self._namespaces:
+        if not is_deleting(pod) or not node or meta(pod, "namespace") not in self._namespaces:
             self._due.pop(uid, None)
         elif uid in self._due:
             at, release = self._due[uid]

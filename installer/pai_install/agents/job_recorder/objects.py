@@ -186,7 +186,7 @@ def is_over(pod: Json) -> bool:
     return bool(states) and all("terminated" in state for state in states)
 
 
-def is_going(pod: Json) -> bool:
+def is_deleting(pod: Json) -> bool:
     """Whether it is being deleted."""
     return bool(meta(pod, "deletionTimestamp"))
 

@@ -60,7 +60,7 @@ class _Live:
     container: str
     wrote: bool
     over: bool
-    going: bool
+    deleting: bool
     read_at: float = 0
     reading: bool = False
     final: bool = False
@@ -76,7 +76,7 @@ class _Live:
     @property
     def urgent(self) -> bool:
         """Whether it may be gone soon."""
-        return self.over or self.going
+        return self.over or self.deleting
 
 
 @dataclass
@@ -191,14 +191,18 @@ class Store:
         found.pods[place] = objects.kept_pod(item)
         self._note_preemption(found, item)
         found.attempts = with_pod(found.attempts, item)
-        live = found.live.setdefault(uid, _Live(name, place, "", wrote=False, over=False, going=False))
+        live = found.live.setdefault(uid, _Live(name, place, "", wrote=False, over=False, deleting=False))
         if name in found.logs and before is not None and objects.is_over(before):
             live.final = True  # it was read before the recorder was started again
         live.container = objects.container_of(item)
         # Attempts while the pod ran say nothing about its last lines.
         if objects.is_over(item) and not live.over:
             live.failures = 0
-        live.wrote, live.over, live.going = objects.has_written(item), objects.is_over(item), objects.is_going(item)
+        live.wrote, live.over, live.deleting = (
+            objects.has_written(item),
+            objects.is_over(item),
+            objects.is_deleting(item),
+        )
 
     def _note_preemption(self, found: _Tracked, pod: Json) -> None:
         if (disruption := disruption_of(pod)) is not None:
@@ -250,22 +254,22 @@ class Store:
 
     # what was done
 
-    def log_read(self, asked: Read, lines: str | None, now: float) -> None:
+    def log_read(self, action: Read, lines: str | None, now: float) -> None:
         """The requested last lines were read. lines: None if the machine did not return them."""
         # Before all else: a read whose job is gone must give its slot back, too.
         self._reads -= 1
-        found = next((one for one in self._all() if one.uid == asked.job), None)
+        found = next((one for one in self._all() if one.uid == action.job), None)
         if found is None:
             return
-        live = next((one for one in found.live.values() if one.name == asked.pod), None)
+        live = next((one for one in found.live.values() if one.name == action.pod), None)
         if live is not None:
             live.reading, live.read_at = False, now
             live.failures = live.failures + 1 if lines is None else 0
-            live.final = asked.last and (lines is not None or live.failures >= ATTEMPTS)
-        if lines and lines != found.logs.get(asked.pod):
-            found.logs[asked.pod] = lines
+            live.final = action.last and (lines is not None or live.failures >= ATTEMPTS)
+        if lines and lines != found.logs.get(action.pod):
+            found.logs[action.pod] = lines
             found.logs_changed = True
-        found.logs_urgent = found.logs_urgent or asked.last
+        found.logs_urgent = found.logs_urgent or action.last
 
     def not_written(self, action: WriteState | WriteLogs, now: float) -> None:
         """A record could not be written: once more, after a while."""

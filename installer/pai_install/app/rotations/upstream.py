@@ -81,7 +81,7 @@ class _UpstreamRotation(WorkflowStore[None]):
         replace = f"{target} the entry, and every machine asks for {name} and pulls the images that you named"
         back = "; where that fails, the cache gets its old entry back" if cached else ""
         stages = (
-            WorkflowStage("ask", title, never_done, self._ask),
+            WorkflowStage("ask", title, never_done, self._query),
             WorkflowStage("replace", f"{replace}{back}", never_done, self._replace, self._verify, self._restore),
         )
         return (*stages, WorkflowStage("forget", "The cache removes its old entry", never_done, self._forget))[
@@ -97,7 +97,7 @@ class _UpstreamRotation(WorkflowStore[None]):
         code = Workflow(self.stages, self, self._app.frontend.notify).advance()
         return code or self._run(Verify()).exit_code
 
-    def _ask(self) -> int:
+    def _query(self) -> int:
         outcome = self._do("keep" if self._cached and self._changes else "ask")
         if outcome.exit_code not in ANSWERED:
             name = self._upstream.upstream

@@ -107,12 +107,12 @@ def passes(findings: Iterable[Finding]) -> list[Passed]:
         if finding.verdict in CALM:
             alike.setdefault((finding.verdict, finding.id), []).append(finding)
     return [
-        Passed(verdict, check, _said(found), len(found), shortened(dict.fromkeys(_values(found)), 3, separator="; "))
+        Passed(verdict, check, _causes(found), len(found), shortened(dict.fromkeys(_values(found)), 3, separator="; "))
         for (verdict, check), found in sorted(alike.items(), key=lambda item: (GRAVITY.index(item[0][0]), item[0][1]))
     ]
 
 
-def _said(findings: Sequence[Finding]) -> str:
+def _causes(findings: Sequence[Finding]) -> str:
     return shortened(dict.fromkeys(finding.message for finding in findings), 1)
 
 

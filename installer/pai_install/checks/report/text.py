@@ -16,7 +16,7 @@ def finding_lines(findings: Iterable[Finding], verdicts: Iterable[Verdict] = OPE
     """Yields the findings with these verdicts, in their order. Each group begins with an empty line."""
     for group in groups(findings, verdicts):
         yield ""
-        lines = _unanswered(group) if group.verdict is Verdict.UNKNOWN else _told(group)
+        lines = _unanswered(group) if group.verdict is Verdict.UNKNOWN else _details(group)
         # what was seen may have lines of its own, which must not look like ours
         yield from (line.replace("\n", " ") for line in lines)
         if group.remedy:
@@ -24,7 +24,7 @@ def finding_lines(findings: Iterable[Finding], verdicts: Iterable[Verdict] = OPE
             yield f"  what to do: {group.remedy}{action}"
 
 
-def _told(group: FindingGroup) -> Iterator[str]:
+def _details(group: FindingGroup) -> Iterator[str]:
     yield f"{group.verdict.value} {group.message} [{group.checks[0]}]"
     for finding in group.findings[:_SHOWN]:
         seen = f": {finding.value}" if finding.value else ""

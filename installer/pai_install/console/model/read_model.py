@@ -232,14 +232,14 @@ class ReadModel:
         scheduling = profile.require_scheduling()
         jobs, status = JobsModel(), backend_of(scheduling.backend).status_resource
         shelves = {"pods": jobs.pods, "events": jobs.events, NODES: Shelf(NODES, lambda _uid, _item: None)}
-        shelves |= {kind.asked: jobs.shelf_of_jobs(kind.asked) for kind in kinds}
+        shelves |= {kind.full_name: jobs.shelf_of_jobs(kind.full_name) for kind in kinds}
         if status:
             shelves[status] = jobs.shelf_of_status(status)
         for kind in kinds_of(scheduling.backend):
             shelves.setdefault(kind, Shelf(kind, lambda _uid, _item: None))
         selects = {
             "events": Select(("events",), fields=FIELDS),
-            **{kind.asked: Select((kind.asked,), labels=names.USER) for kind in kinds},
+            **{kind.full_name: Select((kind.full_name,), labels=names.USER) for kind in kinds},
         }
         sinks: dict[Select, Sink] = {selects.get(kind, Select((kind,))): shelf for kind, shelf in shelves.items()}
         # the console reads no other ConfigMaps

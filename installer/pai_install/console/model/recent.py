@@ -26,13 +26,13 @@ class Recent(Generic[T]):
     clock: Callable[[], float] = time.monotonic
     renewed: bool = False
     _value: tuple[float, T] | None = None
-    _asked: float | None = None
+    _requested_at: float | None = None
     _lock: Lock = field(default_factory=Lock, repr=False)
 
     def get(self) -> T:
         """The latest value. Raises what `make` raises."""
         now = self.clock()
-        self._asked = now
+        self._requested_at = now
         found = self._value
         if found is not None and now - found[0] < self.seconds * (_LATE if self.renewed else 1):
             return found[1]
@@ -44,7 +44,7 @@ class Recent(Generic[T]):
     def refresh(self) -> None:
         """Computes the value again if it is old, and if someone asked for it lately."""
         now = self.clock()
-        if self._asked is None or now - self._asked > _ASKED_S:
+        if self._requested_at is None or now - self._requested_at > _ASKED_S:
             return
         if self._value is None or now - self._value[0] >= self.seconds:
             self._value = (now, self.make())

@@ -65,7 +65,7 @@ def why_waiting(call: ApiCall, job: JobState) -> dict[str, Any]:
     if job.state != "WAITING" or job.gone:
         return nothing
     model = call.services.model
-    (item,) = directory(call).client.get([Ref(job.kind.asked, job.label, job.namespace)])
+    (item,) = directory(call).client.get([Ref(job.kind.full_name, job.label, job.namespace)])
     if item is None:
         return nothing
     try:

@@ -46,7 +46,7 @@ _END_S = 30.0
 
 
 @dataclass
-class _Told:
+class _Notices:
     """A front end that keeps what use cases say."""
 
     lines: list[str] = field(default_factory=list)
@@ -70,7 +70,7 @@ class CallerContext(ClusterContext):
 
     def __init__(self, call: ApiCall) -> None:
         self._profile, self._client, self._user = call.services.model.profile, call.client, call.caller.label
-        self.frontend: _Told = _Told()
+        self.frontend: _Notices = _Notices()
 
     @property
     def profile(self) -> ClusterProfile:
@@ -206,7 +206,7 @@ def change_tag(call: ApiCall) -> Response:
     if len(tags) > _MAX_TAGS:
         raise invalid(f"a job has at most {_MAX_TAGS} tags")
     notes = {names.TAGS: json_text({"tags": tags})}
-    call.client.patch([Patch(Ref(job.kind.asked, job.label, job.namespace), {"metadata": {"annotations": notes}})])
+    call.client.patch([Patch(Ref(job.kind.full_name, job.label, job.namespace), {"metadata": {"annotations": notes}})])
     return JSONResponse({"status": 200, "message": f"{job.name} has the tags {', '.join(tags) or 'none'}"})
 
 

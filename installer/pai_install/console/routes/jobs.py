@@ -148,7 +148,7 @@ def kept_file(call: ApiCall) -> str | None:
     view = find_job(call)
     job, reader = view.job, directory(call)
     if not job.gone:
-        return reader.file_at(Ref(job.kind.asked, job.label, job.namespace))
+        return reader.file_at(Ref(job.kind.full_name, job.label, job.namespace))
     (record,) = reader.client.get([Ref("configmap", view.record, job.namespace)])
     kept = next((one for one in kept_jobs([record] if record is not None else [])), None)
     return unpacked(kept.packed_file) if kept is not None and kept.job.uid == job.uid else None

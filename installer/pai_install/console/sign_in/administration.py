@@ -27,8 +27,8 @@ from pai_install.users.changes import (
     BINDINGS,
     UserGroup,
     account_ref,
+    departure,
     joining,
-    leaving,
     refs_of,
 )
 from pai_install.users.credentials import Credential, CredentialKind
@@ -228,7 +228,7 @@ class UserAdministration:
     def _change(self, user: str, found: Found, joins: Collection[UserGroup], left: Collection[str]) -> None:
         """New rights first: who moves from one group of administrators to another stays one."""
         objects = [one.object for one in joining(user, joins, found)]
-        ends = leaving(found, left, self._groups) if left else Found()
+        ends = departure(found, left, self._groups) if left else Found()
         stays_admin = any(group.administrators for group in joins)
         if stays_admin:
             ends = Found((), (), ends.memberships, ())

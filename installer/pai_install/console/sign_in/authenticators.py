@@ -15,7 +15,7 @@ from pai_install.console.sign_in.passwords import SINCE
 from pai_install.console.sign_in.reviews import TokenReviews
 from pai_install.console.sign_in.sessions import COOKIE, Sessions
 from pai_install.console.sign_in.store import CredentialStore
-from pai_install.console.sign_in.tokens import TokenClaims, TokenKind, is_ours, read_token
+from pai_install.console.sign_in.tokens import TokenClaims, TokenKind, is_own_token, read_token
 from pai_install.users.credentials import Credential, CredentialKind
 from pai_install.users.read import read_time
 
@@ -48,7 +48,7 @@ class TokenAuthenticator:
         token = bearer_of(request)
         if not token:
             return None
-        return self.caller(token) if is_ours(token) else self.reviews.caller(token)
+        return self.caller(token) if is_own_token(token) else self.reviews.caller(token)
 
     def caller(self, token: str) -> Caller:
         """The sender of a token of the console. Raises RestError."""

@@ -55,7 +55,7 @@ class KnownUsers:
             found = {text(child(it, "metadata").get("name")): it for it in self._accounts.objects.values()}
             self._by_name = (version, found)
         account = self._by_name[1].get(user)
-        return account if account is not None else self._ask(user)
+        return account if account is not None else self._query(user)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -78,14 +78,16 @@ class KnownUsers:
             self._rights = {**dict(list(self._rights.items())[-_MOST_KEPT:]), (caller.name, groups): kept}
         return replace(caller, groups=kept[1], admin=kept[2])
 
-    def _rights_of(self, name: str, theirs: frozenset[str]) -> tuple[tuple[str, ...], bool]:
+    def _rights_of(self, name: str, api_groups: frozenset[str]) -> tuple[tuple[str, ...], bool]:
         """Groups of the site, and whether it administrates."""
         groups = {
             text(child(one, "metadata", "annotations").get(GROUP))
             for one in self._bindings.objects.values()
-            if _binds(one, MEMBER) and _has(one, name, theirs)
+            if _binds(one, MEMBER) and _has(one, name, api_groups)
         }
-        admin = any(_binds(one, ADMIN) and _has(one, name, theirs) for one in self._administrations.objects.values())
+        admin = any(
+            _binds(one, ADMIN) and _has(one, name, api_groups) for one in self._administrations.objects.values()
+        )
         return tuple(sorted(group for group in groups if group)), admin
 
     def of_review(self, name: str, api_groups: Iterable[str], uid: str, kind: CallerKind, bearer: str) -> Caller | None:
@@ -100,7 +102,7 @@ class KnownUsers:
             return None
         return self.with_groups(Caller(name, owner_of(name), kind, bearer=bearer), api_groups)
 
-    def _ask(self, user: str) -> JsonObject | None:
+    def _query(self, user: str) -> JsonObject | None:
         """The account as the cluster has it, at most a second ago."""
         now = self._clock()
         kept = self._asked.get(user)

@@ -98,7 +98,7 @@ class ProviderRoutes:
         drop_cookie(response, COOKIE)
         return response
 
-    def ask(self, given: PageRequest) -> Response:
+    def consent_page(self, given: PageRequest) -> Response:
         """Asks whether a program gets a token."""
         kept = self._allowed(given)
         caller = _require(given)
@@ -127,7 +127,7 @@ class ProviderRoutes:
     def page_routes(self) -> tuple[Route, ...]:
         """Pages."""
         return (
-            Route("/allow", self._page(self.ask), methods=["GET"]),
+            Route("/allow", self._page(self.consent_page), methods=["GET"]),
             Route("/allow", self._page(self.allow), methods=["POST"]),
         )
 

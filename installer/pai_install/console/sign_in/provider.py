@@ -61,13 +61,13 @@ class IdentityProvider:
 
     def tokens(self, code: str, redirect: str, verifier: str) -> ProviderTokens:
         """Tokens for a code. Raises RestError."""
-        return self._ask_tokens(
+        return self._request_tokens(
             {"grant_type": "authorization_code", "code": code, "redirect_uri": redirect, "code_verifier": verifier}
         )
 
     def renewed(self, refresh: str) -> ProviderTokens:
         """Tokens for a refresh token. Raises RestError."""
-        return self._ask_tokens({"grant_type": "refresh_token", "refresh_token": refresh})
+        return self._request_tokens({"grant_type": "refresh_token", "refresh_token": refresh})
 
     @property
     def endpoints(self) -> Endpoints:
@@ -91,7 +91,7 @@ class IdentityProvider:
         offline = isinstance(scopes, list) and _OFFLINE in scopes
         return Endpoints(str(addresses[0]), str(addresses[1]), str(logout) if secure else "", offline)
 
-    def _ask_tokens(self, values: Mapping[str, str]) -> ProviderTokens:
+    def _request_tokens(self, values: Mapping[str, str]) -> ProviderTokens:
         headers = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"}
         fields = {**values, "client_id": self._settings.client_id}
         if (secret := self._secret()) is not None:

@@ -33,7 +33,7 @@ class TokenReviews:
         """The user of `user add`, or the person of an identity provider. Raises RestError for any other token."""
         if not token or len(token) > _LONGEST or not token.isascii() or any(one.isspace() for one in token):
             raise unauthorized("Your token is invalid.")
-        found = self._recent.get(fingerprint(token), lambda: self._ask(token))
+        found = self._recent.get(fingerprint(token), lambda: self._query(token))
         if found is not None:
             name, uid, groups = found
             caller = self._users.of_review(name, groups, uid, CallerKind.OIDC, token)
@@ -41,7 +41,7 @@ class TokenReviews:
                 return caller
         raise unauthorized("Your token is invalid.")
 
-    def _ask(self, token: str) -> tuple[str, str, tuple[str, ...]] | None:
+    def _query(self, token: str) -> tuple[str, str, tuple[str, ...]] | None:
         client = self._clients.of(Caller("", "", CallerKind.OIDC, bearer=token))
         try:
             (answer,) = client.create([_REVIEW])

@@ -116,7 +116,7 @@ def _decoded(token: str, keys: Sequence[SigningKey]) -> Mapping[str, Any] | None
     return decoded.claims
 
 
-def is_ours(token: str) -> bool:
+def is_own_token(token: str) -> bool:
     """Whether a token says that the console issued it. It proves nothing."""
     try:
         return jwt_content(token).get("iss") == _ISSUER

@@ -11,7 +11,7 @@ from typing import Any
 
 from pai_install.checks.limits import Limit, Limits
 from pai_install.checks.verdict import Action, Verdict
-from pai_install.health.judge.meaning import Decode, Saying, XidMeaning
+from pai_install.health.judge.meaning import Decode, Phrase, XidMeaning
 from pai_install.system.yaml import load_yaml
 
 
@@ -48,14 +48,14 @@ def load_catalogue() -> dict[int, XidMeaning]:
         for one in status if isinstance(status, list) else [status]:
             row = Decode(unit, one, sub_code, Verdict(verdict), rest[0] if rest else "")
             decodes.setdefault(number, []).append(row)
-    sayings: dict[int, list[Saying]] = {}
-    for number, words, name, verdict, action, remedy in raw["sayings"]:
-        sayings.setdefault(number, []).append(Saying(words, name, Verdict(verdict), Action(action), remedy))
+    phrases: dict[int, list[Phrase]] = {}
+    for number, words, name, verdict, action, remedy in raw["phrases"]:
+        phrases.setdefault(number, []).append(Phrase(words, name, Verdict(verdict), Action(action), remedy))
     found = {}
     for numbers, name, verdict, action, kind, *rest in raw["xids"]:
         for number in numbers if isinstance(numbers, list) else [numbers]:
             remedy, rows = rest[0] if rest else "", tuple(decodes.get(number, ()))
-            notes = tuple(sayings.get(number, ()))
+            notes = tuple(phrases.get(number, ()))
             found[number] = XidMeaning(number, name, Verdict(verdict), Action(action), kind, remedy, rows, notes)
     return found
 

@@ -60,11 +60,13 @@ class XidExplanation:
         return _text(f"Xid {self.number}", self, ("kind", self.kind), ("verdict", self.verdict.value))
 
 
-def _text(code: str, told: XidExplanation | SxidExplanation, *more: tuple[str, str]) -> str:
+def _text(code: str, explanation: XidExplanation | SxidExplanation, *more: tuple[str, str]) -> str:
     lines = [(f"{label}:", text) for label, text in more]
-    lines += [(label, text) for label, text in (("what to do:", told.remedy), ("action:", told.action)) if text]
-    lines.append(("check:", f"{told.check} (`pai-install health explain {told.check}`)"))
-    return "\n".join([f"{code}: {told.name}", *(f"{label:<11} {text}" for label, text in lines)]) + "\n"
+    lines += [
+        (label, text) for label, text in (("what to do:", explanation.remedy), ("action:", explanation.action)) if text
+    ]
+    lines.append(("check:", f"{explanation.check} (`pai-install health explain {explanation.check}`)"))
+    return "\n".join([f"{code}: {explanation.name}", *(f"{label:<11} {text}" for label, text in lines)]) + "\n"
 
 
 def explain_xid(number: int) -> XidExplanation:

@@ -21,7 +21,7 @@ class Decode:
 
 
 @dataclass(frozen=True, slots=True)
-class Saying:
+class Phrase:
     """Words of the driver that say more than the number of their Xid."""
 
     words: str
@@ -35,7 +35,7 @@ class Saying:
 class XidMeaning:
     """One row of xid.yml. kind: application, hardware, link, display, memory, software, or info.
 
-    decodes: meanings of the other values in an NVLink 5 line. sayings: meanings of the words in its line.
+    decodes: meanings of the other values in an NVLink 5 line. phrases: meanings of the words in its line.
     """
 
     number: int
@@ -45,7 +45,7 @@ class XidMeaning:
     kind: str
     remedy: str = ""
     decodes: tuple[Decode, ...] = ()
-    sayings: tuple[Saying, ...] = ()
+    phrases: tuple[Phrase, ...] = ()
 
     @property
     def gravity(self) -> tuple[int, int]:

@@ -67,12 +67,12 @@ def meaning_of(xid: Xid, catalogue: Mapping[int, XidMeaning]) -> XidMeaning:
     if xid.previous is not None and xid.previous != xid.number:
         cause = meaning_of(Xid(xid.previous, xid.bus_id, xid.time, ""), catalogue)
         return replace(cause, name=f"{known.name}, here Xid {cause.number} ({cause.name})")
-    return _decoded(xid, known) if xid.fatal is not None else _said(xid, known)
+    return _decoded(xid, known) if xid.fatal is not None else _by_phrase(xid, known)
 
 
-def _said(xid: Xid, known: XidMeaning) -> XidMeaning:
+def _by_phrase(xid: Xid, known: XidMeaning) -> XidMeaning:
     """Returns the meaning of the line's own words, or that of the number."""
-    note = next((item for item in known.sayings if item.words in xid.text), None)
+    note = next((item for item in known.phrases if item.words in xid.text), None)
     if note is None:
         return known
     return replace(known, name=note.name, verdict=note.verdict, action=note.action, remedy=note.remedy)
@@ -106,19 +106,19 @@ def _recovery(xid: Xid, known: XidMeaning) -> XidMeaning:
         2: (Verdict.FAIL, Action.REBOOT),
         3: (Verdict.WARN, Action.DRAIN),
         4: (Verdict.FAIL, Action.RESET_GPU),
-    }.get(_asked(xid), (Verdict.WARN, Action.NONE))
+    }.get(_requested_action(xid), (Verdict.WARN, Action.NONE))
     return replace(known, verdict=verdict, action=action)
 
 
 def _eased(meaning: XidMeaning, xids: Sequence[Xid]) -> XidMeaning:
     """Returns a reset in place of a reboot if the driver's last recovery action of this incident is a reset."""
-    actions = [_asked(xid) for xid in xids if xid.number == _RECOVERY_ACTION]
+    actions = [_requested_action(xid) for xid in xids if xid.number == _RECOVERY_ACTION]
     if meaning.number in _OF_GSP and actions and actions[-1] in _RESETS:
         return replace(meaning, action=Action.RESET_GPU, remedy="reset the GPU, as requested by its driver")
     return meaning
 
 
-def _asked(xid: Xid) -> int:
+def _requested_action(xid: Xid) -> int:
     """Returns the new recovery action in an Xid 154, or -1."""
     match = re.search(r"to (0x[0-9a-fA-F]{1,8})\b", xid.text)
     return int(match.group(1), 16) if match else -1
@@ -141,7 +141,7 @@ def _incidents(bus_id: str, xids: Sequence[Xid], gap_s: float, catalogue: Mappin
     groups: list[list[Xid]] = []
     ended = 0
     for xid in sorted(xids, key=lambda item: item.time or 0):
-        if groups and xid.number == _RECOVERY_ACTION and _asked(xid) == 0:
+        if groups and xid.number == _RECOVERY_ACTION and _requested_action(xid) == 0:
             ended = len(groups)
             continue
         last = groups[-1][-1].time if groups else None

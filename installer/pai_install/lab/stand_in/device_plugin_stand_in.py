@@ -117,7 +117,7 @@ class Kubelet:
 
     connection: socket.socket
     ids: list[str]
-    asked: int = 0
+    requests: int = 0
     bodies: dict[int, bytes] = field(default_factory=dict)
 
     def serve(self) -> None:
@@ -142,8 +142,8 @@ class Kubelet:
         if request:
             content = allocated(request)
         else:
-            self.asked += 1
-            lists = self.asked > 1
+            self.requests += 1
+            lists = self.requests > 1
             content = devices_message(self.ids) if lists else b""
         statement = b"\x88" + literal("content-type", "application/grpc")
         parts = frame(HEADERS, END_HEADERS, stream, statement) + frame(DATA, 0, stream, message(content))

@@ -38,10 +38,10 @@ class Offset:
 
 def offset_to_box(clock: Clock | None) -> Offset | None:
     """Returns how far the machine's clock is ahead of the controller host's, or None without times of the response."""
-    if clock is None or clock.asked is None or clock.answered is None:
+    if clock is None or clock.requested is None or clock.answered is None:
         return None
     # it read `began` after we asked, and `ended` before we had the answer
-    bounds = (clock.ended - clock.answered - _SLACK_SECONDS, clock.began - clock.asked + _SLACK_SECONDS)
+    bounds = (clock.ended - clock.answered - _SLACK_SECONDS, clock.began - clock.requested + _SLACK_SECONDS)
     return Offset(min(bounds), max(bounds))
 
 

@@ -187,7 +187,7 @@ def docker(case: Case) -> Result | None:
     seen = case.evidence.docker
     if seen.daemon_json:
         return failed("/etc/docker/daemon.json is not valid JSON", value=seen.daemon_json, expected="JSON")
-    if not seen.running or case.evidence.ours:
+    if not seen.running or case.evidence.installed:
         return (
             passed(seen.version, message="pai-install manages Docker")
             if seen.running
@@ -311,7 +311,7 @@ def containerd(case: Case) -> Result | None:
             expected="0, or shims of runc-v2 (Docker 20.10 and newer)",
             remedy="wait for these containers. Upgrade Docker before you start them again",
         )
-    if seen.tasks and not case.evidence.ours:
+    if seen.tasks and not case.evidence.installed:
         shown = ", ".join(f"{count} in {name}" for name, count in sorted(seen.tasks.items()))
         remedy = "no action is required: the containers keep running while apply restarts containerd"
         return warned("containerd runs containers outside Docker and Kubernetes", value=shown, remedy=remedy)

@@ -55,7 +55,7 @@ def space(case: Case) -> Result | None:
     shown = "; ".join(f"{disk.name}: {size_text(disk.mount.free_bytes)} free" for disk in disks)
     tight = [disk for disk in disks if disk.mount.free_bytes < disk.enough]
     # An installed machine has used the room already, and a container shows the disk of its host.
-    if tight and not case.evidence.ours and not case.evidence.container:
+    if tight and not case.evidence.installed and not case.evidence.container:
         expected = "; ".join(f"{disk.name}: {size_text(disk.enough)}" for disk in tight)
         remedy = "use a larger disk before you run jobs with large images"
         return warned(
@@ -68,7 +68,7 @@ def space(case: Case) -> Result | None:
 
 
 def _too_full(case: Case, disk: _Disk) -> str:
-    least = 0 if case.evidence.ours else disk.least  # an installed machine has used it
+    least = 0 if case.evidence.installed else disk.least  # an installed machine has used it
     evicts = max(_limit(case, signal, disk.mount.total_bytes) for signal in _signals(case, disk.paths, "available"))
     needed = max(least, evicts)
     if disk.mount.free_bytes >= needed:

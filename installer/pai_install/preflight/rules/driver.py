@@ -9,7 +9,7 @@ from pai_install.preflight.model import Case, machine_check
 from pai_install.site.nvidia_driver import DriverSpec
 
 
-def _wish(case: Case) -> DriverSpec | None:
+def _desired(case: Case) -> DriverSpec | None:
     driver = case.site.settings.nvidia_driver
     return driver if isinstance(driver, DriverSpec) and case.site.sku_of(case.machine).has_nvidia else None
 
@@ -32,7 +32,7 @@ def _branch(loaded: str) -> str:
 )
 def driver_headers(case: Case) -> Result | None:
     """Modules are built for the kernel that runs."""
-    if _wish(case) is None:
+    if _desired(case) is None:
         return None
     if case.evidence.container:
         return passed(message="a container uses the modules of its host")
@@ -55,7 +55,7 @@ def driver_headers(case: Case) -> Result | None:
 )
 def driver_secure_boot(case: Case) -> Result | None:
     """Modules that are built on the machine are signed by a key of its own."""
-    if _wish(case) is None:
+    if _desired(case) is None:
         return None
     hardware = case.evidence.hardware
     if not hardware.secure_boot:
@@ -74,7 +74,7 @@ def driver_secure_boot(case: Case) -> Result | None:
 )
 def driver_in_use(case: Case) -> Result | None:
     """Packages of another branch replace the libraries of the loaded one at once."""
-    driver = _wish(case)
+    driver = _desired(case)
     if driver is None:
         return None
     hardware, count = case.evidence.hardware, case.evidence.devices.gpu_processes

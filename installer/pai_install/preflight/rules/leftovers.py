@@ -20,9 +20,9 @@ from pai_install.system.words import shortened
 def leftovers(case: Case) -> Result | None:
     """No leftovers of an earlier cluster on a machine that is not a node."""
     seen = case.evidence.leftovers
-    if case.evidence.ours:
+    if case.evidence.installed:
         return passed(message="pai-install manages this machine, so none of this is a leftover")
-    value = "; ".join(_told(seen))
+    value = "; ".join(_lines(seen))
     if not value and seen.tables is None:
         return unknown("only root may read the kernel's packet filters")
     if not value:
@@ -37,7 +37,7 @@ def leftovers(case: Case) -> Result | None:
     return warned("leftovers of an earlier cluster", value=value, expected="none", remedy=clean(seen))
 
 
-def _told(seen: Leftovers) -> Iterator[str]:
+def _lines(seen: Leftovers) -> Iterator[str]:
     if seen.interfaces:
         yield f"interfaces {', '.join(seen.interfaces)}"
     yield from (f"{folder} is not empty" for folder in seen.folders)

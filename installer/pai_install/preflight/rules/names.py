@@ -73,13 +73,13 @@ def package_sources(case: Case) -> Result | None:
     refused = case.evidence.package_refusals if not bad or case.evidence.has("package_refusals") else ()
     if refused:
         message = "apt rejects a package source and cannot install packages"
-        judge = warned if case.evidence.ours else failed
+        judge = warned if case.evidence.installed else failed
         remedy = "correct or remove this source in /etc/apt/sources.list.d on this machine, or renew its key"
         return judge(message, value="; ".join(refused), expected="no error of apt-get update", remedy=remedy)
     if not bad:
         return passed(", ".join(seen), message="the package sources answer")
     value = "; ".join(f"{server}: {why}" for server, why in bad.items())
-    if len(bad) == len(seen) and not case.evidence.ours:
+    if len(bad) == len(seen) and not case.evidence.installed:
         return failed("cannot reach any package source", value=value, expected="an answer")
     return warned("cannot reach some package sources", value=value, expected="an answer")
 

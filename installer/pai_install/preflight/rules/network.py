@@ -124,7 +124,7 @@ def _delete(case: Case, interfaces: list[str]) -> str:
 
 
 def _harmless(case: Case, interface: str) -> bool:
-    return case.evidence.ours and is_pod_interface(interface)
+    return case.evidence.installed and is_pod_interface(interface)
 
 
 def _overlaps(route: IPv4Network, network: IPv4Network) -> bool:

@@ -52,7 +52,7 @@ def _rightful(case: Case, need: Port, listener: Listener) -> bool:
     if name in need.tolerated:
         return True
     # the kernel's own sockets have no program; without root no socket has one
-    return case.evidence.ours and (not name or name in need.programs)
+    return case.evidence.installed and (not name or name in need.programs)
 
 
 @machine_check(

@@ -76,16 +76,16 @@ def servers(case: Case) -> Result | None:
     if not wanted:
         return None
     answers = tuple(zip(wanted, case.evidence.exports, strict=True))
-    wrong = [_told(case, one, answer) for one, answer in answers if answer.answer in _SAYS]
+    wrong = [_sentence(case, one, answer) for one, answer in answers if answer.answer in _SAYS]
     if wrong:
         return failed("storages cannot be mounted", "; ".join(wrong), "an answer, and the export")
     return passed("; ".join(_served(answers)), message="the storages' servers answer")
 
 
-def _told(case: Case, asked: ExportCheck, said: ExportAnswer) -> str:
-    key = "server" if said.answer == "silent" else "path"
-    place = case.site.places.get(f"storages.{asked.number}.{key}", "services-configuration.yaml")
-    return f"{place}: {asked.server}:{asked.path}: {asked.server} {_SAYS[said.answer]} ({said.why})"
+def _sentence(case: Case, check: ExportCheck, answer: ExportAnswer) -> str:
+    key = "server" if answer.answer == "silent" else "path"
+    place = case.site.places.get(f"storages.{check.number}.{key}", "services-configuration.yaml")
+    return f"{place}: {check.server}:{check.path}: {check.server} {_SAYS[answer.answer]} ({answer.why})"
 
 
 def _served(answers: tuple[tuple[ExportCheck, ExportAnswer], ...]) -> Iterator[str]:

@@ -27,7 +27,7 @@ def clean(cluster: ClusterClient, driver: SelfTestDriver) -> None:
     """
     # The controllers of the scheduler remove the finalizers of jobs and queues. A stopped one would block the deletion.
     start_controllers(cluster, driver.namespaces)
-    for objects in _ours(cluster, driver):
+    for objects in _own_objects(cluster, driver):
         if objects:
             cluster.delete([ref_of(entry) for entry in objects])
     cluster.patch(list(taken(read.nodes(cluster))))
@@ -37,14 +37,14 @@ def gone(cluster: ClusterClient, driver: SelfTestDriver, pause: Callable[[float]
     """Waits until the objects of `clean` are deleted. Returns the names of remaining ones after a timeout."""
     left: tuple[str, ...] = ()
     for _ in range(_GONE_S):
-        left = tuple(str(ref_of(entry)) for objects in _ours(cluster, driver) for entry in objects)
+        left = tuple(str(ref_of(entry)) for objects in _own_objects(cluster, driver) for entry in objects)
         if not left:
             break
         pause(1)
     return left
 
 
-def _ours(cluster: ClusterClient, driver: SelfTestDriver) -> tuple[tuple[JsonObject, ...], ...]:
+def _own_objects(cluster: ClusterClient, driver: SelfTestDriver) -> tuple[tuple[JsonObject, ...], ...]:
     """Namespaces, then the others: queues wait for their jobs."""
     kinds = (("namespaces",), (_CLASSES, *driver.kinds))
     try:

@@ -18,7 +18,7 @@ from pai_install.schedulers.self_test.driver import SelfTestDriver
 from pai_install.schedulers.self_test.manifests import gang_objects, namespaces, queue_objects, setting
 from pai_install.schedulers.self_test.model import OURS, RUN, Gang, Sample, Scenario, ScenarioStep
 from pai_install.schedulers.self_test.objects import SelfTestContext
-from pai_install.schedulers.self_test.scenario_run import ScenarioRun, begun, refused, seen, told
+from pai_install.schedulers.self_test.scenario_run import ScenarioRun, begun, explained, refused, seen
 from pai_install.system.words import plural
 
 POLL_S = 0.5
@@ -85,7 +85,7 @@ class SelfTestRunner:
             stop_controllers(self.cluster, self.driver.namespaces)
             return self._together(scenarios)
         except ApiError as error:  # what was seen before must still be told
-            return [refused(begun(one, self.now_s), _said(error)) for one in scenarios]
+            return [refused(begun(one, self.now_s), _answer(error)) for one in scenarios]
         finally:
             start_controllers(self.cluster, self.driver.namespaces)
 
@@ -122,10 +122,10 @@ class SelfTestRunner:
         before, moved = run.step, seen(run, sample)
         if before is None or moved.place == run.place:
             return moved
-        moved = told(moved, before.name, self._said(run.scenario))
+        moved = explained(moved, before.name, self._answer(run.scenario))
         return moved if moved.step is None else self._act(moved, moved.step)
 
-    def _said(self, scenario: Scenario) -> str:
+    def _answer(self, scenario: Scenario) -> str:
         """Returns why jobs are pending, in the scheduler's words, or the last error."""
         warnings = Select(("events",), scenario.namespace, fields="type=Warning")
         words = [Select((kind,), scenario.namespace) for kind in (self.driver.words,) if kind]
@@ -145,7 +145,7 @@ class SelfTestRunner:
                 self.cluster.delete([Ref("pods", victim, scenario.namespace)])
             self._apply([*queues, *(entry for gang in step.starts for entry in self._gang(scenario, gang))])
         except ApiError as error:
-            return refused(run, _said(error))
+            return refused(run, _answer(error))
         return run
 
     def _gang(self, scenario: Scenario, gang: Gang) -> tuple[JsonObject, ...]:
@@ -164,7 +164,7 @@ class SelfTestRunner:
                 return
 
 
-def _said(error: ApiError) -> str:
+def _answer(error: ApiError) -> str:
     return f"{error.message} {error.details}".strip()
 
 

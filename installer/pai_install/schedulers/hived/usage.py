@@ -38,14 +38,14 @@ def hived_seen(scheduling: Scheduling, found: Mapping[str, Iterable[JsonObject]]
 
 def hived_pods(pods: Iterable[JsonObject]) -> list[HivedPod]:
     """Those of HiveD that have not ended."""
-    return [_asked(pod) for pod in alive(pods) if text(_spec(pod).get("schedulerName")).startswith(HIVED_SCHEDULER)]
+    return [_hived_pod(pod) for pod in alive(pods) if text(_spec(pod).get("schedulerName")).startswith(HIVED_SCHEDULER)]
 
 
 def _spec(pod: JsonObject) -> JsonObject:
     return child(pod, "spec")
 
 
-def _asked(pod: JsonObject) -> HivedPod:
+def _hived_pod(pod: JsonObject) -> HivedPod:
     """A pod whose annotation cannot be read uses nothing that HiveD knows of."""
     spec = hived_spec(pod)
     namespace = text(child(pod, "metadata").get("namespace"))
@@ -60,12 +60,12 @@ def _asked(pod: JsonObject) -> HivedPod:
     )
 
 
-def _uses(scheduling: Scheduling, asked: Iterable[HivedPod]) -> Iterator[Use]:
+def _uses(scheduling: Scheduling, pods: Iterable[HivedPod]) -> Iterator[Use]:
     """A job of priority oppo has what others leave idle, even while its own guarantee is idle too."""
     total: Counter[tuple[str, str]] = Counter()
     own: Counter[tuple[str, str]] = Counter()
     borrowed: Counter[tuple[str, str]] = Counter()
-    for pod in asked:
+    for pod in pods:
         if pod.node in scheduling.skus:
             key = pod.cluster, scheduling.skus[pod.node]
             total[key] += pod.units
@@ -77,12 +77,12 @@ def _uses(scheduling: Scheduling, asked: Iterable[HivedPod]) -> Iterator[Use]:
     yield from (Use(*key, units, own[key], borrowed[key]) for key, units in total.items() if key[0] in known and units)
 
 
-def _jobs(asked: Iterable[HivedPod]) -> Iterator[SeenJob]:
+def _jobs(pods: Iterable[HivedPod]) -> Iterator[SeenJob]:
     """One for all pods of a gang; it waits while none of them has a machine."""
     placed: dict[tuple[str, str], bool] = {}
     units: Counter[tuple[str, str]] = Counter()
     priorities: dict[tuple[str, str], int] = {}
-    for pod in asked:
+    for pod in pods:
         key = pod.cluster, pod.job
         priorities[key] = pod.priority
         placed[key] = placed.get(key, False) or bool(pod.node)

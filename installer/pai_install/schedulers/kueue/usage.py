@@ -48,11 +48,11 @@ def _jobs(scheduling: Scheduling, workloads: Iterable[JsonObject]) -> Iterator[S
             continue
         # a queue that jobs name is called as its virtual cluster
         cluster = text(child(status, "admission").get("clusterQueue")) or text(spec.get("queueName"))
-        units, priority = words_of(scheduling, _asked(spec)), number(spec.get("priority")) or 0
+        units, priority = words_of(scheduling, _requested(spec)), number(spec.get("priority")) or 0
         yield SeenJob(cluster, full_name(workload), waits, units, priority)
 
 
-def _asked(spec: JsonObject) -> Mapping[str, float]:
+def _requested(spec: JsonObject) -> Mapping[str, float]:
     total: defaultdict[str, float] = defaultdict(float)
     for pods in rows(spec.get("podSets")):
         count = number(pods.get("count"))

@@ -47,9 +47,9 @@ def begun(scenario: Scenario, at_s: float) -> ScenarioRun:
     return ScenarioRun(scenario, Recording(scenario.name, (), (StepMark(scenario.steps[0].name, at_s),)))
 
 
-def refused(run: ScenarioRun, said: str) -> ScenarioRun:
+def refused(run: ScenarioRun, answer: str) -> ScenarioRun:
     """The run that ends, since the API does not take its objects."""
-    recording = replace(run.recording, refused=said)
+    recording = replace(run.recording, refused=answer)
     return replace(run, recording=recording, place=len(run.scenario.steps))
 
 
@@ -66,7 +66,7 @@ def seen(run: ScenarioRun, sample: Sample) -> ScenarioRun:
     return replace(run, place=len(run.scenario.steps)) if late else run
 
 
-def told(run: ScenarioRun, step: str, why: str) -> ScenarioRun:
+def explained(run: ScenarioRun, step: str, why: str) -> ScenarioRun:
     """The run with what the scheduler said at the end of a step."""
     marks = tuple(replace(mark, why=why) if mark.name == step else mark for mark in run.recording.marks)
     return replace(run, recording=replace(run.recording, marks=marks))

@@ -48,11 +48,11 @@ def _jobs(scheduling: Scheduling, groups: Iterable[JsonObject]) -> Iterator[Seen
     for group in groups:
         phase = text(child(group, "status").get("phase"))
         if phase != "Completed":
-            units = words_of(scheduling, _asked(scheduling, group))
+            units = words_of(scheduling, _requested(scheduling, group))
             yield SeenJob(_queue(group), full_name(group), phase in _WAITS, units)
 
 
-def _asked(scheduling: Scheduling, group: JsonObject) -> Mapping[str, float]:
+def _requested(scheduling: Scheduling, group: JsonObject) -> Mapping[str, float]:
     """What it needs to start; Volcano writes it as of a quota, too."""
     least = quantities(child(group, "spec").get("minResources"))
     names = (*devices_of(scheduling), CPU)

@@ -35,10 +35,10 @@ def requests_of_pod(spec: JsonObject) -> Mapping[str, float]:
     return total
 
 
-def words_of(scheduling: Scheduling, asked: Mapping[str, float]) -> Mapping[str, int]:
+def words_of(scheduling: Scheduling, requested: Mapping[str, float]) -> Mapping[str, int]:
     """Returns the request of a job without a machine: devices by resource, or cores as ""."""
-    devices = {name: math.ceil(asked[name]) for name in devices_of(scheduling) if asked.get(name)}
-    cores = math.ceil(asked.get(CPU, 0.0) - _TOLERANCE)
+    devices = {name: math.ceil(requested[name]) for name in devices_of(scheduling) if requested.get(name)}
+    cores = math.ceil(requested.get(CPU, 0.0) - _TOLERANCE)
     return devices or ({"": cores} if cores > 0 else {})
 
 

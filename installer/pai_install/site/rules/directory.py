@@ -25,8 +25,8 @@ def check_directory(source: Document, services: Services) -> None:
         source.add(path, "site.no-effect", "has no effect without OIDC", remedy, severity="warning")
 
 
-def _check_given(source: Document, asked: Authentication) -> None:
-    given, aad = asked.issuer, aad_of(asked)
+def _check_given(source: Document, settings: Authentication) -> None:
+    given, aad = settings.issuer, aad_of(settings)
     if given is None and aad is None:
         remedy = "write the section issuer, or OIDC-type: AAD and the section AAD"
         source.add((_SECTION, "OIDC"), "site.missing", "names no identity provider", remedy)

@@ -16,7 +16,7 @@ from pai_install.console.sign_in.tokens import (
     SigningKey,
     TokenClaims,
     TokenKind,
-    is_ours,
+    is_own_token,
     read_token,
     signed,
     without_signature,
@@ -47,7 +47,7 @@ def forged(header: dict[str, Any], content: dict[str, Any], key: bytes, digest: 
 def test_a_token_says_who_it_is_for() -> None:
     token = signed(CLAIMS, KEY)
     assert read_token(token, (KEY,), NOW) == CLAIMS
-    assert is_ours(token)
+    assert is_own_token(token)
     content = content_of(token)
     assert (content["username"], content["application"], content["exp"]) == (
         "alice",
@@ -117,5 +117,5 @@ def test_changed_content_breaks_the_signature() -> None:
 
 
 def test_a_token_of_a_kubeconfig_is_not_ours() -> None:
-    assert not is_ours(forged({"alg": "RS256"}, {"iss": "https://kubernetes.default.svc"}, b"1"))
-    assert not is_ours("opaque")
+    assert not is_own_token(forged({"alg": "RS256"}, {"iss": "https://kubernetes.default.svc"}, b"1"))
+    assert not is_own_token("opaque")

@@ -64,7 +64,7 @@ def test_a_slow_answer_proves_little(site: Site) -> None:
 def test_an_answer_that_was_not_timed_is_unknown(site: Site) -> None:
     seen = fleet()
     assert seen["worker1"].clock is not None
-    clock = seen["worker1"].clock.model_copy(update={"asked": None})
+    clock = seen["worker1"].clock.model_copy(update={"requested": None})
     seen["worker1"] = seen["worker1"].model_copy(update={"clock": clock})
     found = {item.subject: item.verdict for item in judge(site, seen, {}) if item.id == "clock"}
     assert found == {"master": "PASS", "worker1": "UNKNOWN", "worker2": "PASS"}
@@ -75,11 +75,11 @@ def test_an_answer_that_was_not_timed_is_unknown(site: Site) -> None:
     there=st.floats(0, 30),
     work=st.floats(0, 30),
     back=st.floats(0, 30),
-    asked=st.floats(1e9, 2e9),
+    requested=st.floats(1e9, 2e9),
 )
-def test_the_truth_is_always_inside(ahead: float, there: float, work: float, back: float, asked: float) -> None:
-    began = asked + there + ahead
-    clock = Clock(began=began, ended=began + work, asked=asked, answered=asked + there + work + back)
+def test_the_truth_is_always_inside(ahead: float, there: float, work: float, back: float, requested: float) -> None:
+    began = requested + there + ahead
+    clock = Clock(began=began, ended=began + work, requested=requested, answered=requested + there + work + back)
     found = offset_to_box(clock)
     assert found is not None
     assert found.low <= ahead <= found.high

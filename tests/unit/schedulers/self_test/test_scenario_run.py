@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pai_install.schedulers.self_test.model import Gang, GangSeen, GangState, PodSeen, Sample, Scenario, ScenarioStep
-from pai_install.schedulers.self_test.scenario_run import ScenarioRun, begun, refused, seen, told
+from pai_install.schedulers.self_test.scenario_run import ScenarioRun, begun, explained, refused, seen
 
 PAIR = Gang("pair", "only", (2,))
 SCENARIO = Scenario(
@@ -82,7 +82,7 @@ def test_what_the_api_refuses_ends_the_scenario() -> None:
 
 
 def test_what_the_scheduler_said_belongs_to_a_stage() -> None:
-    run = told(after(begun(SCENARIO, 0.0), 2, "a Running", "b Running"), "fill", "room was found")
+    run = explained(after(begun(SCENARIO, 0.0), 2, "a Running", "b Running"), "fill", "room was found")
     assert [mark.why for mark in run.recording.marks] == ["room was found", ""]
 
 
