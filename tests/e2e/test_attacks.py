@@ -34,6 +34,55 @@ table inet attack_seen {{
 }}
 """
 
+# root of a worker with flannel's token and with the kubelet's certificate: statuses and messages of the API server
+CREDENTIALS = """
+import base64, glob, json, ssl, urllib.error, urllib.request
+CONFIG = open("/etc/kubernetes/kubelet.conf").read().split()
+SERVER = CONFIG[CONFIG.index("server:") + 1]
+NODE = open("/etc/hostname").read().strip()
+
+def owner(token):
+    part = token.split(".")[1]
+    return json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))["sub"]
+
+def ask(method, path, body, token=""):
+    trust = ssl.create_default_context(cafile="/etc/kubernetes/pki/ca.crt")
+    if not token:
+        trust.load_cert_chain("/var/lib/kubelet/pki/kubelet-client-current.pem")
+    kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
+    headers = {"Content-Type": kind, **({"Authorization": "Bearer " + token} if token else {})}
+    request = urllib.request.Request(SERVER + path, json.dumps(body).encode(), headers, method=method)
+    try:
+        with urllib.request.urlopen(request, context=trust, timeout=20) as answer:
+            return answer.status, ""
+    except urllib.error.HTTPError as error:
+        return error.code, json.load(error)["message"]
+
+tokens = [open(path).read() for path in glob.glob("/var/lib/kubelet/pods/*/volumes/kubernetes.io~projected/*/token")]
+flannel = next(one for one in tokens if owner(one) == "system:serviceaccount:kube-flannel:flannel")
+label = {"metadata": {"labels": {"node-role.kubernetes.io/control-plane": ""}}}
+note = {"metadata": {"annotations": {"flannel.alpha.coreos.com/backend-data": "{}"}}}
+uid = json.load(urllib.request.urlopen(urllib.request.Request(
+    SERVER + "/api/v1/nodes/" + NODE, headers={"Authorization": "Bearer " + flannel}),
+    context=ssl.create_default_context(cafile="/etc/kubernetes/pki/ca.crt")))["metadata"]["uid"]
+pod = {
+    "metadata": {
+        "name": "dns-" + NODE,
+        "labels": {"k8s-app": "kube-dns"},
+        "annotations": {"kubernetes.io/config.mirror": "any"},
+        "ownerReferences": [
+            {"apiVersion": "v1", "kind": "Node", "name": NODE, "uid": uid, "controller": True}
+        ],
+    },
+    "spec": {"nodeName": NODE, "containers": [{"name": "main", "image": "any"}]},
+}
+print(json.dumps({
+    "label": ask("PATCH", f"/api/v1/nodes/{NODE}/status?dryRun=All", label, flannel),
+    "other": ask("PATCH", "/api/v1/nodes/OTHER/status?dryRun=All", note, flannel),
+    "static": ask("POST", "/api/v1/namespaces/kube-system/pods?dryRun=All", pod),
+}))
+"""
+
 
 def test_join_credentials_ended_with_the_joins(cluster: Cluster) -> None:
     tokens = "--field-selector=type=bootstrap.kubernetes.io/token"
@@ -42,6 +91,15 @@ def test_join_credentials_ended_with_the_joins(cluster: Cluster) -> None:
     assert not BOOTSTRAP_RULES & {rule.partition("/")[2] for rule in rules}
     requests = json.loads(cluster.kubectl("get", "certificatesigningrequests", "--output", "json"))["items"]
     assert [one["metadata"]["name"] for one in requests if not one["status"].get("conditions")] == []
+
+
+def test_credentials_of_a_worker_change_that_node_alone(cluster: Cluster) -> None:
+    program = base64.b64encode(CREDENTIALS.replace("OTHER", EXISTING).encode()).decode()
+    answers = json.loads(cluster.on(LOST, f"echo {program} | base64 -d | python3 -"))
+    policies = {"label": "pai-flannel-nodes", "other": "pai-flannel-nodes", "static": "pai-static-pods"}
+    assert {name: (status, policies[name] in message) for name, (status, message) in answers.items()} == (
+        dict.fromkeys(policies, (422, True))
+    ), answers
 
 
 @contextmanager
