@@ -18,6 +18,7 @@ from pai_install.jobs.model import Job
 from pai_install.jobs.openpai_v1 import read_v1
 from pai_install.jobs.openpai_v2 import read_v2
 from pai_install.jobs.source_text import documents, unescaped
+from pai_install.scheduling.job_kinds import template_ways
 from pai_install.scheduling.model import Priority
 
 Protocol = Literal["openpai-v1", "openpai-v2", "kubernetes"]
@@ -168,7 +169,11 @@ def _native(found: list[Document]) -> JobReading:
                 f"kind:{number}": Place(document, ("kind",)),
                 f"queue:{number}": Place(document, queue_path(document, read.kind)),
             }
-            places |= {f"role:{number}:{role.name}": Place(document, ("spec",)) for role in read.roles}
+            ways = template_ways(read.content, read.kind)
+            places |= {
+                f"role:{number}:{role.name}": Place(document, (*way, "spec", "containers"))
+                for role, way in zip(read.roles, ways, strict=False)
+            }
             jobs.append(read)
         elif read is not None:
             beside.append(read)

@@ -9,6 +9,7 @@ from pai_install.parts.context import Context
 from pai_install.parts.example_templates import example_templates
 from pai_install.registry.pull_secrets import accounts, pull_secrets
 from pai_install.scheduling.admission import clusters_at, priorities_at
+from pai_install.scheduling.device_shares import share_rules
 from pai_install.scheduling.model import Scheduling
 from pai_install.scheduling.read import scheduling_of
 from pai_install.scheduling.unqueued import unqueued_objects, unqueued_rules
@@ -62,7 +63,12 @@ def group_values(context: Context) -> dict[str, Any]:
         ],
         "policies": [
             *policies(
-                scheduler, namespaces.values(), _clusters(scheduling), _priorities(scheduling), unqueued_rules(*limited)
+                scheduler,
+                namespaces.values(),
+                _clusters(scheduling),
+                _priorities(scheduling),
+                unqueued_rules(*limited),
+                share_rules(scheduling),
             ),
             *refused_pods(context.components.kubernetes_version, namespaces.values()),
         ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from pai_install.documents.problem import Problem, Severity
 from pai_install.documents.validate import did_you_mean
@@ -16,7 +17,9 @@ from pai_install.jobs.place import JobOwner, JobPlace
 from pai_install.jobs.read import JobReading
 from pai_install.profile.model import ClusterProfile, ProfileHdfs
 from pai_install.schedulers.registry import backend_of
+from pai_install.schedulers.share_check import ShareMisfit, excessive_requests, excessive_roles
 from pai_install.scheduling.admission import allowed
+from pai_install.scheduling.device_shares import ShareRules, share_rules
 from pai_install.scheduling.model import Priority, Scheduling, VirtualCluster
 from pai_install.scheduling.quota_rules import QuotaRules
 from pai_install.site.groups import DEFAULT, namespace_of
@@ -127,6 +130,10 @@ class _Checker:
     def _scheduling(self) -> Scheduling | None:
         return self.profile.scheduling
 
+    @cached_property
+    def _share_rules(self) -> ShareRules | None:
+        return share_rules(self._scheduling)
+
     @property
     def _rules(self) -> QuotaRules:
         return backend_of(self._scheduling.backend).rules if self._scheduling is not None else QuotaRules()
@@ -158,6 +165,8 @@ class _Checker:
         misfits = tuple(_not_fitting(capacity, requests, gang=job.gang and not self._has_groups(job)))
         # A job that is too large would get the same verdict from its scheduler, in other words.
         yield from misfits or (self._misfits(job, cluster, priority) if cluster is not None else ())
+        if not misfits and self._share_rules is not None:
+            yield from (_of_share(one, "resources") for one in excessive_requests(self._share_rules, requests))
 
     def _has_groups(self, job: Job) -> bool:
         """Whether HiveD starts some roles apart from others."""
@@ -190,9 +199,12 @@ class _Checker:
                 )
                 for role in job.roles
             ]
-            for found in _not_fitting(capacity, requests, gang=False):
+            misfits = tuple(_not_fitting(capacity, requests, gang=False))
+            for found in misfits:
                 at = f"role:{number}:{found.at.partition(':')[2]}"
                 yield Refusal(at, found.code, found.message, found.remedy)
+            if not misfits and self._share_rules is not None:
+                yield from (_of_share(one, f"role:{number}") for one in excessive_roles(self._share_rules, job))
 
     def _kind(self, number: int, job: NativeJob) -> Iterator[Refusal]:
         backend = self._scheduling.backend if self._scheduling is not None else "default"
@@ -253,6 +265,10 @@ class _Checker:
                 names = ", ".join(sorted(granted))
                 remedy = f"choose one that it may use: {names}" if names else "ask an administrator for a grant"
                 yield Refusal(at, "storage", message, remedy)
+
+
+def _of_share(found: ShareMisfit, about: str) -> Refusal:
+    return Refusal(f"{about}:{found.role}", "share", found.message, found.remedy)
 
 
 def _not_fitting(capacity: Capacity, requests: Sequence[InstanceRequest], *, gang: bool) -> Iterator[Refusal]:

@@ -58,7 +58,8 @@ def _scheduling(values: Mapping[str, Any]) -> Scheduling:
     clusters = tuple(_cluster(row) for row in values["clusters"])
     levels = tuple(Level(**row) for row in values["levels"])
     unqueued = UnqueuedLimit(**values["unqueued"]) if values.get("unqueued") else None
-    return Scheduling(values["backend"], supply, clusters, levels, values.get("block"), unqueued)
+    share = values.get("device_share")
+    return Scheduling(values["backend"], supply, clusters, levels, values.get("block"), unqueued, share)
 
 
 def _cluster(row: Mapping[str, Any]) -> VirtualCluster:

@@ -14,11 +14,11 @@ from typing import Literal
 from pai_install.jobs.capacity import Capacity, InstanceRequest
 from pai_install.json_schema import Count
 from pai_install.profile.model import ClusterProfile
-from pai_install.schedulers.hived.cells import leaf_types
 from pai_install.schedulers.hived.placement import PodGroup, refusal
 from pai_install.schedulers.usage import Usage
 from pai_install.scheduling.admission import allowed, clusters_at
 from pai_install.scheduling.amounts import CPU, MEMORY, devices_of, pinned
+from pai_install.scheduling.job_queue import leaf_types
 from pai_install.scheduling.job_request import JobRequest, PodRequest
 from pai_install.scheduling.model import PRIORITIES, Scheduling, Share, Supply, VirtualCluster
 from pai_install.scheduling.quota_rules import QuotaRules

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,3 +85,14 @@ def cells_of(spec: JsonObject) -> int:
 def cell_type_of(spec: JsonObject) -> str:
     """The leaf cell type that HiveD's annotation asks for, empty for any."""
     return next((it for key in _CELL_TYPES if (it := text(spec.get(key)))), "")
+
+
+def leaf_types(skus: Iterable[str]) -> dict[str, str]:
+    """SKU -> its leaf type: the SKU's name without what divides types in a way down."""
+    found: dict[str, str] = {}
+    for sku in skus:
+        name = re.sub(r"[./]", "-", sku)
+        while name in found.values():
+            name += "-"
+        found[sku] = name
+    return found

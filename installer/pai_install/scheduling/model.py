@@ -107,7 +107,8 @@ class Scheduling:
     """How a site divides its workers. levels: of topology, the widest first, the machine itself left out.
 
     block: OpenPAI's configuration of HiveD, where the site has it. SKUs then have the names of the block.
-    unqueued: of each group, None without a limit.
+    unqueued: of each group, None without a limit. device_share: the most that pods request per device, in percent of
+    its share of cores and memory. None without a setting, 0 without a limit.
     """
 
     backend: Backend
@@ -116,6 +117,7 @@ class Scheduling:
     levels: tuple[Level, ...] = ()
     block: Mapping[str, Any] | None = None
     unqueued: UnqueuedLimit | None = None
+    device_share: int | None = None
 
     @cached_property
     def pinned(self) -> Mapping[str, str]:

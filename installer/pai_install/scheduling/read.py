@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, TypedDict
 
 from pai_install.scheduling.block_workers import block_workers
 from pai_install.scheduling.hived_block import guarantees, remarks
@@ -32,7 +32,7 @@ def scheduling_of(site: Site) -> Scheduling | None:
         levels = tuple(Level(level.name, level.label) for level in scheduler.topology)
         supply = _supply(workers)
         given = tuple(_of_entry(site, entry, workers) for entry in entries or ())
-        return Scheduling(scheduler.type, supply, given or (_whole(site, supply),), levels, unqueued=_unqueued(site))
+        return Scheduling(scheduler.type, supply, given or (_whole(site, supply),), levels, **_limits(site))
     if config is None:
         return None
     return _of_block(site, config, block_workers(site, config), block=config.content)
@@ -55,12 +55,21 @@ def _of_block(
         for found in guarantees(site, config, workers)
     )
     supply = _supply(workers_of(site) if workers is None else workers)
-    return Scheduling("hived", supply, clusters, block=block, unqueued=_unqueued(site))
+    return Scheduling("hived", supply, clusters, block=block, **_limits(site))
 
 
-def _unqueued(site: Site) -> UnqueuedLimit | None:
-    limit = site.services.jobs.unqueued if site.services.jobs is not None else None
-    return UnqueuedLimit(limit.cores, limit.memory) if limit is not None else None
+class _Limits(TypedDict):
+    unqueued: UnqueuedLimit | None
+    device_share: int | None
+
+
+def _limits(site: Site) -> _Limits:
+    jobs = site.services.jobs
+    limit = jobs.unqueued if jobs is not None else None
+    return {
+        "unqueued": UnqueuedLimit(limit.cores, limit.memory) if limit is not None else None,
+        "device_share": jobs.device_share_percent if jobs is not None else None,
+    }
 
 
 def remarks_of(site: Site) -> tuple[str, ...]:

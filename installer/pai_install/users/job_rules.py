@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
+from pai_install.scheduling import device_shares
 from pai_install.scheduling.admission import Rule, literal
+from pai_install.scheduling.device_shares import ShareRules
 from pai_install.scheduling.job_kinds import JOB, KINDS, POD, JobKind, pods_of
 from pai_install.scheduling.job_queue import CLUSTER_LABEL, HIVED_SCHEDULER, QUEUE_LABEL, QUEUE_NOTE
 from pai_install.scheduling.model import LOWEST
@@ -49,10 +51,13 @@ def job_rules(
     clusters: Mapping[str, Iterable[str]] | None,
     priorities: Mapping[str, Iterable[str]] | None,
     unqueued: UnqueuedRules | None,
+    shares: ShareRules | None = None,
 ) -> Iterator[Rule]:
     """The rules of a kind. They use the variables `specs`, `templates`, and `containers` of the policy."""
     if unqueued is not None:
         yield from admission_rules(kind, unqueued)
+    if shares is not None:
+        yield from device_shares.admission_rules(shares)
     yield from _priority(kind)
     if priorities is not None:
         yield _priority_of_the_group(scheduler, priorities, () if unqueued is None else unqueued.namespaces)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from pai_install.scheduling.admission import RequestKind, Rule, in_force, literal, policy
+from pai_install.scheduling.device_shares import ShareRules
 from pai_install.scheduling.job_kinds import POD, JobKind, templates
 from pai_install.scheduling.unqueued import UnqueuedRules
 from pai_install.site.groups import RECORD_LABEL, STOPPED_BY
@@ -37,16 +38,17 @@ def policies(
     clusters: Mapping[str, Iterable[str]] | None = None,
     priorities: Mapping[str, Iterable[str]] | None = None,
     unqueued: UnqueuedRules | None = None,
+    shares: ShareRules | None = None,
 ) -> Iterator[Object]:
     """All of them with their bindings, for users of ours and of a directory.
 
     namespaces: of all groups. clusters: namespace -> virtual clusters of its group, None where the site has none.
     priorities: namespace -> classes that its pods may have, None for any but those of the system. unqueued: None
-    without a limit of pods outside queues.
+    without a limit of pods outside queues. shares: None without a limit of cores and memory per device.
     """
     within = tuple(namespaces)
     for kind in (*kinds_at(scheduler), POD):
-        yield from in_force(_jobs(kind, job_rules(kind, scheduler, clusters, priorities, unqueued)), within)
+        yield from in_force(_jobs(kind, job_rules(kind, scheduler, clusters, priorities, unqueued, shares)), within)
     yield from in_force(_config_maps(), within)
     yield from in_force(_secrets(), within)
 

@@ -94,6 +94,28 @@ def test_pods_outside_queues_have_a_limit_in_each_group(make_site: MakeSite, com
     assert any("pai-unqueued" in rule["messageExpression"] for rule in rules)
 
 
+@pytest.mark.parametrize(
+    ("services", "limited"),
+    [
+        ("scheduler: {type: kueue}", False),
+        ("scheduler: {type: default}", True),
+        ("scheduler: {type: hived}", True),
+        ("scheduler: {type: default}\njobs: {device-share-percent: 0}", False),
+    ],
+)
+def test_pods_request_what_their_devices_come_with(
+    make_site: MakeSite, components: ComponentSet, services: str, *, limited: bool
+) -> None:
+    found = objects(make_site(config=CONFIG, services=f"{SERVICES}{services}\n"), components, "groups")
+    policies = {name: it for name, it in found.items() if name.startswith("ValidatingAdmissionPolicy/")}
+    jobs = {name for name in policies if name.endswith(("-pods", ".batch", ".jobset.x-k8s.io", ".kubeflow.org"))}
+    rules = {
+        name: [rule for rule in it["spec"]["validations"] if "comes with" in rule["messageExpression"]]
+        for name, it in policies.items()
+    }
+    assert {name for name, it in rules.items() if it} == (jobs if limited else set())
+
+
 def test_a_grant_has_its_volume_claim_and_credentials(site: Site, components: ComponentSet) -> None:
     found = objects(site, components, "storages")
     assert set(found) == {

@@ -137,3 +137,71 @@ def test_with_hived_a_gang_is_on_machines_of_one_type(gpus: int, skus: str, word
     told = [f"{one.message} ({one.remedy})" for one in check_job(read(text), research(MIXED + GROUPS), None).problems]
     assert bool(told) == bool(words), told
     assert all(words in one for one in told)
+
+
+SHARED = """\
+scheduler: {type: default}
+virtual-clusters:
+  - {name: default, quota: [{sku: a100, devices: 8}, {sku: t4, devices: 4}]}
+"""
+WIDER = SHARED + "jobs: {device-share-percent: 200}\n"
+HIVED_SPEC = "hivedscheduler.microsoft.com/pod-scheduling-spec"
+
+
+def shares_of(text: str, services: str = SHARED) -> list[tuple[int, str]]:
+    """Line and code of each problem. A device of an a100 comes with 10.8 cores and 112.5 GiB."""
+    reading = read(text)
+    assert reading.job is not None, reading.problems
+    return [(one.line, one.code) for one in check_job(reading, research(services + GROUPS), None).problems]
+
+
+@pytest.mark.parametrize(
+    ("resources", "services", "found"),
+    [
+        ("{cpu: 10, memoryMB: 1000, gpu: 1}", SHARED, []),
+        ("{cpu: 11, memoryMB: 1000, gpu: 1}", SHARED, [(10, "job.share")]),
+        ("{cpu: 1, memoryMB: 120000, gpu: 1}", SHARED, [(10, "job.share")]),
+        ("{cpu: 21, memoryMB: 1000, gpu: 2}", SHARED, []),
+        ("{cpu: 96, memoryMB: 1000, gpu: 8}", SHARED, []),
+        ("{cpu: 40, memoryMB: 1000, gpu: 0}", SHARED, []),
+        ("{cpu: 21, memoryMB: 1000, gpu: 1}", WIDER, []),
+        ("{cpu: 22, memoryMB: 1000, gpu: 1}", WIDER, [(10, "job.share")]),
+        ("{cpu: 80, memoryMB: 1000, gpu: 1}", SHARED.replace("type: default", "type: kueue"), []),
+        # it holds more cells instead
+        ("{cpu: 21, memoryMB: 1000, gpu: 1}", SHARED.replace("type: default", "type: hived"), []),
+    ],
+)
+def test_more_than_the_share_of_its_devices(resources: str, services: str, found: list[tuple[int, str]]) -> None:
+    text = V2.replace("instances: 2", "instances: 1").replace("{cpu: 1, memoryMB: 1000, gpu: 1}", resources)
+    assert shares_of(text, services) == found
+
+
+@pytest.mark.parametrize(("cpu", "found"), [("10", []), ("10900m", [(9, "job.share")])])
+def test_more_than_the_share_in_an_object(cpu: str, found: list[tuple[int, str]]) -> None:
+    assert shares_of(POD.replace("cpu: 1,", f"cpu: {cpu},")) == found
+
+
+@pytest.mark.parametrize(
+    ("cpu", "lines", "refused"),
+    [
+        ("10", "leafCellType: a100\\nleafCellNumber: 1", False),
+        ("11", "leafCellType: a100\\nleafCellNumber: 1", True),
+        ("11", "leafCellType: a100\\nleafCellNumber: 2", False),
+        ("10", "leafCellType: t4\\nleafCellNumber: 1", True),
+        # cells of machines without devices have a core each
+        ("10", "leafCellNumber: 1", True),
+        ("1", "leafCellNumber: 1", False),
+        ("11", "pinnedCellId: g3\\nleafCellNumber: 1", True),
+    ],
+)
+def test_more_than_the_share_of_its_cells(cpu: str, lines: str, *, refused: bool) -> None:
+    cells = f'{{metadata: {{annotations: {{{HIVED_SPEC}: "virtualCluster: default\\n{lines}"}}}}, spec:'
+    marker = "hivedscheduler.microsoft.com/pod-scheduling-enable"
+    limits = f"{{requests: {{cpu: {cpu}}}, limits: {{{marker}: 1}}}}"
+    pod = f"{cells} {{containers: [{{name: a, image: b, resources: {limits}}}]}}}}"
+    text = JOBSET.replace("{kueue.x-k8s.io/queue-name: research}", "{}").replace(
+        "{spec: {containers: [{name: a, image: b}]}}", pod
+    )
+    assert text != JOBSET
+    found = [code for _, code in shares_of(text, SHARED.replace("type: default", "type: hived"))]
+    assert found == (["job.share"] if refused else [])

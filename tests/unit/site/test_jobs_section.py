@@ -28,6 +28,9 @@ def test_what_is_said_and_what_is_not(tmp_path: Path) -> None:
         ("{unqueued: {cores: 4, memory: 1}}", "1:29 1 means 1 bytes; write it as Kubernetes does, e.g. 64Gi"),
         ("{unqueued: {cores: 4, memory: 8Gi}}", "1:8 pods have no queue without virtual clusters"),
         ("{unqueued: {cores: 4, memory: 8Gi}}\nscheduler: {type: kueue}", "1:8 the limit is one of each group"),
+        ("{device-share-percent: 50}", "1:8 50 is not from 100 to 10000; write a percentage"),
+        ("{device-share-percent: 150}", "1:8 the limit has no effect: this site has no virtual clusters"),
+        ("{device-share-percent: 0}\nscheduler: {type: kueue}", "1:8 the limit has no effect: Kueue counts"),
     ],
 )
 def test_what_is_wrong_is_told_at_its_place(tmp_path: Path, text: str, says: str) -> None:

@@ -6,12 +6,12 @@ cell type is gone, so a count in a name would cost jobs whenever a machine comes
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pai_install.ports import HIVED_PORT
 from pai_install.scheduling import amounts
+from pai_install.scheduling.job_queue import leaf_types
 from pai_install.scheduling.model import Scheduling, Supply, VirtualCluster
 
 Object = dict[str, Any]
@@ -83,17 +83,6 @@ def _names_of_cells(config: Object) -> dict[str, frozenset[str]]:
         | frozenset(str(pin.get("pinnedCellId")) for pin in one.get("pinnedCells") or ())
         for name, one in config["virtualClusters"].items()
     }
-
-
-def leaf_types(supply: Mapping[str, Supply]) -> dict[str, str]:
-    """SKU -> its leaf type: the SKU's name without what divides types in a way down."""
-    found: dict[str, str] = {}
-    for sku in supply:
-        name = re.sub(r"[./]", "-", sku)
-        while name in found.values():
-            name += "-"
-        found[sku] = name
-    return found
 
 
 def _node_type(leaf: str) -> str:

@@ -12,7 +12,6 @@ from pai_install.jobs.compile.pod import Outline, PodExtras, companions
 from pai_install.jobs.kubernetes import NativeJob
 from pai_install.jobs.model import Job, Role
 from pai_install.jobs.place import JobPlace
-from pai_install.schedulers.hived.cells import leaf_types
 from pai_install.schedulers.hived.placement import PodGroup, refusal
 from pai_install.schedulers.job_fields import (
     FieldMisfit,
@@ -24,7 +23,7 @@ from pai_install.schedulers.job_fields import (
     queue_field,
 )
 from pai_install.scheduling.amounts import held_cells
-from pai_install.scheduling.job_queue import HIVED_MARKER, HIVED_SCHEDULER, HIVED_SPEC, requests_hived
+from pai_install.scheduling.job_queue import HIVED_MARKER, HIVED_SCHEDULER, HIVED_SPEC, leaf_types, requests_hived
 from pai_install.scheduling.model import PRIORITIES
 
 Object = dict[str, Any]

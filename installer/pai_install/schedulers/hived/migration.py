@@ -94,7 +94,7 @@ def within_hived(scheduling: Scheduling) -> Scheduling:
         )
         for cluster in scheduling.clusters
     )
-    return Scheduling("hived", scheduling.supply, clusters, unqueued=scheduling.unqueued)
+    return replace(scheduling, backend="hived", clusters=clusters, levels=(), block=None)
 
 
 def _share_in_hived(share: Share, supply: Supply) -> Share:

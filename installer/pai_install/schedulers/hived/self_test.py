@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from pai_install.kube.objects import JsonObject as Found
 from pai_install.kube.objects import child, text
-from pai_install.schedulers.hived.cells import leaf_types
 from pai_install.schedulers.hived.compile import class_value
 from pai_install.schedulers.hived.placement import rooms
 from pai_install.schedulers.hived.usage import hived_pods
@@ -27,7 +26,7 @@ from pai_install.schedulers.self_test.objects import (
     meta,
 )
 from pai_install.schedulers.self_test.scenarios import Bounds, on_cells, on_cores
-from pai_install.scheduling.job_queue import HIVED_MARKER, HIVED_SCHEDULER, HIVED_SPEC
+from pai_install.scheduling.job_queue import HIVED_MARKER, HIVED_SCHEDULER, HIVED_SPEC, leaf_types
 from pai_install.scheduling.model import PRIORITIES, Priority, Scheduling, Supply, VirtualCluster
 from pai_install.scheduling.usage.health import lacks
 

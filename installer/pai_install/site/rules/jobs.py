@@ -14,7 +14,7 @@ from pai_install.site.services.model import Services
 def check_jobs(source: Document, services: Services) -> None:
     """Adds problems between the section jobs and the storages."""
     if services.jobs is not None:
-        add_problems(source, (*_code(services), *_hdfs(services), *_unqueued(services)), ("jobs",))
+        add_problems(source, (*_code(services), *_hdfs(services), *_unqueued(services), *_share(services)), ("jobs",))
 
 
 def _code(services: Services) -> Iterator[Wrong]:
@@ -36,13 +36,27 @@ def _unqueued(services: Services) -> Iterator[Wrong]:
     """Without queues or groups no pod has the limit."""
     if services.jobs is None or services.jobs.unqueued is None:
         return
-    hived = services.hivedscheduler is not None and services.hivedscheduler.config is not None
-    if services.scheduler is None and not hived:
+    if services.scheduler is None and not _hived(services):
         message = "pods have no queue without virtual clusters, so the limit has no effect"
         yield Wrong(("unqueued",), "no-effect", message, "add the section scheduler, or remove unqueued")
     elif not groups_of(services):
         message = "the limit is one of each group, and this site has no groups"
         yield Wrong(("unqueued",), "no-effect", message, "add authentication.group-manager, or remove unqueued")
+
+
+def _share(services: Services) -> Iterator[Wrong]:
+    """Kueue counts the cores and memory of each machine type itself."""
+    if services.jobs is None or services.jobs.device_share_percent is None or _hived(services):
+        return
+    if services.scheduler is None or services.scheduler.type == "kueue":
+        counts = "Kueue counts cores and memory" if services.scheduler else "this site has no virtual clusters"
+        yield Wrong(("device-share-percent",), "no-effect", f"the limit has no effect: {counts}", "remove it")
+
+
+def _hived(services: Services) -> bool:
+    """Whether HiveD's block may define the virtual clusters."""
+    block = services.hivedscheduler is not None and services.hivedscheduler.config is not None
+    return services.scheduler is None and block
 
 
 def _known(services: Services, key: str, storage: str) -> Iterator[Wrong]:

@@ -13,6 +13,7 @@ from pai_install.site.services.virtual_clusters import Memory
 
 _MOST_DAYS, _MOST_RECORDS, _MOST_KIB, _MOST_MONTHS, _MOST_MIB = 365, 5000, 256, 120, 64 * 1024
 _MOST_CORES = 1_000_000
+_LEAST_PERCENT, _MOST_PERCENT = 100, 10_000
 
 
 def _up_to(most: int, least: int = 0) -> BeforeValidator:
@@ -52,6 +53,17 @@ def _read_folder(value: object) -> str:
     if not word.startswith("/") or ".." in word.split("/") or not word.isprintable():
         raise invalid("path", f"{shown(word)} is no folder of the storage", "write a path such as /hdfs")
     return word
+
+
+def _read_percent(value: object) -> int:
+    found = read_whole(value)
+    if found and not _LEAST_PERCENT <= found <= _MOST_PERCENT:
+        raise invalid(
+            "range",
+            f"{found} is not from {_LEAST_PERCENT} to {_MOST_PERCENT}",
+            f"write a percentage from {_LEAST_PERCENT} to {_MOST_PERCENT}, or 0 for no limit",
+        )
+    return found
 
 
 class HdfsFolders(KebabSection):
@@ -95,3 +107,5 @@ class Jobs(KebabSection):
     """Storage for hdfs:// addresses of old job files."""
     unqueued: UnqueuedPods | None = None
     """Limit of cores and memory of pods outside queues, for each group. [default: no limit]"""
+    device_share_percent: Annotated[int, BeforeValidator(_read_percent), _number(_MOST_PERCENT)] | None = None
+    """Most cores and memory that pods request per device, in percent of its share. 0: no limit. [default: 100]"""
