@@ -231,7 +231,8 @@ def test_every_machine_has_the_roles_of_its_kind(make_site: Callable[..., Site],
     everywhere = {"base", "time_sync", "container_runtime", "kubernetes_node", "api_proxy", "pod_forwarding"}
     everywhere |= {"system_images", "cluster_verify"}
     own = {host: value(inventory, host, "pai_settings").keys() - everywhere for host in inventory.host_vars}
-    addons = {f"addon.{name}" for name in ("device_plugin", "flannel", "metrics_server", "nvidia_runtime")}
+    addons = {f"addon.{name}" for name in ("device_plugin", "flannel", "metrics_server")}
+    addons |= {"addon.nvidia_runtime", "addon.node_credentials"}
     assert own == {
         "master": {"component_store", "control_plane", *addons},
         "both": {"control_plane", "node_labels"},
