@@ -34,8 +34,8 @@ FOLDER = ROOT / "examples"
 SEARCH = "elastic-search/trials.py"
 # of a search that a page can show
 SHORT_SEARCH = ("--rates=0.1,0.01", "--widths=64")
-# the lab's image has no Jupyter
-NOT_IN_THE_LAB = frozenset({"notebook/notebook.yaml"})
+# the lab's image has no Jupyter and no sshd
+NOT_IN_THE_LAB = frozenset({"notebook/notebook.yaml", "ssh/server.yaml"})
 GROUP = "vision"
 LAYOUT = """\
 machine-sku:

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import sysconfig
 import tarfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 PROGRAMS = {"/usr/bin/python3": sys.executable, "/usr/bin/sh": "/usr/bin/dash"}
@@ -64,24 +65,32 @@ def add(archive: tarfile.TarFile, name: str, content: bytes, mode: int) -> None:
     archive.addfile(entry, io.BytesIO(content))
 
 
-def image(name: str, program: bytes) -> bytes:
-    """What `docker load` and `ctr images import` read."""
-    content = layer(program)
+def image(name: str, layers: Sequence[bytes], environment: Mapping[str, str]) -> bytes:
+    """What `docker load` and `ctr images import` read. layers: tar archives."""
+    digests = [f"sha256:{hashlib.sha256(one).hexdigest()}" for one in layers]
+    variables = {"PATH": "/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE": "1", **environment}
     config = {
         "architecture": {"x86_64": "amd64", "aarch64": "arm64"}[sysconfig.get_platform().rpartition("-")[2]],
         "os": "linux",
-        "config": {"Env": ["PATH=/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE=1"], "Cmd": ["python3"]},
-        "rootfs": {"type": "layers", "diff_ids": [f"sha256:{hashlib.sha256(content).hexdigest()}"]},
+        "config": {"Env": [f"{key}={value}" for key, value in variables.items()], "Cmd": ["python3"]},
+        "rootfs": {"type": "layers", "diff_ids": digests},
     }
-    manifest = [{"Config": "config.json", "RepoTags": [name], "Layers": ["layer.tar.gz"]}]
+    packed = {f"layer{number}.tar.gz": gzip.compress(one, 1, mtime=0) for number, one in enumerate(layers)}
+    manifest = [{"Config": "config.json", "RepoTags": [name], "Layers": list(packed)}]
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as archive:
-        add(archive, "layer.tar.gz", gzip.compress(content, 1, mtime=0), 0o644)
+        for file, content in packed.items():
+            add(archive, file, content, 0o644)
         add(archive, "config.json", json.dumps(config).encode(), 0o644)
         add(archive, "manifest.json", json.dumps(manifest).encode(), 0o644)
     return buffer.getvalue()
 
 
-if __name__ == "__main__":
+def keep(name: str, layers: Sequence[bytes], environment: Mapping[str, str] | None = None) -> None:
+    """Makes an image, and gives it to the machine's containerd."""
     words = ["ctr", "--namespace=k8s.io", "images", "import", "-"]
-    subprocess.run(words, input=image(sys.argv[1], Path(sys.argv[2]).read_bytes()), check=True)
+    subprocess.run(words, input=image(name, layers, environment or {}), check=True)
+
+
+if __name__ == "__main__":
+    keep(sys.argv[1], [layer(Path(sys.argv[2]).read_bytes())])

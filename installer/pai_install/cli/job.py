@@ -31,7 +31,12 @@ from pai_install.report.jobs import job_report, job_text, jobs_report, jobs_text
 @click.group(
     "job",
     cls=LazyGroup,
-    later={"submit": "job_submission", "validate": "job_submission", "template": "job_template"},
+    later={
+        "connect": "job_connection",
+        "submit": "job_submission",
+        "template": "job_template",
+        "validate": "job_submission",
+    },
 )
 @group_site_option
 def command() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers, QueryParams
-from starlette.requests import Request
+from starlette.requests import HTTPConnection, Request
 from starlette.responses import JSONResponse, Response
 
 from pai_install.agents.common.values import InvalidJsonError, parse_object
@@ -121,7 +121,7 @@ def _known_caller(request: Request) -> Caller:
     return caller_of(request.app.state.services, request)
 
 
-def caller_of(services: ConsoleServices, request: Request) -> Caller:
+def caller_of(services: ConsoleServices, request: HTTPConnection) -> Caller:
     """The sender of a request, a guest without credentials. Raises RestError for wrong ones."""
     for authenticator in services.authenticators:
         if (caller := authenticator.authenticate(request)) is not None:

@@ -86,8 +86,9 @@ class Job:
     without end. priority: None for the virtual cluster's usual one. lazy_preemption: HiveD makes it opportunistic
     before it evicts it. gang_release: HiveD takes devices back when the last instance of a group has ended. group: a
     wish for the console. The command line has an option. code: files for the work folder of each instance.
-    hdfs: key of the file -> folder of HDFS, until a site says which storage has it. web_port: of the web page in
-    instances of the first role, 0 for none.
+    hdfs: key of the file -> folder of HDFS, until a site says which storage has it. web_port, ssh_port: of the
+    web page and the SSH server in instances of the first role, 0 for none. notebook: people work in it, so the site's
+    limit for notebooks counts.
     """
 
     name: str
@@ -103,6 +104,8 @@ class Job:
     code: CodeArchive | StoredCode | None = None
     hdfs: Mapping[str, str] = field(default_factory=dict)
     web_port: int = 0
+    ssh_port: int = 0
+    notebook: bool = False
 
     @property
     def storages(self) -> tuple[str, ...]:

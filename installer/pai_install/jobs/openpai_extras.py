@@ -44,6 +44,7 @@ FailurePolicy = Annotated[str, one_of("ignore", "fail"), BeforeValidator(_lower)
 # stands in a line of an annotation
 CellName = Annotated[str, matching(r"[A-Za-z0-9][-A-Za-z0-9_.]*", 253, "letters, digits, '-', '_' and '.'")]
 Names = Annotated[tuple[Text255, ...], ListOf]
+Port = Annotated[int, between(1, 65535, "port")]
 
 
 def _no_other_nodes(value: object) -> object:
@@ -139,10 +140,14 @@ def _or_flag(value: object) -> bool:
 
 
 class OurExtras(JobModel):
-    """extras["pai-install"]. group: of a user of several groups. web_port: of a web page in the first role."""
+    """extras["pai-install"]. group: of a user of several groups. web_port, ssh_port: in the first role. notebook: the
+    limit for unused notebooks counts.
+    """
 
     group: Text255 | None = None
-    web_port: Annotated[int, between(1, 65535, "port")] | None = Field(default=None, alias="web-port")
+    web_port: Port | None = Field(default=None, alias="web-port")
+    ssh_port: Port | None = Field(default=None, alias="ssh-port")
+    notebook: Flag = False
 
 
 class Extras(JobModel):

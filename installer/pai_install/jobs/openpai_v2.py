@@ -77,6 +77,8 @@ class _Reading:
             mounts=tuple(mount for mount, _ in mounts),
             group=file.extras.pai_install.group,
             web_port=file.extras.pai_install.web_port or 0,
+            ssh_port=file.extras.pai_install.ssh_port or 0,
+            notebook=file.extras.pai_install.notebook,
         )
         check_variables(self.document, job, {role.name: ("taskRoles", role.name, "commands") for role in roles})
         return job

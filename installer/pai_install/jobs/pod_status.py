@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from pai_install.agents.common.owner_ports import SSH_PORT, WEB_PORT, labelled_port
 from pai_install.agents.common.utilization import Utilization, utilization_of
-from pai_install.agents.common.web_page import web_port_of
 from pai_install.kube.objects import JsonObject, child, conditions, holding, number, rows, text
 
 State = Literal["WAITING", "STARTING", "RUNNING", "SUCCEEDED", "FAILED", "STOPPING", "STOPPED"]
@@ -25,7 +25,8 @@ class Instance:
 
     gone: the pod is no longer there; this is how it stood. started: when its machine took it. use: of its GPUs; None
     where its machine tells nothing of it. finished: when its container ended. restarts: of its container. address: its
-    IP address. container: ID at the runtime. web_port: of its web page, 0 for none.
+    IP address. container: ID at the runtime. web_port, ssh_port: of its web page and its SSH server, 0 for
+    none.
     """
 
     role: str
@@ -43,6 +44,7 @@ class Instance:
     address: str = ""
     container: str = ""
     web_port: int = 0
+    ssh_port: int = 0
 
 
 def instance_of(role: str, index: int, pod: JsonObject) -> Instance:
@@ -72,7 +74,8 @@ def instance_of(role: str, index: int, pod: JsonObject) -> Instance:
         restarts=number(container.get("restartCount")) or 0,
         address=text(status.get("podIP")),
         container=text(container.get("containerID")),
-        web_port=web_port_of(pod),
+        web_port=labelled_port(pod, WEB_PORT),
+        ssh_port=labelled_port(pod, SSH_PORT),
     )
 
 

@@ -39,6 +39,7 @@ class Program:
     authority: Path
     log: Path
     web_port: int = 0
+    pid: int = 0
 
     def ask(
         self, method: str, path: str, body: bytes | None = None, headers: dict[str, str] | None = None, port: int = 0
@@ -76,7 +77,7 @@ def program(users: Users, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         "port": port,
         "metrics_port": metrics_port,
         "http_port": None,
-        "web_pages": {"port": web_port, "network": "10.200.0.0/16"},
+        "web_pages": {"port": web_port, "network": "127.0.0.0/8"},
         "certificate": str(folder / "localhost.pem"),
         "key": str(folder / "localhost.pem"),
         "signing_key": str(folder / "signing.key"),
@@ -90,7 +91,7 @@ def program(users: Users, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     with (folder / "log").open("ab") as log:
         process = subprocess.Popen(words, stdout=log, stderr=log, env=environment)
     try:
-        made = Program(port, metrics_port, folder / "ca.pem", folder / "log", web_port)
+        made = Program(port, metrics_port, folder / "ca.pem", folder / "log", web_port, process.pid)
         end = time.monotonic() + 90
         while True:
             try:

@@ -199,6 +199,12 @@ def test_a_web_page_has_a_port() -> None:
     assert job(read(V2.replace("submitFrom: web", "pai-install: {web-port: 8888}"))).web_port == 8888
 
 
+def test_an_ssh_server_has_a_port_and_a_job_of_people_the_limit_of_notebooks() -> None:
+    assert (job(read(V2)).ssh_port, job(read(V2)).notebook) == (0, False)
+    found = job(read(V2.replace("submitFrom: web", "pai-install: {ssh-port: 2222, notebook: true}")))
+    assert (found.ssh_port, found.notebook) == (2222, True)
+
+
 def test_notes_of_clients_in_extras_are_warnings() -> None:
     notes = "sdk.plugins: []\n  tags: [py-sdk]\n  editor: {version: 0.3.2}"
     reading = read(V2.replace("submitFrom: web", notes))

@@ -49,13 +49,23 @@ def test_what_nobody_may_read_stands_in_secrets_alone(backend: Backend) -> None:
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_pods_of_the_first_role_alone_have_a_web_page(backend: Backend) -> None:
-    spec = objects_of(replace(servers_and_workers(), web_port=8888), somewhere(backend))[0]["spec"]
+def test_pods_of_the_first_role_alone_have_ports_for_their_owner(backend: Backend) -> None:
+    job = replace(servers_and_workers(), web_port=8888, ssh_port=2222)
+    spec = objects_of(job, somewhere(backend))[0]["spec"]
     pods = [
         one["template"] if backend == "volcano" else one["template"]["spec"]["template"]
         for one in spec["tasks" if backend == "volcano" else "replicatedJobs"]
     ]
-    assert [one["metadata"]["labels"].get("pai-install/web-port") for one in pods] == ["8888", None]
+    labels = [one["metadata"]["labels"] for one in pods]
+    assert [one.get("pai-install/web-port") for one in labels] == ["8888", None]
+    assert [one.get("pai-install/ssh-port") for one in labels] == ["2222", None]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_job_says_that_it_is_a_notebook(backend: Backend) -> None:
+    for job, said in ((single(), None), (replace(single(), notebook=True), "true")):
+        made = objects_of(job, somewhere(backend))[0]
+        assert made["metadata"]["labels"].get("pai-install/notebook") == said
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

@@ -9,14 +9,14 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv4Network
 
+from pai_install.agents.common.owner_ports import owner_ports, port_in
 from pai_install.agents.common.values import Json, child, meta, rows, text
-from pai_install.agents.common.web_page import port_in, web_port_of
 
 # of a group: this and its namespace. Namespaces have no dot.
 GROUP = "group."
 # of all other pods, of the machines in the pod network, and of the machines themselves
 OTHERS, MACHINES = "others", "machines"
-# of the control planes, and of web pages in jobs, with their ports: control planes alone connect to them
+# of the control planes, and of pods with ports for their owners: control planes alone connect to these
 CONTROL_PLANES, WEB = "control-planes", "web"
 _CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 _OVER = ("Succeeded", "Failed")
@@ -26,13 +26,13 @@ _PER_MACHINE = 16
 
 @dataclass(frozen=True)
 class Pod:
-    """A pod with an address in the pod network. since: its creation, as text that sorts. web_port: 0 for none."""
+    """A pod with an address in the pod network. since: its creation, as text that sorts. ports: for its owner alone."""
 
     since: str
     namespace: str
     node: str
     address: IPv4Address
-    web_port: int = 0
+    ports: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Directory:
             self.pods.pop(meta(item, "uid"), None)
             return
         since, node = meta(item, "creationTimestamp"), text(spec.get("nodeName"))
-        self.pods[meta(item, "uid")] = Pod(since, meta(item, "namespace"), node, address, web_port_of(item))
+        self.pods[meta(item, "uid")] = Pod(since, meta(item, "namespace"), node, address, owner_ports(item))
 
     def see_machine(self, item: Json) -> None:
         """Takes the state of a node."""
@@ -80,7 +80,7 @@ class Directory:
     def published(self) -> Mapping[str, str]:
         """Returns name of a set -> its addresses in order. Every address is in one set of pods.
 
-        The ports of web pages come first: a pod is reached once it is in the set of its group.
+        The ports for owners come first: a pod is reached once it is in the set of its group.
         """
         owners: dict[IPv4Address, Pod | None] = {}
         # the newest pod has an address that was another's before
@@ -98,7 +98,7 @@ class Directory:
         sets[MACHINES] = list({one for machine in machines for one in machine.addresses})
         leading = (machine for machine in machines if machine.control_plane)
         sets[CONTROL_PLANES] = list({one for it in leading for one in (*it.addresses, *it.in_pod_network)})
-        pages = sorted((address, pod.web_port) for address, pod in owners.items() if pod is not None and pod.web_port)
+        pages = sorted((address, port) for address, pod in owners.items() if pod is not None for port in pod.ports)
         web = {WEB: " ".join(f"{address}:{port}" for address, port in pages)}
         return {**web, **{name: " ".join(map(str, sorted(found))) for name, found in sets.items()}}
 

@@ -4,7 +4,8 @@ Groups reach their own pods, all pods of other namespaces, and what is outside t
 each packet is judged, so that no connection outlives a wrong moment. A pod whose namespace is not known yet reaches no
 pod of a group, and its first packets are sent again.
 
-Control planes alone begin a connection to the web page of a pod. Its own connections go everywhere as before.
+Control planes alone begin a connection to the web page or SSH server of a pod. Its own connections go everywhere as
+before.
 """
 
 from __future__ import annotations

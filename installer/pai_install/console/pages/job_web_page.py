@@ -1,7 +1,8 @@
-"""From the page of a job to the web page in it, such as a notebook."""
+"""From the page of a job to the web page in it, such as a notebook, and to its SSH server."""
 
 from __future__ import annotations
 
+import shlex
 from ipaddress import IPv4Network
 
 from starlette.requests import cookie_parser
@@ -15,30 +16,41 @@ from pai_install.console.sign_in.sessions import COOKIE as SESSION
 from pai_install.console.web_pages.access import (
     COOKIE,
     LASTS,
-    OWNER_ONLY,
     base_path,
     new_cookie,
     origin,
-    page_instance,
-    require_page,
 )
+from pai_install.console.web_pages.owned import port_instance, require_port
 from pai_install.jobs.state import JobState
 from pai_install.users.credentials import fingerprint
 
 # a page of the console, or an address that a person types: a web page of another job is `same-site`
 _TRUSTED = ("same-origin", "none")
+# what a person wrote a token of the page Account to
+_TOKEN_FILE = "~/.pai-token"
 
 
 def opens(call: ApiCall, job: JobState) -> str:
     """What the page of a job says to its owner of its web page: "yes", "later", or "" for nothing."""
     pages = call.services.settings.web_pages
-    if pages is None or job.user != call.caller.label or job.ended or page_instance(job) is None:
+    if pages is None or job.user != call.caller.label or job.ended or port_instance(job, "web") is None:
         return ""
     try:
-        require_page(job, IPv4Network(pages.network))
+        require_port(job, "web", IPv4Network(pages.network))
     except RestError:
         return "later"
     return "yes"
+
+
+def ssh_command(call: ApiCall, job: JobState) -> str:
+    """The command with which the owner connects to the SSH server of a job, "" for everyone else."""
+    pages = call.services.settings.web_pages
+    if pages is None or job.user != call.caller.label or job.ended or port_instance(job, "ssh") is None:
+        return ""
+    console = origin(call.headers.get("host", ""), pages.port)
+    # ssh writes %h in small letters. An alias per job has a host key of its own, also for the next job of the name.
+    proxy = f"pai-install job connect --console {console} --token-file {_TOKEN_FILE} %n"
+    return f"ssh -o ProxyCommand='{proxy}' -o HostKeyAlias={job.uid} {shlex.quote(f'root@{job.name}')}"
 
 
 def open_page(call: ApiCall) -> Response:
@@ -51,10 +63,10 @@ def open_page(call: ApiCall) -> Response:
         raise forbidden("this site opens no web pages of jobs")
     job = read_job_now(call)
     if job.user != call.caller.label:
-        raise forbidden(OWNER_ONLY)
+        raise forbidden("the web page of a job is for its owner")
     if call.headers.get("sec-fetch-site", "") not in _TRUSTED:
         raise forbidden("open the web page from the page of its job")
-    require_page(job, IPv4Network(pages.network))
+    require_port(job, "web", IPv4Network(pages.network))
     path = base_path(job.user, job.name)
     response = sent_to(f"{origin(call.headers.get('host', ''), pages.port)}{path}")
     session = fingerprint(cookie_parser(call.headers.get("cookie", "")).get(SESSION, ""))

@@ -18,7 +18,7 @@ from pai_install.console.openpai.job import full_name, gpus_of
 from pai_install.console.openpai.states import STATES
 from pai_install.console.pages.charts import chart
 from pai_install.console.pages.endpoint import action, page, shown
-from pai_install.console.pages.job_web_page import open_page, opens
+from pai_install.console.pages.job_web_page import open_page, opens, ssh_command
 from pai_install.console.pages.live import log_page, state_key
 from pai_install.console.pages.waiting import job_address, why_waiting
 from pai_install.console.routes.job_changes import stop_job
@@ -86,6 +86,7 @@ def show_job(call: ApiCall) -> Response:
         changes=f"{job_address(job)}/changes" if not job.ended and not job.gone else "",
         state_key=state_key(find_job(call).job),
         opens=opens(call, job),
+        ssh=ssh_command(call, job),
         why=_why(job),
         use=utilization_in(call.services.model.profile, job, time.time()) if not job.ended else None,
         **why_waiting(call, job),

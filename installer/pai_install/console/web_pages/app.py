@@ -1,9 +1,12 @@
-"""The web application on the port of web pages. It is another origin than the console, and serves nothing else."""
+"""The web application on the port of web pages and SSH servers of jobs.
+
+It is another origin than the console, and serves nothing else.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -22,11 +25,15 @@ from pai_install.console.guards import RequestGuard
 from pai_install.console.services import ConsoleServices
 from pai_install.console.settings import ConsoleSettings, WebPagesSettings
 from pai_install.console.streams import StreamGate
-from pai_install.console.web_pages.access import COOKIE, PREFIX, PageAccess, Visit, base_path, origin
+from pai_install.console.web_pages import ssh_access
+from pai_install.console.web_pages.access import COOKIE, PREFIX, PageAccess, base_path, origin
 from pai_install.console.web_pages.doors import Doors
 from pai_install.console.web_pages.headers import cookies_named
 from pai_install.console.web_pages.http_relay import HttpRelay, new_transport
+from pai_install.console.web_pages.owned import OwnedJobs, Visit
 from pai_install.console.web_pages.socket_relay import relay
+from pai_install.console.web_pages.ssh_access import SshAccess
+from pai_install.console.web_pages.stream_relay import relay_stream
 from pai_install.errors import PaiError
 
 MOST_OF_USER, MOST_OF_ALL = 64, 512
@@ -51,9 +58,19 @@ class WebPages:
     gate: StreamGate = field(default_factory=lambda: StreamGate(MOST_OF_USER, MOST_OF_ALL, "open connections"))
 
     @cached_property
+    def jobs(self) -> OwnedJobs:
+        """For their owners."""
+        return OwnedJobs(self.services, IPv4Network(self.pages.network))
+
+    @cached_property
     def access(self) -> PageAccess:
-        """Who may."""
-        return PageAccess(self.services, IPv4Network(self.pages.network))
+        """Who may open a web page."""
+        return PageAccess(self.services, self.jobs)
+
+    @cached_property
+    def ssh_access(self) -> SshAccess:
+        """Who may connect to an SSH server."""
+        return SshAccess(self.services, self.jobs)
 
     @cached_property
     def transport(self) -> httpx2.AsyncHTTPTransport:
@@ -62,7 +79,9 @@ class WebPages:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request, or one WebSocket."""
-        if scope["type"] == "websocket":
+        if scope["type"] == "websocket" and scope["path"].startswith(f"{ssh_access.PREFIX}/"):
+            await self._stream(WebSocket(scope, receive, send))
+        elif scope["type"] == "websocket":
             await self._socket(WebSocket(scope, receive, send))
         elif scope["type"] == "http":
             response = await self._http(scope, receive, send)
@@ -75,9 +94,9 @@ class WebPages:
         user, name = _named(scope["path"])
         try:
             visit = await self._admitted(scope, headers, user, name)
-            with self._entered(user, name, visit) as closed:
+            with self._entered(visit, partial(self.access.still, user, name, visit)) as closed:
                 passed = HttpRelay(scope, receive, send, base_path(user, name))
-                answered = await passed.run(self.transport, visit.page, closed)
+                answered = await passed.run(self.transport, visit.pod, closed)
         except RestError as error:
             return self._refusal(error, scope, headers, user, name)
         if answered or passed.started:
@@ -88,10 +107,22 @@ class WebPages:
         user, name = _named(socket.scope["path"])
         try:
             visit = await self._admitted(socket.scope, socket.headers, user, name)
-            with self._entered(user, name, visit) as closed:
-                await relay(socket, visit.page, closed)
+            with self._entered(visit, partial(self.access.still, user, name, visit)) as closed:
+                await relay(socket, visit.pod, closed)
         except RestError:
             await socket.close()
+
+    async def _stream(self, socket: WebSocket) -> None:
+        """A client that is no browser learns why it is refused."""
+        named = socket.scope["path"].removeprefix(f"{ssh_access.PREFIX}/")
+        user, mark, name = named.partition("~")
+        user, name = (user, name) if mark else ("", named)
+        try:
+            visit = await _asked(partial(self.ssh_access.admit, socket, user, name))
+            with self._entered(visit, partial(self.ssh_access.still, socket, user, name, visit)) as closed:
+                await relay_stream(socket, visit.pod, closed)
+        except RestError as error:
+            await socket.send_denial_response(PlainTextResponse(error.message, error.status, headers=error.headers))
 
     async def _admitted(self, scope: Scope, headers: Headers, user: str, name: str) -> Visit:
         """The visit of a request. Raises RestError."""
@@ -103,21 +134,18 @@ class WebPages:
         if (scope["type"] == "websocket" or scope["method"] not in _READS) and not self._is_own(headers):
             raise forbidden("this request comes from another site")
         cookies = cookies_named(headers.getlist("cookie"), COOKIE)
-        try:
-            return await to_thread.run_sync(self.access.admit, user, name, cookies)
-        except PaiError as error:
-            raise rest_error(error) from error
+        return await _asked(partial(self.access.admit, user, name, cookies))
 
     def _is_own(self, headers: Headers) -> bool:
         """Whether a page of this origin sends the request."""
         return headers.get("origin", "").lower() == f"https://{headers.get('host', '')}".lower()
 
     @contextmanager
-    def _entered(self, user: str, name: str, visit: Visit) -> Iterator[asyncio.Event]:
+    def _entered(self, visit: Visit, still: Callable[[], bool]) -> Iterator[asyncio.Event]:
         """Counts a connection of a visit. Raises RestError for one too many."""
         self.gate.enter(visit.caller.name)
         try:
-            with self.doors.entered(visit, partial(self.access.still, user, name, visit)) as closed:
+            with self.doors.entered(visit, still) as closed:
                 yield closed
         finally:
             self.gate.leave(visit.caller.name)
@@ -128,6 +156,14 @@ class WebPages:
             path = base_path(user, name).removeprefix(PREFIX).rstrip("/")
             return RedirectResponse(f"{origin(headers['host'], self.settings.port)}/jobs{path}", 303)
         return PlainTextResponse(error.message, error.status, headers=error.headers)
+
+
+async def _asked(admit: Callable[[], Visit]) -> Visit:
+    """What a thread decides. Raises RestError."""
+    try:
+        return await to_thread.run_sync(admit)
+    except PaiError as error:
+        raise rest_error(error) from error
 
 
 def _named(path: str) -> tuple[str, str]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from anyio import to_thread
 
-from pai_install.console.web_pages.access import Visit
+from pai_install.console.web_pages.owned import Visit
 
 LOOK_S = 0.5
 

@@ -11,8 +11,8 @@ import httpx2
 from starlette.datastructures import Headers
 from starlette.types import Message, Receive, Scope, Send
 
-from pai_install.console.web_pages.access import WebPage
 from pai_install.console.web_pages.headers import from_pod, to_pod
+from pai_install.console.web_pages.owned import PodPort
 
 _LOG = logging.getLogger("pai_install.console")
 # an answer may take long: the door of the visit ends it
@@ -41,7 +41,7 @@ class HttpRelay:
     started: bool = False
     _sent: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def run(self, transport: httpx2.AsyncHTTPTransport, page: WebPage, closed: asyncio.Event) -> bool:
+    async def run(self, transport: httpx2.AsyncHTTPTransport, page: PodPort, closed: asyncio.Event) -> bool:
         """Answers, until the browser or the visit ends. Returns whether the pod answered."""
         answer = asyncio.create_task(self._answer(transport, page))
         ends = [asyncio.create_task(closed.wait()), asyncio.create_task(self._gone())]
@@ -58,7 +58,7 @@ class HttpRelay:
             raise failure
         return failure is None
 
-    async def _answer(self, transport: httpx2.AsyncHTTPTransport, page: WebPage) -> None:
+    async def _answer(self, transport: httpx2.AsyncHTTPTransport, page: PodPort) -> None:
         headers = Headers(scope=self.scope)
         raw = self.scope["raw_path"] + (b"?" + self.scope["query_string"] if self.scope["query_string"] else b"")
         has_body = "content-length" in headers or "transfer-encoding" in headers

@@ -10,8 +10,8 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidURI
 from websockets.typing import Subprotocol
 
-from pai_install.console.web_pages.access import WebPage
 from pai_install.console.web_pages.headers import to_pod
+from pai_install.console.web_pages.owned import PodPort
 
 _LOG = logging.getLogger("pai_install.console")
 # of a message, in both directions: a few wait in memory
@@ -26,7 +26,7 @@ POLICY, UNAVAILABLE = 1008, 1014
 _NEVER_SENT = (1004, 1005, 1006, 1015)
 
 
-async def relay(socket: WebSocket, page: WebPage, closed: asyncio.Event) -> None:
+async def relay(socket: WebSocket, page: PodPort, closed: asyncio.Event) -> None:
     """Passes messages on, until one side or the visit ends."""
     host = socket.headers["host"]
     raw = socket.scope["raw_path"].decode("ascii")

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pai_install.agents.common.web_page import WEB_PORT
+from pai_install.agents.common.owner_ports import SSH_PORT, WEB_PORT
 from pai_install.jobs.code import CodeArchive, StoredCode
 from pai_install.jobs.compile import names as labels
 from pai_install.jobs.compile.names import JobNames
@@ -16,6 +16,7 @@ from pai_install.jobs.compile.variables import VISIBLE, variables
 from pai_install.jobs.model import Job, PullLogin, Role
 from pai_install.jobs.place import JobPlace
 from pai_install.scheduling.model import HOST_LABEL, SKU_LABEL
+from pai_install.site.use_limits import NOTEBOOK_LABEL
 
 Object = dict[str, Any]
 
@@ -45,6 +46,7 @@ class Outline:
             labels.USER: owner.user,
             labels.GROUP: owner.group,
             labels.CLUSTER: self.place.cluster.name,
+            **({NOTEBOOK_LABEL: "true"} if self.job.notebook else {}),
         }
 
     def metadata(self, **more: str) -> Object:
@@ -98,9 +100,9 @@ def pod_template(gang: Outline, role: Role, extras: PodExtras) -> Object:
         "containers": [_container(gang, role, extras, [mount for _, mount in volumes])],
         "volumes": [volume for volume, _ in volumes],
     }
-    opens = gang.job.web_port and role.name == gang.job.roles[0].name
-    page = {WEB_PORT: str(gang.job.web_port)} if opens else {}
-    metadata = {"labels": {**gang.marks, labels.ROLE: gang.names.roles[role.name], **page}}
+    ports = {WEB_PORT: gang.job.web_port, SSH_PORT: gang.job.ssh_port} if role.name == gang.job.roles[0].name else {}
+    opened = {label: str(port) for label, port in ports.items() if port}
+    metadata = {"labels": {**gang.marks, labels.ROLE: gang.names.roles[role.name], **opened}}
     if extras.annotations:
         metadata["annotations"] = dict(extras.annotations)
     return {"metadata": metadata, "spec": spec}

@@ -61,7 +61,7 @@ class Console(KebabSection):
     http: Flag = True
     """Whether port 80 redirects browsers to HTTPS."""
     web_port: Port = WEB_PORT
-    """Port of web pages in jobs, such as notebooks. It is closed without `group_isolation`."""
+    """Port of web pages and SSH servers in jobs. It is closed without `group_isolation`."""
     certificate: CertificateFile | None = None
     """PEM file on the controller host with the certificate chain. [default: signed by the authority of the site]"""
     key: Secret | None = Field(default=None, repr=False)

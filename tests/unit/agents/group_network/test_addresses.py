@@ -120,10 +120,18 @@ def test_the_port_of_a_web_page_is_published_first() -> None:
     assert [(str(address), port) for address, port in read_pages(found[WEB])] == [("10.200.1.5", 8888)]
 
 
+def test_the_port_of_an_ssh_server_is_closed_as_that_of_a_web_page() -> None:
+    both = pod("a", "vision", "10.200.1.5")
+    both["metadata"]["labels"] = {"pai-install/web-port": "8888", "pai-install/ssh-port": "2222"}
+    same = pod("b", "vision", "10.200.1.6")
+    same["metadata"]["labels"] = {"pai-install/web-port": "22", "pai-install/ssh-port": "22"}
+    assert published(both, same)[WEB] == "10.200.1.5:2222 10.200.1.5:8888 10.200.1.6:22"
+
+
 @pytest.mark.parametrize("port", ["", "0", "65536", "080", "8888 ", "x", "-1", "٣", None, 8888, ["8888"]])
 def test_a_port_that_is_none_is_no_page(port: object) -> None:
     page = pod("a", "vision", "10.200.1.5")
-    page["metadata"]["labels"] = {"pai-install/web-port": port}
+    page["metadata"]["labels"] = {"pai-install/web-port": port, "pai-install/ssh-port": port}
     assert published(page)[WEB] == ""
 
 

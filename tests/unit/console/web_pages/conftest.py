@@ -188,10 +188,12 @@ def member(user: str, group: str, namespace: str) -> dict[str, Any]:
     }
 
 
-def page_job(user: str, name: str, port: int, address: str = "127.0.0.1") -> list[dict[str, Any]]:
-    """A job with a web page, and its pod."""
+def page_job(
+    user: str, name: str, port: int, address: str = "127.0.0.1", label: str = "pai-install/web-port"
+) -> list[dict[str, Any]]:
+    """A job with a web page, or another port for its owner, and its pod."""
     marks = {"pai-install/user": user, "pai-install/group": "Vision_1", "pai-install/job": name}
-    labels = {**marks, "pai-install/web-port": str(port), "batch.kubernetes.io/job-name": name, "job-name": name}
+    labels = {**marks, label: str(port), "batch.kubernetes.io/job-name": name, "job-name": name}
     template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main"}]}}
     job = {
         "apiVersion": "batch/v1",

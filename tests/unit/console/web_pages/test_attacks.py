@@ -11,7 +11,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from pai_install.console.errors import RestError
 from pai_install.console.sign_in.sessions import COOKIE
-from pai_install.console.web_pages import access
+from pai_install.console.web_pages import owned
 from pai_install.console.web_pages.access import COOKIE as PAGE_COOKIE
 from pai_install.kube.model import Ref
 from pai_install.users.credentials import fingerprint
@@ -263,7 +263,7 @@ def test_a_sign_out_ends_its_pages(site: Site) -> None:
 
 def test_the_api_server_refuses_within_seconds(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """No watch told anything: the caller alone may read the job no more."""
-    monkeypatch.setattr(access, "_KEPT_S", 0.5)
+    monkeypatch.setattr(owned, "_KEPT_S", 0.5)
     roles = dict(site.services.clients.roles)  # type: ignore[attr-defined]
     cookie = site.opened()
 
