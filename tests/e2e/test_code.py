@@ -142,7 +142,9 @@ def test_the_job_file_of_the_article_runs_as_it_is_written(site: Cluster, tmp_pa
     done = job(site, "submit", str(path), "--group", GROUP, "--user", "alice", "--watch")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "program True images" in job(site, "logs", "mnist_024").stdout
-    assert site.on(LOST, f"ls {STORED}/hdfs/folder/mnist").split() == ["data.txt", "mnist.py"], "the original is as it was"
+    assert site.on(LOST, f"ls {STORED}/hdfs/folder/mnist").split() == ["data.txt", "mnist.py"], (
+        "the original is as it was"
+    )
 
 
 def test_data_and_output_of_an_old_file_are_folders_of_the_storage(site: Cluster, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import os
 import re
 import shlex
@@ -85,18 +86,24 @@ class Owner:
     site: Cluster
     folder: Path
 
-    def options(self, token: str = "alice") -> list[str]:
+    def options(self, who: str = "alice") -> list[str]:
         proxy = [str(ROOT / "pai-install"), "job", "connect", "--site", str(self.site.site)]
-        proxy += ["--token-file", str(self.folder / token)]
+        proxy += ["--token-file", str(self.folder / who)]
         known = f"UserKnownHostsFile={self.folder / 'known_hosts'}"
         words = ["BatchMode=yes", f"IdentityFile={self.folder / 'key'}", known, "StrictHostKeyChecking=accept-new"]
-        return ["-F", "/dev/null", *(part for one in words for part in ("-o", one)), "-o", f"ProxyCommand={shlex.join(proxy)} %n"]
+        return [
+            "-F",
+            "/dev/null",
+            *(part for one in words for part in ("-o", one)),
+            "-o",
+            f"ProxyCommand={shlex.join(proxy)} %n",
+        ]
 
-    def words(self, command: str, name: str = "shell", token: str = "alice") -> list[str]:
-        return ["ssh", *self.options(token), f"root@{name}", command]
+    def words(self, command: str, name: str = "shell", who: str = "alice") -> list[str]:
+        return ["ssh", *self.options(who), f"root@{name}", command]
 
-    def ssh(self, command: str, name: str = "shell", token: str = "alice") -> CompletedProcess[str]:
-        words = self.words(command, name, token)
+    def ssh(self, command: str, name: str = "shell", who: str = "alice") -> CompletedProcess[str]:
+        words = self.words(command, name, who)
         return subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120, check=False)
 
 
@@ -160,11 +167,22 @@ def test_nobody_else_connects(alice: Owner, token: str) -> None:
 def test_the_network_closes_its_port_to_a_colleague(alice: Owner) -> None:
     """A pod of the same group, and a machine that is no control plane."""
     site = alice.site
-    words = ("get", "pods", f"--namespace={GROUP}", "--selector=pai-install/job=shell", "--output=jsonpath={.items[0].status.podIP}")
-    address = site.kubectl(*words)
-    assert "timed out" in site.on(EXISTING, f"python3 -c '{TALK}' {address} {PORT} 2>&1 || true") + site.on(
-        LOST, f"python3 -c '{TALK}' {address} {PORT} 2>&1 || true"
-    )
+    pods = ("get", "pods", f"--namespace={GROUP}", "--selector=pai-install/job=shell", "--output=json")
+    (pod,) = json.loads(site.kubectl(*pods))["items"]
+    address = pod["status"]["podIP"]
+    (elsewhere,) = {EXISTING, LOST} - {pod["spec"]["nodeName"]}
+    assert "timed out" in site.on(elsewhere, f"python3 -c '{TALK}' {address} {PORT} 2>&1 || true")
+    container = {"name": "main", "image": IMAGE, "command": ["sleep", "600"]}
+    spec = {"containers": [container], "terminationGracePeriodSeconds": 0}
+    site.kubectl("run", "asks", f"--namespace={GROUP}", "--image=x", f"--overrides={json.dumps({'spec': spec})}")
+    try:
+        site.kubectl("wait", "--for=condition=Ready", "pod/asks", f"--namespace={GROUP}", "--timeout=60s")
+        time.sleep(2)  # the network knows the pod
+        ask = ("exec", "asks", f"--namespace={GROUP}", "--", "python3", "-c", TALK, address)
+        assert "timed out" in site.ask(*ask, str(PORT)).stderr
+        assert "refused" in site.ask(*ask, str(PORT + 1)).stderr, "the pod itself is reached"
+    finally:
+        site.ask("delete", "pod", "asks", f"--namespace={GROUP}", "--wait=false")
 
 
 def test_an_unused_server_is_warned_of(alice: Owner) -> None:
@@ -176,7 +194,10 @@ def test_an_unused_server_is_warned_of(alice: Owner) -> None:
 def ended_after(owner: Owner, name: str, cause: list[str]) -> float:
     """Seconds from a cause to the end of a session."""
     with subprocess.Popen(
-        owner.words("echo begins; sleep 60", name), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        owner.words("echo begins; sleep 60", name),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
     ) as session:
         assert session.stdout is not None
         assert session.stdout.readline() == b"begins\n"

@@ -6,6 +6,7 @@ import asyncio
 import os
 import ssl
 import threading
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -28,7 +29,8 @@ _PIECE = 64 * 1024
 _MOST_PIECE = 1024 * 1024
 _MOST_TOKEN = 32 * 1024
 _MOST_REASON = 400
-_UNREACHABLE = "check the address of the console and the network"
+# for the last words of a reader that saw the end
+_LAST_S = 2.0
 
 
 class ConnectJob(BaseModel):
@@ -118,39 +120,47 @@ def _token(path: Path) -> str:
 
 
 async def _connected(console: _Console, name: str, token: str, ends: tuple[int, int]) -> None:
-    """Tries the addresses of the console in turn."""
-    from websockets.asyncio.client import connect  # noqa: PLC0415 - no other verb needs it
-    from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus  # noqa: PLC0415
+    from websockets.exceptions import ConnectionClosed  # noqa: PLC0415 - no other verb needs the library
+
+    async with await _opened(console, name, token) as socket:
+        try:
+            await _both_ways(socket, *ends)
+        except BrokenPipeError:
+            return  # nobody reads the output any longer
+        except ConnectionClosed as error:
+            reason = plain_text(error.rcvd.reason if error.rcvd is not None else "")
+            raise PaiError(
+                f"cannot stay connected to {name}: {reason or 'the console closed the connection'}",
+                code="job-connection-lost",
+                remedy="run job show to see the state of the job",
+            ) from error
+
+
+async def _opened(console: _Console, name: str, token: str) -> ClientConnection:
+    """Tries the addresses of the console in turn. Raises PaiError."""
+    from websockets.asyncio.client import connect  # noqa: PLC0415
+    from websockets.exceptions import InvalidHandshake, InvalidStatus  # noqa: PLC0415
 
     failures: list[str] = []
     for origin in console.origins:
         try:
-            async with connect(
+            return await connect(
                 f"wss://{origin}/connect/{quote(name, safe='~')}",
                 ssl=console.trust,
                 additional_headers={"Authorization": f"Bearer {token}"},
                 compression=None,
                 proxy=None,
                 max_size=_MOST_PIECE,
-            ) as socket:
-                await _both_ways(socket, *ends)
-                return
+            )
         except InvalidStatus as error:
             raise _refused(name, error.response.status_code, bytes(error.response.body or b"")) from error
-        except ConnectionClosed as error:
-            reason = error.rcvd.reason if error.rcvd is not None else ""
-            raise PaiError(
-                f"cannot stay connected to {name}: {plain_text(reason) or 'the console closed the connection'}",
-                code="job-connection-lost",
-                remedy="run job show to see the state of the job",
-            ) from error
         except (OSError, InvalidHandshake, TimeoutError) as error:
             failures.append(f"{origin}: {plain_text(str(error)) or type(error).__name__}")
     raise PaiError(
         f"cannot reach the console for {name}",
         code="console-unreachable",
         details="\n".join(failures),
-        remedy=_UNREACHABLE,
+        remedy="check the address of the console and the network",
         exit_code=ExitCode.UNREACHABLE,
     )
 
@@ -166,22 +176,35 @@ def _refused(name: str, status: int, body: bytes) -> PaiError:
 
 async def _both_ways(socket: ClientConnection, source: int, sink: int) -> None:
     """Passes bytes on. A thread reads, because a terminal or a file cannot wait in the loop."""
-    loop = asyncio.get_running_loop()
-    threading.Thread(target=_send_all, args=(socket, source, loop), name="input", daemon=True).start()
+    ended = asyncio.Event()
+    words = (socket, source, asyncio.get_running_loop(), ended)
+    threading.Thread(target=_send_all, args=words, name="input", daemon=True).start()
     async for message in socket:
         await asyncio.to_thread(_write_all, sink, message.encode() if isinstance(message, str) else message)
+    _end(sink)
+    # ssh would fail in its last write, and lose the exit code of the command
+    with suppress(TimeoutError):
+        await asyncio.wait_for(ended.wait(), _LAST_S)
 
 
-def _send_all(socket: ClientConnection, source: int, loop: asyncio.AbstractEventLoop) -> None:
+def _send_all(socket: ClientConnection, source: int, loop: asyncio.AbstractEventLoop, ended: asyncio.Event) -> None:
     """Sends the input until its end. A slow console slows the reader."""
     from websockets.exceptions import ConnectionClosed  # noqa: PLC0415
 
-    try:
+    # the loop ends before a reader that waits
+    with suppress(OSError, RuntimeError):
         while piece := os.read(source, _PIECE):
-            asyncio.run_coroutine_threadsafe(socket.send(piece), loop).result()
+            with suppress(ConnectionClosed):
+                asyncio.run_coroutine_threadsafe(socket.send(piece), loop).result()
+        loop.call_soon_threadsafe(ended.set)
         asyncio.run_coroutine_threadsafe(socket.close(), loop).result()
-    except (ConnectionClosed, RuntimeError, OSError):
-        return  # the connection ended, and so did the loop
+
+
+def _end(sink: int) -> None:
+    """Lets the reader of the output see its end, while this process goes on."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sink)
+    os.close(nowhere)
 
 
 def _write_all(sink: int, content: bytes) -> None:

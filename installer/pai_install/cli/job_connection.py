@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 
 from pai_install.app.context import App
@@ -11,6 +9,8 @@ from pai_install.app.job_connection import ConnectJob, connect_job
 from pai_install.cli.command import reading
 from pai_install.cli.options import text_only
 from pai_install.errors import ExitCode
+
+_INPUT, _OUTPUT = 0, 1
 
 
 @click.command
@@ -22,5 +22,5 @@ def connect(*, app: App, request: ConnectJob) -> int:
     root@NAME. With --console, no site is needed. The console admits the owner of the job alone, over TLS. The
     connection ends with the job, the token, and your membership in the group.
     """
-    connect_job(app, request, sys.stdin.fileno(), sys.stdout.fileno())
+    connect_job(app, request, _INPUT, _OUTPUT)
     return ExitCode.OK

@@ -13,14 +13,14 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import CompletedProcess
 
 import asyncssh
 import pytest
-from websockets.sync.client import ClientConnection, connect
+from websockets.asyncio.client import connect
 
 from tests.integration.console.test_program import Program, program
 from tests.integration.control_plane import api, programs
@@ -45,42 +45,58 @@ class Person:
     program: Program
     folder: Path
 
-    def proxy(self, token: str = "alice") -> str:
-        words = [sys.executable, "-m", "pai_install", "job", "connect", "--token-file", str(self.folder / token)]
+    def proxy(self, who: str = "alice") -> str:
+        words = [sys.executable, "-m", "pai_install", "job", "connect", "--token-file", str(self.folder / who)]
         words += ["--console", f"https://localhost:{self.program.web_port}", "--authority", str(self.program.authority)]
         return f"{shlex.join(words)} %n"
 
-    def options(self, token: str = "alice") -> list[str]:
+    def options(self, who: str = "alice") -> list[str]:
         known = ("StrictHostKeyChecking=yes", f"UserKnownHostsFile={self.folder / 'known_hosts'}", "HostKeyAlias=uid")
         options = ("BatchMode=yes", f"IdentityFile={self.folder / 'key'}", "IdentitiesOnly=yes", *known)
-        return ["-F", "/dev/null", *(word for one in options for word in ("-o", one)), "-o", f"ProxyCommand={self.proxy(token)}"]
+        return [
+            "-F",
+            "/dev/null",
+            *(word for one in options for word in ("-o", one)),
+            "-o",
+            f"ProxyCommand={self.proxy(who)}",
+        ]
 
-    def ssh(self, command: str, name: str = NAME, token: str = "alice") -> CompletedProcess[str]:
-        words = ["ssh", *self.options(token), f"alice@{name}", command]
+    def ssh(self, command: str, name: str = NAME, who: str = "alice") -> CompletedProcess[str]:
+        words = ["ssh", *self.options(who), f"alice@{name}", command]
         return subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120, check=False)
 
-    def scp(self, source: str, target: str) -> None:
-        words = ["scp", *self.options(), source, target]
-        done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300, check=False)
+    def sftp(self, *commands: str) -> None:
+        words = ["sftp", *self.options(), "-b", "-", f"alice@{NAME}"]
+        lines = "".join(f"{command}\n" for command in commands)
+        done = subprocess.run(words, input=lines, capture_output=True, text=True, timeout=300, check=False)
         assert done.returncode == 0, done.stderr
 
-    def idle(self) -> ClientConnection:
+    def idle(self) -> connect:
         """A connection that nothing passes."""
         return connect(
             f"wss://localhost:{self.program.web_port}/connect/{NAME}",
             ssl=ssl.create_default_context(cafile=str(self.program.authority)),
             additional_headers={"Authorization": f"Bearer {(self.folder / 'alice').read_text()}"},
             proxy=None,
+            open_timeout=60,
         )
 
 
 async def run_command(process: asyncssh.SSHServerProcess[bytes]) -> None:
     """A command of the client, in a shell."""
     child = await asyncio.create_subprocess_shell(
-        process.command or "cat", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        process.command or "true", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
-    await process.redirect(stdin=child.stdin, stdout=child.stdout, stderr=child.stderr)
+    assert child.stdout is not None
+    assert child.stderr is not None
+    await asyncio.gather(copied(child.stdout, process.stdout), copied(child.stderr, process.stderr))
     process.exit(await child.wait())
+
+
+async def copied(source: asyncio.StreamReader, target: asyncssh.SSHWriter[bytes]) -> None:
+    while piece := await source.read(65536):
+        target.write(piece)
+        await target.drain()
 
 
 @pytest.fixture(scope="module")
@@ -92,16 +108,19 @@ def sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, int]]
     (folder / "known_hosts").write_text(f"uid {(folder / 'host.pub').read_text()}")
     loop = asyncio.new_event_loop()
     threading.Thread(target=loop.run_forever, daemon=True).start()
-    listening = asyncssh.listen(
-        "127.0.0.1",
-        0,
-        server_host_keys=[str(folder / "host")],
-        authorized_client_keys=str(folder / "key.pub"),
-        process_factory=run_command,
-        sftp_factory=True,
-        encoding=None,
-    )
-    server = asyncio.run_coroutine_threadsafe(listening, loop).result(20)
+
+    async def listening() -> asyncssh.SSHAcceptor:
+        return await asyncssh.listen(
+            "127.0.0.1",
+            0,
+            server_host_keys=[str(folder / "host")],
+            authorized_client_keys=str(folder / "key.pub"),
+            process_factory=run_command,
+            sftp_factory=True,
+            encoding=None,
+        )
+
+    server = asyncio.run_coroutine_threadsafe(listening(), loop).result(20)
     yield folder, server.get_port()
     loop.call_soon_threadsafe(server.close)
     loop.call_soon_threadsafe(loop.stop)
@@ -111,7 +130,10 @@ def make_job(users: Users, name: str, shown: str, **labels: str) -> None:
     """A job of alice as it is submitted, and its pod as a controller and a kubelet would leave it."""
     marks = {"pai-install/user": "alice", "pai-install/group": "vision", "pai-install/job": name}
     container = {"name": "main", "image": "none"}
-    template = {"metadata": {"labels": {**marks, **labels}}, "spec": {"containers": [container], "restartPolicy": "Never"}}
+    template = {
+        "metadata": {"labels": {**marks, **labels}},
+        "spec": {"containers": [container], "restartPolicy": "Never"},
+    }
     notes = {"pai-install/job-name": shown}
     metadata = {"name": name, "namespace": "vision", "labels": marks, "annotations": notes}
     job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": {"template": template}}
@@ -147,13 +169,33 @@ def test_a_command_runs_and_its_exit_code_returns(alice: Person) -> None:
     assert alice.ssh("true", f"alice~{NAME}").returncode == 0
 
 
+def memory(pid: int) -> float:
+    """MiB of a process."""
+    (line,) = (line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("VmRSS"))
+    return int(line.split()[1]) / 1024
+
+
+def test_idle_connections_need_little_memory(alice: Person) -> None:
+    async def added() -> float:
+        before = memory(alice.program.pid)
+        async with AsyncExitStack() as stack:
+            for _ in range(IDLE):
+                there = await stack.enter_async_context(alice.idle())
+                assert bytes(await there.recv(decode=False)).startswith(b"SSH-2.0")
+            await asyncio.sleep(3)  # some looks at all of them
+            return memory(alice.program.pid) - before
+
+    found = asyncio.run(added())
+    sys.stderr.write(f"{IDLE} connections: {found:.1f} MiB\n")
+    assert found < IDLE_MIB
+
+
 def test_a_large_file_goes_there_and_back(alice: Person, tmp_path: Path) -> None:
     there, back = tmp_path / "there", tmp_path / "back"
     content = os.urandom(SIZE)
     (tmp_path / "file").write_bytes(content)
     begin = time.monotonic()
-    alice.scp(str(tmp_path / "file"), f"alice@{NAME}:{there}")
-    alice.scp(f"alice@{NAME}:{there}", str(back))
+    alice.sftp(f"put {tmp_path / 'file'} {there}", f"get {there} {back}")
     sys.stderr.write(f"{2 * SIZE / 1e6 / (time.monotonic() - begin):.0f} MB/s\n")
     assert hashlib.sha256(back.read_bytes()).digest() == hashlib.sha256(content).digest()
 
@@ -168,23 +210,6 @@ def test_nobody_else_connects(alice: Person, token: str) -> None:
 def test_a_job_without_the_port_has_no_way_in(alice: Person) -> None:
     done = alice.ssh("true", OTHER)
     assert (done.returncode, "job-connection-refused" in done.stderr) == (255, True), done.stderr
-
-
-def memory(pid: int) -> float:
-    """MiB of a process."""
-    (line,) = (line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("VmRSS"))
-    return int(line.split()[1]) / 1024
-
-
-def test_idle_connections_need_little_memory(alice: Person) -> None:
-    before = memory(alice.program.pid)
-    with ExitStack() as stack:
-        for _ in range(IDLE):
-            assert b"SSH-2.0" in bytes(stack.enter_context(alice.idle()).recv(20))  # type: ignore[arg-type] # bytes
-        time.sleep(3)  # some looks at all of them
-        added = memory(alice.program.pid) - before
-    sys.stderr.write(f"{IDLE} connections: {added:.1f} MiB of {before:.0f}\n")
-    assert added < IDLE_MIB
 
 
 def test_a_removed_user_is_out_within_two_seconds(alice: Person, users: Users) -> None:

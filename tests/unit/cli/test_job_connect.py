@@ -1,4 +1,4 @@
-"""`pai-install job connect`: whom it trusts, and what it says when it is refused. Bytes pass in the integration tests."""
+"""`pai-install job connect`: whom it trusts, and what it says when it is refused."""
 
 from __future__ import annotations
 

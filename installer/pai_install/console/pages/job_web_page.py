@@ -27,7 +27,7 @@ from pai_install.users.credentials import fingerprint
 # a page of the console, or an address that a person types: a web page of another job is `same-site`
 _TRUSTED = ("same-origin", "none")
 # what a person wrote a token of the page Account to
-_TOKEN_FILE = "~/.pai-token"
+_TOKEN_FILE = "~/.pai-token"  # noqa: S105 - its path
 
 
 def opens(call: ApiCall, job: JobState) -> str:

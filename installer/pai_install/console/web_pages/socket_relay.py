@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 from websockets.asyncio.client import ClientConnection, connect
@@ -78,10 +79,16 @@ async def _both_ways(socket: WebSocket, pod: ClientConnection, closed: asyncio.E
         if isinstance(found, Exception) and not isinstance(found, ConnectionClosed | WebSocketDisconnect):
             raise found
     if over in done:
-        await socket.close(POLICY)
+        await end(socket, POLICY)
     elif ways[1] in done:
         code = pod.close_code or UNAVAILABLE
-        await socket.close(UNAVAILABLE if code in _NEVER_SENT else code)
+        await end(socket, UNAVAILABLE if code in _NEVER_SENT else code)
+
+
+async def end(socket: WebSocket, code: int, reason: str = "") -> None:
+    """Closes a socket, unless its client is gone."""
+    with suppress(WebSocketDisconnect):
+        await socket.close(code, reason)
 
 
 async def _to_pod(socket: WebSocket, pod: ClientConnection) -> None:

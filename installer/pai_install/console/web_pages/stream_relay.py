@@ -6,11 +6,11 @@ import asyncio
 import logging
 from http import HTTPStatus
 
-from starlette.websockets import WebSocket
+from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from pai_install.console.errors import RestError
 from pai_install.console.web_pages.owned import PodPort
-from pai_install.console.web_pages.socket_relay import POLICY, UNAVAILABLE
+from pai_install.console.web_pages.socket_relay import POLICY, UNAVAILABLE, end
 
 _LOG = logging.getLogger("pai_install.console")
 # of a message of the client, and of a read at the pod: one of each waits in memory
@@ -60,17 +60,16 @@ async def _both_ways(
             task.cancel()
         results = await asyncio.gather(*tasks, return_exceptions=True)
     for found in results[:2]:
-        # a client that is gone is an OSError here, too
-        if isinstance(found, Exception) and not isinstance(found, OSError):
+        if isinstance(found, Exception) and not isinstance(found, OSError | WebSocketDisconnect):
             raise found
     if over in done:
-        await socket.close(POLICY, "the job or your right to it ended")
+        await end(socket, POLICY, "the job or your right to it ended")
     elif from_pod in done:
-        await socket.close(_DONE)
+        await end(socket, _DONE)
     elif isinstance(results[0], int):
-        await socket.close(results[0])
+        await end(socket, results[0])
     elif isinstance(results[0], OSError):
-        await socket.close(UNAVAILABLE, "the SSH server is gone")
+        await end(socket, UNAVAILABLE, "the SSH server is gone")
 
 
 async def _to_pod(socket: WebSocket, writer: asyncio.StreamWriter) -> int | None:

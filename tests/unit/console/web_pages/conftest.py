@@ -220,7 +220,8 @@ def serve() -> Iterator[Callable[[ASGIApp], int]]:
     def start(app: ASGIApp) -> int:
         config = uvicorn.Config(
             app, port=0, http=PromptProtocol, ws="websockets-sansio", ws_max_size=MOST_MESSAGE, log_config=None,
-            lifespan="off", access_log=False, timeout_graceful_shutdown=1, log_level="warning",
+            ws_per_message_deflate=False, lifespan="off", access_log=False, timeout_graceful_shutdown=1,
+            log_level="warning",
         )  # fmt: skip
         server = uvicorn.Server(config)
         listener = socket.create_server(("127.0.0.1", 0))
