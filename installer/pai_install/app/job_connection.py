@@ -126,7 +126,7 @@ async def _connected(console: _Console, name: str, token: str, ends: tuple[int, 
         try:
             await _both_ways(socket, *ends)
         except BrokenPipeError:
-            return  # nobody reads the output any longer
+            return  # ssh ended
         except ConnectionClosed as error:
             reason = plain_text(error.rcvd.reason if error.rcvd is not None else "")
             raise PaiError(

@@ -23,7 +23,7 @@ import pytest
 from websockets.asyncio.client import connect
 
 from tests.integration.console.test_program import Program, program
-from tests.integration.control_plane import api, programs
+from tests.integration.control_plane import Json, api, programs
 from tests.integration.users.conftest import Users, users
 from tests.integration.users.test_rights import until
 
@@ -130,19 +130,19 @@ def make_job(users: Users, name: str, shown: str, **labels: str) -> None:
     """A job of alice as it is submitted, and its pod as a controller and a kubelet would leave it."""
     marks = {"pai-install/user": "alice", "pai-install/group": "vision", "pai-install/job": name}
     container = {"name": "main", "image": "none"}
-    template = {
+    template: Json = {
         "metadata": {"labels": {**marks, **labels}},
         "spec": {"containers": [container], "restartPolicy": "Never"},
     }
     notes = {"pai-install/job-name": shown}
-    metadata = {"name": name, "namespace": "vision", "labels": marks, "annotations": notes}
+    metadata: Json = {"name": name, "namespace": "vision", "labels": marks, "annotations": notes}
     job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": {"template": template}}
     assert users.admin.create(job) == ""
     uid = users.admin.ask("GET", f"/apis/batch/v1/namespaces/vision/jobs/{name}")["metadata"]["uid"]
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": uid, "controller": True}
     own = {**marks, **labels, "batch.kubernetes.io/job-name": name, "job-name": name}
     metadata = {"name": f"{name}-0", "namespace": "vision", "labels": own, "ownerReferences": [owner]}
-    spec = {"containers": [container], "nodeName": "gpu-01"}
+    spec: Json = {"containers": [container], "nodeName": "gpu-01"}
     assert users.admin.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}) == ""
     status = {"status": {"phase": "Running", "podIP": "127.0.0.1", "podIPs": [{"ip": "127.0.0.1"}]}}
     path = f"/api/v1/namespaces/vision/pods/{name}-0/status"

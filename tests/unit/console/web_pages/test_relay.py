@@ -72,8 +72,8 @@ def test_the_program_closes_a_socket_with_its_own_code(site: Site) -> None:
 def test_a_message_that_is_too_large_ends_the_socket_and_nothing_else(site: Site) -> None:
     cookie = site.opened()
     with site.socket(f"{PAGE}x", cookie) as socket:
-        socket.send(b"z" * (MOST_MESSAGE + 1))
         with pytest.raises(ConnectionClosed):
+            socket.send(b"z" * (MOST_MESSAGE + 1))
             socket.recv(10)
     assert site.ask(PAGE, cookie).status_code == 200
 

@@ -119,8 +119,13 @@ def received(there: ClientConnection, size: int) -> bytes:
 @pytest.mark.parametrize("name", ["shell", "alice~shell"])
 def test_bytes_pass_both_ways(site: Site, server: Server, name: str) -> None:
     content = os.urandom(SOME)
+
+    def send() -> None:
+        for at in range(0, SOME, 65536):
+            there.send(content[at : at + 65536])
+
     with opened(site, token(site), name) as there:
-        threading.Thread(target=lambda: [there.send(content[at : at + 65536]) for at in range(0, SOME, 65536)]).start()
+        threading.Thread(target=send).start()
         assert received(there, SOME) == content
     eventually(lambda: server.ended == 1)
 
