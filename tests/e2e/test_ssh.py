@@ -136,7 +136,7 @@ def submitted(owner: Owner, name: str) -> None:
 
 def test_a_session_is_in_the_job(alice: Owner) -> None:
     done = alice.ssh("echo $PAI_JOB_NAME $PAI_USER_NAME; exit 3")
-    assert (done.returncode, done.stdout) == (3, "shell alice\n"), done.stderr
+    assert (done.returncode, done.stdout) == (3, "alice~shell alice\n"), done.stderr
 
 
 def test_the_log_has_the_fingerprint_of_the_host_key(alice: Owner) -> None:
