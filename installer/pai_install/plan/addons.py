@@ -19,8 +19,8 @@ PHASE = "addons"
 NETWORK = "network"
 # add-ons that no other part needs: they measure
 _MEASURING = frozenset({"metrics_server"})
-# values of other add-ons that follow from the virtual clusters: admission policies name those of each group
-_FOLLOWS: Mapping[str, frozenset[str]] = {"groups": frozenset({"policies"})}
+# values of other add-ons that follow from the virtual clusters: policies and limits of pods outside their queues
+_FOLLOWS: Mapping[str, frozenset[str]] = {"groups": frozenset({"policies", "quotas"})}
 # the part of the phase that renders and applies them
 _ROLE = "cluster_addons"
 

@@ -144,6 +144,18 @@ def test_what_they_stand_on_comes_first_by_apply(inventory_of: Any, after: str, 
     assert (caught.value.remedy, caught.value.exit_code) == ("run pai-install apply", ExitCode.PREFLIGHT_FAILED)
 
 
+@pytest.mark.parametrize(
+    ("before", "after"), [("", "cores: 1"), ("cores: 1", "cores: 2"), ("cores: 2", "")], ids=["new", "other", "gone"]
+)
+def test_a_limit_of_pods_outside_queues_needs_no_apply(inventory_of: Any, before: str, after: str) -> None:
+    """The quota of each group changes, and with a limit that is new or gone the policies, too."""
+    old, new = (f"jobs: {{unqueued: {{{cores}, memory: 1Gi}}}}\n" if cores else "" for cores in (before, after))
+    plan = planned(inventory_of, SERVICES + GROUPS + old, SERVICES + GROUPS + new)
+    addons, _look = plan.steps
+    assert isinstance(addons.action, Playbook)
+    assert set(addons.action.variables["cluster_addons_only"]) == {"groups", "virtual_clusters"}
+
+
 @pytest.mark.parametrize("backend", ["kueue", "volcano", "hived"])
 def test_a_new_virtual_cluster_needs_no_apply_where_a_site_has_groups(inventory_of: Any, backend: str) -> None:
     services = SERVICES.replace("kueue", backend) + GROUPS
