@@ -50,9 +50,12 @@ def node_facts(node: dict[str, Any]) -> Facts:
         "ready": holds(conditions, "Ready"),
         # The API server leaves the field out for a node in scheduling. Only a missing spec means unknown.
         "cordoned": bool(spec.get("unschedulable")) if isinstance(node.get("spec"), dict) else None,
+        # a node that lies may report thousands
         "pressure": sorted(
-            text(row.get("type")) for row in conditions if row.get("type") != "Ready" and row.get("status") == "True"
-        ),
+            text(row.get("type"))[:63]
+            for row in conditions
+            if row.get("type") != "Ready" and row.get("status") == "True"
+        )[:10],
         "why": next((text(row.get("message")) for row in conditions if row.get("type") == "Ready"), ""),
         "version": without_v(text(info.get("kubeletVersion"))),
         "runtime": text(info.get("containerRuntimeVersion")).replace("://", " "),

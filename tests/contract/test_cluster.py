@@ -19,7 +19,11 @@ from tests.ansible_path import module_util
 ROOT = Path(__file__).parents[2]
 RECORDED = ROOT / "tests" / "unit" / "cluster" / "recorded"
 VERSION = "1.36.3"
-BROKEN: tuple[Any, ...] = ({}, {"metadata": None}, {"spec": [], "status": "x"}, {"status": {"conditions": [None, {}]}})
+FORGED = [{"type": f"Forged{n}" * 50, "status": "True"} for n in range(50)]
+BROKEN: tuple[Any, ...] = (
+    *({}, {"metadata": None}, {"spec": [], "status": "x"}, {"status": {"conditions": [None, {}]}}),
+    {"status": {"conditions": FORGED}},
+)
 
 
 # as the machines run it

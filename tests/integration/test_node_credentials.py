@@ -22,7 +22,10 @@ KUBELETS = {
     "apiVersion": "rbac.authorization.k8s.io/v1",
     "kind": "ClusterRole",
     "metadata": {"name": "kubelets"},
-    "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["create"]}],
+    "rules": [
+        {"apiGroups": [""], "resources": ["pods"], "verbs": ["create"]},
+        {"apiGroups": [""], "resources": ["nodes", "nodes/status"], "verbs": ["get", "patch"]},
+    ],
 }
 BINDING = {
     "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -122,7 +125,6 @@ def test_a_token_of_no_pod_changes_no_node(server: Api) -> None:
     ids=["kubeadm", "no-labels", "dns", "namespace-of-a-group"],
 )
 def test_static_pods(server: Api, namespace: str, labels: dict[str, str], *, refused: bool) -> None:
-    kubelet = server.in_the_name_of("system:node:one").with_header("Impersonate-Group: system:nodes")
     metadata = {"generateName": "static-", "namespace": namespace, "labels": labels}
     pod = {
         "apiVersion": "v1",
@@ -130,4 +132,48 @@ def test_static_pods(server: Api, namespace: str, labels: dict[str, str], *, ref
         "metadata": metadata,
         "spec": {"nodeName": "one", "containers": [CONTAINER]},
     }
-    assert ("pai-static-pods" in kubelet.create(pod)) == refused
+    assert ("pai-static-pods" in kubelet_of(server).create(pod)) == refused
+
+
+def kubelet_of(server: Api) -> Api:
+    return server.in_the_name_of("system:node:one").with_header("Impersonate-Group: system:nodes")
+
+
+@pytest.mark.parametrize("path", [f"{NODES}/one", f"{NODES}/one/status"], ids=["node", "status"])
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"labels": {"pai-install/pinned": "vision"}},
+        {"labels": {"a": "c"}},
+        {"labels": {"a": None}},
+        {"annotations": {"flannel.alpha.coreos.com/public-ip": "10.0.0.9"}},
+        {"annotations": {"pai-install/owned": "{}"}},
+        {"finalizers": ["example.com/never"]},
+    ],
+    ids=["virtual-cluster", "label", "no-label", "tunnel", "annotation", "finalizer"],
+)
+def test_a_kubelet_does_not_choose_its_pods(server: Api, path: str, metadata: dict[str, Any]) -> None:
+    assert "pai-kubelet-nodes" in refusal(kubelet_of(server), "PATCH", path, {"metadata": metadata})
+
+
+def test_a_kubelet_does_not_uncordon_its_node(server: Api) -> None:
+    server.ask("PATCH", f"{NODES}/one", {"spec": {"unschedulable": True}}, MERGE)
+    change = {"spec": {"unschedulable": False}}
+    assert "pai-kubelet-nodes" in refusal(kubelet_of(server), "PATCH", f"{NODES}/one", change)
+
+
+def test_a_kubelet_reports_its_own_labels_and_status(server: Api) -> None:
+    metadata = {"labels": {"kubernetes.io/arch": "arm64"}, "annotations": {"node.alpha.kubernetes.io/ttl": "0"}}
+    assert refusal(kubelet_of(server), "PATCH", f"{NODES}/one", {"metadata": metadata}) == ""
+    change = {"metadata": metadata, "status": {"capacity": {"pods": "5"}}}
+    assert refusal(kubelet_of(server), "PATCH", f"{NODES}/one/status", change) == ""
+
+
+def test_dns_reads_no_pods(server: Api) -> None:
+    role = server.ask("GET", "/apis/rbac.authorization.k8s.io/v1/clusterroles/system:coredns")
+    assert {name for rule in role["rules"] for name in rule["resources"]} == {
+        "endpoints",
+        "endpointslices",
+        "namespaces",
+        "services",
+    }

@@ -15,6 +15,7 @@ import urllib3
 from pai_install.agents.common.values import InvalidJsonError, child, parse, rows, text
 from pai_install.console.model.recent import Recent
 from pai_install.console.settings import MonitoringSettings
+from pai_install.monitoring.alertmanager import fair
 
 _TIMEOUT = urllib3.Timeout(connect=1, read=2)
 _MOST_BYTES = 4 * 1024 * 1024
@@ -62,7 +63,7 @@ class MonitoringReader:
 
     def _firing(self) -> tuple[Mapping[str, Any], ...]:
         found = self._read(f"{self._settings.alertmanager}{_ALERTS}")
-        return tuple(rows(found)[:_MOST_ALERTS])
+        return tuple(fair(rows(found))[:_MOST_ALERTS])
 
     def curves(self, queries: Iterable[Query], hours: float, now: float | None = None) -> tuple[Curve, ...]:
         """The curve of each query over the last hours, if it has values. Raises NoMonitoringError."""

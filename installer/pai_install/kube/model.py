@@ -91,7 +91,9 @@ class Node:
             ready=state_of(found, "Ready"),
             # the API leaves out what is false, so only a node without spec does not say
             cordoned=bool(spec.get("unschedulable")) if isinstance(node.get("spec"), Mapping) else None,
-            pressure=tuple(sorted(entry.type for entry in found if entry.type != "Ready" and entry.status == "True")),
+            pressure=tuple(
+                sorted(entry.type[:63] for entry in found if entry.type != "Ready" and entry.status == "True")[:10]
+            ),
             why=next((entry.message for entry in found if entry.type == "Ready"), ""),
             version=text(info.get("kubeletVersion")).removeprefix("v"),
             runtime=text(info.get("containerRuntimeVersion")).replace("://", " "),

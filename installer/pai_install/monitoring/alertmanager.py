@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -24,6 +25,9 @@ request = u.Request(url, body.encode() or None, headers, method=method)
 print(u.build_opener(u.ProxyHandler({})).open(request, timeout=20).read().decode())
 """
 _MOST = 1000
+# a cluster of a thousand nodes where each has some alerts
+_MOST_BYTES = 32 * 1024 * 1024
+_MOST_ALIKE = 10
 _GRAVITY = ("fatal", "error", "warn", "info")
 _CONTROLS = "none"
 
@@ -72,12 +76,25 @@ def _request(method: str, path: str, body: object) -> tuple[str, ...]:
 
 def alerts_in(text: str) -> tuple[FiringAlert, ...]:
     """Returns the alerts of an answer, the gravest first. Raises ValueError for other data."""
-    found = parse(text)
+    found = parse(text, max_size=_MOST_BYTES)
     if not isinstance(found, list):
         raise ValueError("the answer of Alertmanager is no list")  # noqa: TRY004 - as for text that is no JSON
-    alerts = (_alert(entry) for entry in rows(found)[:_MOST])
+    alerts = (_alert(entry) for entry in fair(rows(found)))
     shown = [alert for alert in alerts if alert.severity != _CONTROLS]
-    return tuple(sorted(shown, key=lambda alert: (_rank(alert.severity), alert.name, alert.subject)))
+    return tuple(sorted(shown, key=lambda alert: (_rank(alert.severity), alert.name, alert.subject))[:_MOST])
+
+
+def fair(entries: Iterable[Mapping[str, object]]) -> list[Mapping[str, object]]:
+    """Returns at most ten alerts of one rule and node: a node with thousands of file systems hides no other node."""
+    kept: list[Mapping[str, object]] = []
+    seen: Counter[tuple[str | None, str | None]] = Counter()
+    for entry in entries:
+        labels = words(entry.get("labels"))
+        key = (labels.get("alertname"), labels.get("node"))
+        seen[key] += 1
+        if seen[key] <= _MOST_ALIKE:
+            kept.append(entry)
+    return kept
 
 
 def _alert(entry: Mapping[str, object]) -> FiringAlert:

@@ -141,3 +141,9 @@ def test_a_rule_that_is_not_understood_protects() -> None:
 )
 def test_quantities(word: object, amount: float | None) -> None:
     assert quantity(word) == amount
+
+
+def test_a_node_that_reports_thousands_of_conditions_fills_no_report() -> None:
+    found = [{"type": f"Forged{n}" * 50, "status": "True"} for n in range(5000)]
+    node = Node.parse({"metadata": {"name": "liar"}, "status": {"conditions": found}})
+    assert len(", ".join(node.pressure)) < 700
