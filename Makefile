@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(not (3,11) <= sys.version_info[:2] <= (3,14))' 2>/dev/null && command -v $$p && break; done)
 
-# one worker has the lab's cluster, the others everything else meanwhile: tests/suites.py
+# two workers have a cluster of the lab each, and take everything else behind it: tests/suites.py
 WORKERS ?= 2
 SHARED = -n $(WORKERS)
 

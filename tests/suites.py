@@ -24,14 +24,16 @@ COLD = "PAI_TESTS_COLD"
 # which cases of a long list the gate takes; another number each day
 SEED = "PAI_TESTS_SEED"
 
-# files of tests/e2e with machines of their own; all others share one cluster
+# files of tests/e2e with machines of their own
 OWN_MACHINES = frozenset(
     f"e2e/test_{name}" for name in ("lab", "preflight", "ha", "killed", "log_store", "monitoring", "nodes")
 )
-# fixtures that stand for that one cluster
-CLUSTER_FIXTURES = frozenset({"cluster", "founding"})
+# those that share a cluster with a scheduler, groups, and storages; all others share one without
+JOB_CLUSTER = frozenset(f"e2e/test_{name}" for name in ("quickstart", "groups", "users"))
+# fixtures that stand for these two clusters -> the one group of tests that may take them
+CLUSTERS = {"founding": "cluster", "cluster": "cluster", "first_jobs": "job-cluster", "job_cluster": "job-cluster"}
 # these begin at once, in this order; everything else fills the gaps
-LONG_GROUPS = ("cluster", "molecule", "e2e/test_preflight", "e2e/test_lab", "integration")
+LONG_GROUPS = ("cluster", "job-cluster", "integration", "molecule", "e2e/test_preflight", "e2e/test_lab")
 # while the first of them builds the components, the second would only wait for these
 FIRST = "cluster"
 
@@ -54,6 +56,8 @@ def suite_of(path: str) -> str:
 def group_of(path: str) -> str:
     """Tests of the same group run one after another on one worker: they share machines, or fixtures of a file."""
     suite = suite_of(path)
+    if suite in JOB_CLUSTER:
+        return "job-cluster"
     if suite.startswith("e2e/") and suite not in OWN_MACHINES:
         return "cluster"
     return suite if suite.startswith("e2e/") or suite in LONG_GROUPS else path
@@ -98,16 +102,17 @@ class Groups(LoadScopeScheduling):  # type: ignore[misc]  # pytest-xdist has no 
 
 
 def arrange(items: list[pytest.Item]) -> None:
-    """Puts the long groups first. Raises UsageError where a test would make a second cluster."""
+    """Puts the long groups first. Raises UsageError where a test would make one of the clusters a second time."""
     strangers = [item.nodeid for item in items if _second_cluster(item.nodeid, getattr(item, "fixturenames", ()))]
     if strangers:
-        raise pytest.UsageError(f"tests/suites.py has these outside of the group of the one cluster: {strangers}")
+        raise pytest.UsageError(f"tests/suites.py has these outside of the group of their cluster: {strangers}")
     cold = is_cold()
     items.sort(key=lambda item: rank_of(group_of(path_of(item.nodeid)), cold=cold))
 
 
 def _second_cluster(nodeid: str, fixtures: Iterable[str]) -> bool:
-    return not CLUSTER_FIXTURES.isdisjoint(fixtures) and group_of(path_of(nodeid)) != "cluster"
+    groups = {CLUSTERS[name] for name in fixtures if name in CLUSTERS}
+    return not groups <= {group_of(path_of(nodeid))}
 
 
 def path_of(nodeid: str) -> str:

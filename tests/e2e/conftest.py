@@ -1,4 +1,4 @@
-"""One cluster in the lab for all end-to-end tests of a run."""
+"""Two clusters in the lab for the end-to-end tests of a run: a bare one, and one with groups and a scheduler."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pai_install.lab.keys import ssh_command
 from pai_install.run.environment import cached_program
 from pai_install.site import load_site
 
-from . import existing
+from . import existing, job_site
 
 ROOT = Path(__file__).parents[2]
 # a network of the tests' own: a lab that somebody works with stays as it is
@@ -260,7 +260,7 @@ def machines(
     assert traces(subnet) == []
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def founding(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Founding]:
     """From bare machines to a cluster, the hard way; afterwards the lab is gone, and nothing of it may be left."""
     if os.geteuid() != 0:
@@ -277,12 +277,41 @@ def founding(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Founding]:
 @pytest.fixture(scope="module")
 def cluster(request: pytest.FixtureRequest) -> Cluster:
     """The cluster that came of it, whatever an earlier file left; `quickstart` is the run that finished it."""
+    return whole(kept() if KEPT else request.getfixturevalue("founding").cluster)
+
+
+@pytest.fixture(scope="package")
+def first_jobs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """What `quickstart` makes of bare machines; `quickstart` is that run, with the output of its job."""
+    if os.geteuid() != 0:
+        pytest.skip("the lab needs root")
     if KEPT:
-        cluster = Cluster(Path(KEPT), subprocess.CompletedProcess([], 0, "", ""))
-    else:
-        founding: Founding = request.getfixturevalue("founding")
-        cluster = founding.cluster
-    assert cluster.quickstart.returncode == 0, cluster.quickstart.stderr
+        yield Cluster(Path(KEPT), pai_install("quickstart", "--site", KEPT, "--yes"))
+        return
+    site = job_site.write_site(tmp_path_factory.mktemp("site") / "quickstart", job_site.SUBNET)
+    equip(site)
+    try:
+        yield Cluster(site, pai_install("quickstart", "--site", str(site), "--yes", timeout_s=3000))
+    finally:
+        down = pai_install("lab", "down", "--site", str(site), "--yes")
+    assert down.returncode == 0, down.stderr
+    assert traces(job_site.SUBNET) == []
+
+
+@pytest.fixture(scope="module")
+def job_cluster(request: pytest.FixtureRequest) -> Cluster:
+    """The same cluster, whatever an earlier file left: it has a scheduler, groups, storages, and the console."""
+    return whole(kept() if KEPT else request.getfixturevalue("first_jobs"))
+
+
+def kept() -> Cluster:
+    """The cluster of the lab that is kept."""
+    return Cluster(Path(KEPT), subprocess.CompletedProcess([], 0, "", ""))
+
+
+def whole(cluster: Cluster) -> Cluster:
+    """The same, as its site has it."""
+    assert cluster.quickstart.returncode == 0, cluster.quickstart.stdout + cluster.quickstart.stderr
     if cluster.to_change():
         report = cluster.converge()
         assert report["ok"], report["stderr"]

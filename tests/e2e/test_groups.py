@@ -14,47 +14,27 @@ import pytest
 from pai_install.run.environment import cached_program, site_components
 from pai_install.site import load_site
 
-from .conftest import EXISTING, LOST, SUBNET, Cluster, pai_install
+from .conftest import Cluster, lab_of, pai_install, until
+from .job_site import DYNAMIC, ONE, OTHER, REGISTRY_ACCOUNT, REGISTRY_PASSWORD, REGISTRY_PORT
 from .own_image import own_image
 from .upstream import Upstream
 
 pytestmark = pytest.mark.lab
 
-ADDRESS, PORT = f"{SUBNET}.1", 5993
-PASSWORD = "Group-pull-9"
-# the account of the registry, and bcrypt of its password
-ACCOUNT = "robot:$2b$05$abcdefghijklmnopqrstuuqV0cX24j/h/1tbuk1jtXbE4Z06OEY9."
-CONFIG = f"\nopenpai_docker_insecure_registries: ['{ADDRESS}:{PORT}']\n"
 PROVISIONER = "deployment/local-path-provisioner"
-DYNAMIC = "dynamic-volumes: {type: local-path, path: /srv/pai-volumes}"
-SERVICES = f"""
-authentication:
-  group-manager:
-    grouplist:
-      - groupname: Vision
-        extension: {{acls: {{storageConfigs: [scratch, disk]}}}}
-      - groupname: speech
-        extension: {{acls: {{storageConfigs: [scratch]}}}}
-      - groupname: third
-storages:
-  - {{name: scratch, type: hostPath, path: /srv/pai-scratch}}
-  - {{name: disk, type: local, path: /srv/pai-disk, machine: {EXISTING}}}
-{DYNAMIC}
-registry:
-  logins:
-    - {{registry: "{ADDRESS}:{PORT}", username: robot, password: {PASSWORD}, groups: [Vision]}}
-"""
 NAMESPACES = ("vision", "speech", "third")
 REVOKED = "storageConfigs: [disk]"
 
 
 @pytest.fixture(scope="module")
-def registry(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Upstream]:
+def registry(job_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Upstream]:
     """One that asks for a login."""
-    site = load_site(cluster.site).site
+    site = load_site(job_cluster.site).site
     program = cached_program(site, "registry")
     assert program is not None
-    found = Upstream(program, tmp_path_factory.mktemp("registry"), ADDRESS, PORT, f"robot:{PASSWORD}", ACCOUNT)
+    folder, login = tmp_path_factory.mktemp("registry"), f"robot:{REGISTRY_PASSWORD}"
+    address = str(lab_of(job_cluster.site).gateway)
+    found = Upstream(program, folder, address, REGISTRY_PORT, login, REGISTRY_ACCOUNT)
     found.start()
     try:
         busybox = site_components(site, lambda _line: None).image("busybox").layout
@@ -65,30 +45,15 @@ def registry(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 
 @pytest.fixture(scope="module")
-def grouped(cluster: Cluster, registry: Upstream) -> Iterator[Cluster]:
-    """The cluster with three groups; without them again afterwards."""
-    del registry
-    config, services = cluster.site / "config.yaml", services_of(cluster)
-    before = config.read_text()
-    for machine in (EXISTING, LOST):
-        cluster.on(machine, "mkdir -p /srv/pai-scratch /srv/pai-disk")
-    config.write_text(before + CONFIG)
-    services.write_text(SERVICES)
-    try:
-        report = cluster.converge()
-        assert report["ok"], report["stderr"]
-        yield cluster
-    finally:
-        for namespace in NAMESPACES:
-            end_pods(cluster, namespace)
-        config.write_text(before)
-        services.unlink()
-        report = cluster.converge()
-        cluster.kubectl("delete", "namespace", *NAMESPACES, "--ignore-not-found", "--wait=false")
-        for machine in (EXISTING, LOST):
-            cluster.on(machine, "rm -rf /srv/pai-scratch /srv/pai-disk /srv/pai-volumes")
-    assert report["ok"], report["stderr"]
-    assert cluster.kubectl("get", "persistentvolumes", "-o", "name") == ""
+def grouped(job_cluster: Cluster) -> Iterator[Cluster]:
+    """The cluster; without pods of the groups afterwards, and without what they wrote."""
+    for machine in (ONE, OTHER):
+        job_cluster.on(machine, "mkdir -p /srv/pai-disk")
+    yield job_cluster
+    for namespace in NAMESPACES:
+        end_pods(job_cluster, namespace)
+    for machine in (ONE, OTHER):
+        job_cluster.on(machine, "rm -rf /srv/pai-scratch/* /srv/pai-disk/*")
 
 
 def services_of(cluster: Cluster) -> Path:
@@ -96,10 +61,10 @@ def services_of(cluster: Cluster) -> Path:
 
 
 def pod(
-    cluster: Cluster, namespace: str, name: str, script: str, claim: str, image: str = "", node: str = EXISTING
+    cluster: Cluster, namespace: str, name: str, script: str, claim: str, image: str = "", node: str = ONE
 ) -> dict[str, Any]:
     """Runs a pod until it ends or waits for good; its status. node: a worker, or "" for the scheduler's choice."""
-    image = image or cluster.on(EXISTING, "ctr -n k8s.io images ls -q | grep ^registry.*/busybox:").split()[0]
+    image = image or cluster.on(ONE, "ctr -n k8s.io images ls -q | grep ^registry.*/busybox:").split()[0]
     volumes = [{"name": claim, "persistentVolumeClaim": {"claimName": claim}}] if claim else []
     container = {
         "name": "main",
@@ -147,13 +112,20 @@ def claims(cluster: Cluster, namespace: str) -> dict[str, str]:
     }
 
 
+def volumes_of(cluster: Cluster, namespace: str) -> set[str]:
+    """The storages whose volumes are made for a group."""
+    found = json.loads(cluster.kubectl("get", "persistentvolumes", "--output=json"))["items"]
+    claimed = [it["spec"]["claimRef"] for it in found]
+    return {claim["name"] for claim in claimed if claim["namespace"] == namespace}
+
+
 def end_pods(cluster: Cluster, namespace: str) -> None:
     cluster.kubectl("delete", "pods", "--all", f"--namespace={namespace}", "--grace-period=0", "--force")
 
 
 def test_each_group_has_what_it_is_granted(grouped: Cluster) -> None:
     assert claims(grouped, "vision") == {"scratch": "Bound", "disk": "Bound"}
-    assert claims(grouped, "speech") == {"scratch": "Bound"}
+    assert claims(grouped, "speech") == {"scratch": "Bound", "shelf": "Bound"}
     assert claims(grouped, "third") == {}
     again = grouped.converge()
     assert sum(host["changed"] for host in again["hosts"].values()) == 0
@@ -164,7 +136,7 @@ def test_two_groups_share_a_storage_and_a_third_does_not(grouped: Cluster) -> No
     assert pod(grouped, "speech", "reads", "cat /mnt/scratch/word", "scratch")["phase"] == "Succeeded"
     assert said(grouped, "speech", "reads") == "from vision\n"
     assert pod(grouped, "vision", "keeps", "echo kept > /mnt/disk/word", "disk")["phase"] == "Succeeded"
-    image = grouped.on(EXISTING, "ctr -n k8s.io images ls -q | grep ^registry.*/busybox:").split()[0]
+    image = grouped.on(ONE, "ctr -n k8s.io images ls -q | grep ^registry.*/busybox:").split()[0]
     volumes = [{"name": "it", "persistentVolumeClaim": {"claimName": "scratch"}}]
     spec = {"containers": [{"name": "main", "image": image}], "volumes": volumes}
     words = ("--namespace=third", "run", "refused", f"--image={image}", "--restart=Never")
@@ -182,15 +154,15 @@ def waits_for(cluster: Cluster, namespace: str, name: str) -> str:
     return " ".join(condition.get("message", "") for condition in found.get("conditions", ()))
 
 
-def test_a_group_pulls_with_its_own_account(grouped: Cluster) -> None:
-    image = f"{ADDRESS}:{PORT}/team/tool:1"
+def test_a_group_pulls_with_its_own_account(grouped: Cluster, registry: Upstream) -> None:
+    image = f"{registry.address}:{registry.port}/team/tool:1"
     assert pod(grouped, "vision", "pulls", "echo pulled", "", image)["phase"] == "Succeeded"
-    for machine in (EXISTING, LOST):
+    for machine in (ONE, OTHER):
         grouped.on(machine, f"crictl rmi {image} || true")
     refused = pod(grouped, "third", "pulls", "echo pulled", "", image)
     assert reason(refused) in ("ErrImagePull", "ImagePullBackOff"), refused
     # no machine has it: whoever is on one could pull with it
-    assert grouped.on(EXISTING, f"grep -rlF {PASSWORD} /etc /root /var/lib/kubelet 2>/dev/null || true") == ""
+    assert grouped.on(ONE, f"grep -rlF {REGISTRY_PASSWORD} /etc /root /var/lib/kubelet 2>/dev/null || true") == ""
 
 
 def storage(cluster: Cluster, verb: str, *words: str) -> subprocess.CompletedProcess[str]:
@@ -210,19 +182,19 @@ def test_every_worker_proves_its_storages_and_a_broken_one_is_named(grouped: Clu
     whole = storage(grouped, "test", "--size", "1", "--format", "json")
     assert whole.returncode == 0, whole.stdout + whole.stderr
     found = verdicts(whole)
-    assert found[(EXISTING, "storage-use")] == ["PASS", "PASS"]
-    assert found[(LOST, "storage-use")] == ["PASS"], "disk is a folder of the other"
-    grouped.on(LOST, "mv /srv/pai-scratch /srv/pai-scratch.away")
+    assert found[(ONE, "storage-use")] == ["PASS"] * 4
+    assert found[(OTHER, "storage-use")] == ["PASS"] * 3, "disk is a folder of the other"
+    grouped.on(OTHER, "mv /srv/pai-scratch /srv/pai-scratch.away")
     try:
         broken = storage(grouped, "test", "--size", "1", "--format", "json")
     finally:
-        grouped.on(LOST, "mv /srv/pai-scratch.away /srv/pai-scratch")
+        grouped.on(OTHER, "mv /srv/pai-scratch.away /srv/pai-scratch")
     assert broken.returncode == 7, broken.stdout + broken.stderr
     found = verdicts(broken)
-    assert found[(LOST, "storage-mount")] == ["FAIL"]
-    assert found[(EXISTING, "storage-use")] == ["PASS", "PASS"]
+    assert found[(OTHER, "storage-mount")] == ["FAIL"]
+    assert found[(ONE, "storage-use")] == ["PASS"] * 4
     assert grouped.kubectl("get", "pods", "-A", "-l", "pai-install/probe=storage", "-o", "name") == ""
-    for machine in (EXISTING, LOST):
+    for machine in (ONE, OTHER):
         assert "pai-install-test" not in grouped.on(machine, "ls -A /srv/pai-scratch /srv/pai-disk")
 
 
@@ -257,8 +229,9 @@ def test_what_is_taken_from_a_group_is_the_access(grouped: Cluster) -> None:
     while set(claims(grouped, "vision")) != {"disk"}:
         assert time.monotonic() < deadline, claims(grouped, "vision")
         time.sleep(1)
-    assert claims(grouped, "speech") == {"scratch": "Bound"}
-    assert grouped.on(EXISTING, "cat /srv/pai-scratch/word") == "from vision\n"
+    assert until(lambda: volumes_of(grouped, "vision") == {"disk"}, 60)
+    assert claims(grouped, "speech")["scratch"] == "Bound"
+    assert grouped.on(ONE, "cat /srv/pai-scratch/word") == "from vision\n"
     services.write_text(services.read_text().replace(REVOKED, "storageConfigs: [scratch, disk]"))
     assert grouped.converge()["ok"]
     assert pod(grouped, "vision", "returns", "cat /mnt/scratch/word", "scratch")["phase"] == "Succeeded"
@@ -276,6 +249,7 @@ def test_a_group_that_goes_leaves_its_people_what_is_theirs(grouped: Cluster) ->
     assert grouped.kubectl("get", "configmap", "of-theirs", "--namespace=vision", "-o", "jsonpath={.data.a}") == "b"
     found = json.loads(grouped.kubectl("get", "namespace", "vision", "--output=json"))["metadata"]
     assert "pai-install" not in json.dumps([found["labels"], found.get("annotations", {})])
+    assert until(lambda: not volumes_of(grouped, "vision"), 60)
     account = json.loads(grouped.kubectl("get", "serviceaccount", "default", "--namespace=vision", "--output=json"))
     assert "imagePullSecrets" not in account
     services.write_text(before)
@@ -298,7 +272,7 @@ def ask(cluster: Cluster, name: str, more: str = "") -> None:
 
 def folders(cluster: Cluster) -> str:
     """What is in the folders of dynamic volumes, on both workers."""
-    return "".join(cluster.on(machine, "cat /srv/pai-volumes/*/word || true") for machine in (EXISTING, LOST))
+    return "".join(cluster.on(machine, "cat /srv/pai-volumes/*/word || true") for machine in (ONE, OTHER))
 
 
 def test_a_claim_that_names_no_volume_gets_a_folder_until_it_is_deleted(grouped: Cluster) -> None:
@@ -308,7 +282,7 @@ def test_a_claim_that_names_no_volume_gets_a_folder_until_it_is_deleted(grouped:
     again = pod(grouped, "speech", "finds", "cat /mnt/own/word", "own", node="")
     assert again["phase"] == "Succeeded"
     assert said(grouped, "speech", "finds") == folders(grouped) != ""
-    (machine,) = {name for name in (EXISTING, LOST) if grouped.on(name, "ls /srv/pai-volumes || true")}
+    (machine,) = {name for name in (ONE, OTHER) if grouped.on(name, "ls /srv/pai-volumes || true")}
     assert grouped.on(machine, "stat -c %a /srv/pai-volumes") == "700\n"
     assert claims(grouped, "speech")["own"] == "Bound"
     end_pods(grouped, "speech")
@@ -340,4 +314,4 @@ def test_volumes_outlive_the_class_that_made_them(grouped: Cluster) -> None:
 
 def test_no_password_is_in_what_runs_left_behind(grouped: Cluster) -> None:
     for path in (grouped.site / ".pai" / "runs").rglob("*"):
-        assert not path.is_file() or PASSWORD not in path.read_text(errors="replace"), path
+        assert not path.is_file() or REGISTRY_PASSWORD not in path.read_text(errors="replace"), path

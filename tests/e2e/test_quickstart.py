@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
 
-from .conftest import ROOT, equip, pai_install, traces
+from .conftest import Cluster, lab_of, pai_install
 from .console_client import ENDED, ConsoleClient, client_of, fingerprint_of
+from .job_site import MASTER, PASSWORD, USER
 
 pytestmark = pytest.mark.lab
 
-SUBNET = "172.30.74"
-MASTER = f"{SUBNET}.11"
-USER, PASSWORD = "boss", "the password of boss"
-REST_SERVER = f"rest-server: {{default-pai-admin-username: {USER}, default-pai-admin-password: {PASSWORD}}}\n"
 JOB = """\
 protocolVersion: 2
 name: {name}
@@ -70,29 +64,21 @@ DISTRIBUTED: dict[str, Any] = {
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A copy of the quickstart's site at other addresses."""
-    if os.geteuid() != 0:
-        pytest.skip("the lab needs root")
-    folder = tmp_path_factory.mktemp("site") / "quickstart"
-    shutil.copytree(ROOT / "layouts" / "quickstart", folder, ignore=shutil.ignore_patterns(".pai"))
-    layout = folder / "layout.yaml"
-    layout.write_text(layout.read_text().replace("172.30.75.", f"{SUBNET}."))
-    services = folder / "services-configuration.yaml"
-    services.write_text(services.read_text() + REST_SERVER)
-    equip(folder)
-    try:
-        yield folder
-    finally:
-        down = pai_install("lab", "down", "--site", str(folder), "--yes")
-    assert down.returncode == 0, down.stderr
-    assert traces(SUBNET) == []
+def done(first_jobs: Cluster) -> CompletedProcess[str]:
+    """The quickstart as it ended."""
+    return first_jobs.quickstart
 
 
 @pytest.fixture(scope="module")
-def done(site: Path) -> CompletedProcess[str]:
-    """The quickstart as it ended."""
-    return pai_install("quickstart", "--site", str(site), "--yes", timeout_s=3000)
+def site(job_cluster: Cluster) -> Path:
+    """The site whose cluster it made."""
+    return job_cluster.site
+
+
+@pytest.fixture(scope="module")
+def master(site: Path) -> str:
+    """Where the console is."""
+    return str(lab_of(site).machine(MASTER).address)
 
 
 def test_it_ends_with_the_output_of_a_gang(done: CompletedProcess[str]) -> None:
@@ -110,10 +96,7 @@ def test_it_shows_no_finding_of_the_lab_itself(done: CompletedProcess[str]) -> N
 
 
 @pytest.mark.parametrize(("job", "gpus"), [(SINGLE, 2), (DISTRIBUTED, 8)], ids=["single", "distributed"])
-def test_jobs_of_openpai_articles_run(
-    job: dict[str, Any], gpus: int, site: Path, done: CompletedProcess[str], tmp_path: Path
-) -> None:
-    assert done.returncode == 0, done.stderr
+def test_jobs_of_openpai_articles_run(job: dict[str, Any], gpus: int, site: Path, tmp_path: Path) -> None:
     file = tmp_path / "job.json"
     file.write_text(json.dumps(job))
     words = ("--site", str(site), "--group", "team")
@@ -121,22 +104,24 @@ def test_jobs_of_openpai_articles_run(
     assert submitted.returncode == 0, submitted.stdout + submitted.stderr
     logs = pai_install("job", "logs", job["jobName"], *words)
     assert logs.stdout.count("(stand-in)") == gpus, logs.stdout + logs.stderr
+    assert pai_install("job", "stop", job["jobName"], "--yes", *words).returncode == 0
 
 
 @pytest.fixture(scope="module")
-def console(site: Path, done: CompletedProcess[str]) -> ConsoleClient:
+def console(site: Path, master: str) -> ConsoleClient:
     """OpenPAI's API on the control plane, as the administrator of OpenPAI's keys."""
-    assert done.returncode == 0, done.stderr
-    client = client_of(site, MASTER)
+    client = client_of(site, master)
     client.sign_in(USER, PASSWORD)
     return client
 
 
-def test_the_console_has_the_certificate_that_is_printed(done: CompletedProcess[str], console: ConsoleClient) -> None:
+def test_the_console_has_the_certificate_that_is_printed(
+    done: CompletedProcess[str], console: ConsoleClient, master: str
+) -> None:
     status, found = console.ask("GET", "/api/v2/info")
     assert (status, found["launcherType"]) == (200, "k8s")
-    assert f"console: https://{MASTER}/" in done.stdout
-    assert fingerprint_of(MASTER) in done.stdout
+    assert f"console: https://{master}/" in done.stdout
+    assert fingerprint_of(master) in done.stdout
 
 
 def test_a_job_of_the_console_succeeds_and_its_log_is_read(console: ConsoleClient) -> None:

@@ -14,41 +14,23 @@ from typing import Any
 
 import pytest
 
-from .conftest import EXISTING, LOST, SERVE, Cluster, kubectl_of, pai_install, until
+from .conftest import SERVE, Cluster, kubectl_of, pai_install, until
+from .job_site import MASTER, ONE, OTHER, USER
 
 pytestmark = pytest.mark.lab
 
-SERVICES = """
-authentication:
-  group-manager:
-    grouplist:
-      - groupname: Vision
-      - {groupname: speech, extension: {acls: {storageConfigs: [data]}}}
-storages:
-  - {name: data, type: hostPath, path: /srv/pai-of-speech}
-"""
-THEIR_VOLUME = ("get", "pvc", "data", "--namespace=speech", "--output=jsonpath={.spec.volumeName}")
-NAMESPACES = ("vision", "speech")
+THEIR_VOLUME = ("get", "pvc", "shelf", "--namespace=speech", "--output=jsonpath={.spec.volumeName}")
 SIGN = "openssl dgst -sha256 -sign /etc/kubernetes/pki/sa.key | base64 -w0"
 
 
 @pytest.fixture(scope="module")
-def grouped(cluster: Cluster) -> Iterator[Cluster]:
-    """The cluster with two groups, and a pod of each; as it was again afterwards."""
-    services = cluster.site / "services-configuration.yaml"
-    before = services.read_text() if services.exists() else None
-    services.write_text(SERVICES + (before or ""))
-    try:
-        report = cluster.converge()
-        assert report["ok"], report["stderr"]
-        yield cluster
-    finally:
-        for name in ("alice", "bob"):
-            user(cluster, "remove", name, "--yes")
-        services.unlink() if before is None else services.write_text(before)
-        report = cluster.converge()
-        cluster.kubectl("delete", "namespace", *NAMESPACES, "pai-users", "--ignore-not-found", "--wait=false")
-    assert report["ok"], report["stderr"]
+def grouped(job_cluster: Cluster) -> Iterator[Cluster]:
+    """The cluster without a user; as it was again afterwards."""
+    yield job_cluster
+    for name in ("alice", "bob"):
+        user(job_cluster, "remove", name, "--yes")
+    for namespace in ("vision", "speech"):
+        job_cluster.kubectl("delete", "jobs", "--all", f"--namespace={namespace}", "--timeout=60s")
 
 
 @pytest.fixture(scope="module")
@@ -130,14 +112,14 @@ def test_a_user_runs_a_job_of_its_own_and_reaches_nothing_of_another_group(
         entry["metadata"]["name"] = "evil"
         refused = ask(grouped, alice, "create", "-f", "-", entry=entry)
         assert why in refused.stderr, refused.stderr
-    mounts_theirs = {"volumes": [{"name": "a", "persistentVolumeClaim": {"claimName": "data"}}]}
+    mounts_theirs = {"volumes": [{"name": "a", "persistentVolumeClaim": {"claimName": "shelf"}}]}
     claim = {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Mi"}}, "storageClassName": ""}
     for entry in (
         job(grouped, "alice", "speech", **mounts_theirs),
         {
             "apiVersion": "v1",
             "kind": "PersistentVolumeClaim",
-            "metadata": {"name": "data"},
+            "metadata": {"name": "shelf"},
             "spec": {**claim, "volumeName": grouped.kubectl(*THEIR_VOLUME)},
         },
     ):
@@ -150,7 +132,7 @@ def test_a_user_runs_a_job_of_its_own_and_reaches_nothing_of_another_group(
 def test_an_apply_changes_nothing_of_users(grouped: Cluster, files: dict[str, Path]) -> None:
     assert grouped.to_change() == []
     listed = json.loads(user(grouped, "list", "--format", "json").stdout)["users"]
-    assert [(one["name"], one["groups"], one["kubeconfigs"]) for one in listed] == [
+    assert [(one["name"], one["groups"], one["kubeconfigs"]) for one in listed if one["name"] != USER] == [
         ("alice", ["Vision"], 1),
         ("bob", ["speech"], 1),
     ]
@@ -166,7 +148,7 @@ def test_a_token_ends_with_its_time(grouped: Cluster, files: dict[str, Path], tm
     ends = {}
     for name, end in (("now", claims["exp"]), ("over", int(time.time()) - 60)):
         signed = f"{head}.{word({**claims, 'exp': end, 'nbf': claims['nbf'] - 86400, 'iat': claims['iat'] - 86400})}"
-        signature = grouped.on("lab-master", f"printf %s {signed} | {SIGN}").strip()
+        signature = grouped.on(MASTER, f"printf %s {signed} | {SIGN}").strip()
         path = tmp_path / name
         path.write_text(text.replace(token, f"{signed}.{signature.rstrip('=').replace('+', '-').replace('/', '_')}"))
         ends[name] = ask(grouped, path, "get", "pods")
@@ -190,7 +172,7 @@ def serving(cluster: Cluster, owner: str, namespace: str, machine: str) -> dict[
 @pytest.fixture(scope="module")
 def servers(grouped: Cluster, files: dict[str, Path]) -> Iterator[dict[str, tuple[str, str]]]:
     """Two pods of vision and one of speech: name -> pod, address."""
-    places = {"a1": ("alice", "vision", EXISTING), "a2": ("alice", "vision", LOST), "b": ("bob", "speech", EXISTING)}
+    places = {"a1": ("alice", "vision", ONE), "a2": ("alice", "vision", OTHER), "b": ("bob", "speech", ONE)}
     found: dict[str, tuple[str, str]] = {}
     for name, (owner, namespace, machine) in places.items():
         made = ask(grouped, files[owner], "create", "-f", "-", entry=serving(grouped, owner, namespace, machine))
@@ -228,13 +210,13 @@ def test_a_pod_of_one_group_reaches_no_pod_of_another(grouped: Cluster, servers:
     api = grouped.kubectl("get", "service", "kubernetes", "-o", "jsonpath={.spec.clusterIP}")
     assert reaches(grouped, a1, dns, 53)
     assert reaches(grouped, a1, api, 443)
-    master = grouped.on("lab-master", "hostname -I").split()[0]
+    master = grouped.on(MASTER, "hostname -I").split()[0]
     assert reaches(grouped, a1, master, 22)
     for port in (2379, 2380, 10250):
         assert not reaches(grouped, a1, master, port), port
-        assert not reaches(grouped, b, grouped.on(EXISTING, "hostname -I").split()[0], port), port
+        assert not reaches(grouped, b, grouped.on(ONE, "hostname -I").split()[0], port), port
     seen = f"import socket; socket.create_connection(('{a1_address}', 8080), 4)"
-    grouped.on("lab-master", f'python3 -c "{seen}"')
+    grouped.on(MASTER, f'python3 -c "{seen}"')
 
 
 def test_containers_have_no_raw_packets(grouped: Cluster, servers: dict[str, tuple[str, str]]) -> None:
@@ -247,7 +229,7 @@ def test_containers_have_no_raw_packets(grouped: Cluster, servers: dict[str, tup
 def test_rules_are_back_after_another_program_removed_them(
     grouped: Cluster, servers: dict[str, tuple[str, str]]
 ) -> None:
-    grouped.on(EXISTING, "nft delete table ip pai_groups")
+    grouped.on(ONE, "nft delete table ip pai_groups")
     deadline = time.monotonic() + 30
     while reaches(grouped, servers["a1"][0], servers["b"][1]):
         assert time.monotonic() < deadline
@@ -261,7 +243,7 @@ def test_a_site_may_let_groups_reach_each_other(grouped: Cluster, servers: dict[
         report = grouped.converge()
         assert report["ok"], report["stderr"]
         assert reaches(grouped, servers["a1"][0], servers["b"][1])
-        assert "pai_groups" not in grouped.on(EXISTING, "nft list tables")
+        assert "pai_groups" not in grouped.on(ONE, "nft list tables")
         assert grouped.to_change() == []
     finally:
         config.write_text(before)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import socket
 import ssl
 import subprocess
 import time
@@ -176,16 +177,12 @@ def api(programs: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> 
     """An API server with its own etcd; no node, no controller."""
     folder = tmp_path_factory.mktemp("control-plane")
     etcd, peer, port = free_ports(3)
-    key = folder / "service-account.key"
-    subprocess.run(["openssl", "genrsa", "-out", key, "2048"], check=True, capture_output=True)
-    users = [f'{token},{user},{token},"{groups}"' for token, (user, groups) in USERS.items()]
-    (folder / "tokens.csv").write_text("\n".join(users) + "\n")
-    let_in(folder, [])
-    certify(folder)
     store: list[str | Path] = [
         *(programs["etcd"], f"--data-dir={folder}/etcd", f"--listen-client-urls=http://127.0.0.1:{etcd}"),
         *(f"--advertise-client-urls=http://127.0.0.1:{etcd}", f"--listen-peer-urls=http://127.0.0.1:{peer}"),
+        "--unsafe-no-fsync",  # nothing of it outlives the tests
     ]
+    key = folder / "service-account.key"
     server: list[str | Path] = [
         *(programs["kube-apiserver"], f"--etcd-servers=http://127.0.0.1:{etcd}", f"--secure-port={port}"),
         "--allow-privileged=true",  # as kubeadm has it
@@ -199,6 +196,12 @@ def api(programs: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> 
     ]
     with ExitStack() as stack:
         stack.enter_context(running(store, folder / "etcd.log"))
+        subprocess.run(["openssl", "genrsa", "-out", key, "2048"], check=True, capture_output=True)
+        users = [f'{token},{user},{token},"{groups}"' for token, (user, groups) in USERS.items()]
+        (folder / "tokens.csv").write_text("\n".join(users) + "\n")
+        let_in(folder, [])
+        certify(folder)
+        _wait_for_port(etcd)  # an API server that finds none asks again a second later, and then more seldom
         program = stack.enter_context(running(server, folder / "kube-apiserver.log"))
         made = Api(port, folder)
         _wait(made, program)
@@ -226,6 +229,18 @@ def let_in(folder: Path, jwt: Sequence[Json]) -> None:
     (folder / "authentication.new").rename(folder / "authentication.yaml")
 
 
+def _wait_for_port(port: int) -> None:
+    end = time.monotonic() + 60
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=5).close()
+        except OSError:
+            assert time.monotonic() < end, f"nothing listens on port {port}"
+            time.sleep(0.1)
+        else:
+            return
+
+
 def _wait(api: Api, program: subprocess.Popen[bytes]) -> None:
     end = time.monotonic() + 120
     while True:
@@ -235,6 +250,6 @@ def _wait(api: Api, program: subprocess.Popen[bytes]) -> None:
             if program.poll() is not None or time.monotonic() > end:
                 log = (api.folder / "kube-apiserver.log").read_text(errors="replace")
                 pytest.fail(f"the API server does not answer\n{log[-2000:]}")
-            time.sleep(0.5)
+            time.sleep(0.2)
         else:
             return

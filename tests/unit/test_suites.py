@@ -26,6 +26,11 @@ def test_files_of_the_one_cluster_stay_together() -> None:
     assert suites.group_of("tests/e2e/test_health.py") == suites.group_of("tests/e2e/test_power_off.py") == "cluster"
 
 
+def test_files_of_the_cluster_with_jobs_stay_together() -> None:
+    files = ("tests/e2e/test_quickstart.py", "tests/e2e/test_groups.py")
+    assert {suites.group_of(path) for path in files} == {"job-cluster"}
+
+
 def test_other_machines_are_a_group_per_file() -> None:
     assert suites.group_of("tests/e2e/test_lab.py") == "e2e/test_lab"
     assert suites.group_of("tests/molecule/test_roles.py") == "molecule"
@@ -43,23 +48,40 @@ class Item:
         self.nodeid, self.fixturenames = nodeid, fixtures
 
 
-def test_second_cluster_is_refused() -> None:
-    known: Any = [Item("tests/e2e/test_health.py::test_a", "cluster")]
+def test_each_cluster_has_tests_of_its_group_alone() -> None:
+    known: Any = [
+        Item("tests/e2e/test_health.py::test_a", "cluster"),
+        Item("tests/e2e/test_groups.py::test_a", "job_cluster"),
+    ]
     suites.arrange(known)
-    stranger: Any = [Item("tests/e2e/test_lab.py::test_a[1]", "cluster", "tmp_path")]
+
+
+@pytest.mark.parametrize(
+    ("nodeid", "fixtures"),
+    [
+        ("tests/e2e/test_lab.py::test_a[1]", ("cluster", "tmp_path")),
+        ("tests/e2e/test_lab.py::test_a[1]", ("job_cluster",)),
+        ("tests/e2e/test_groups.py::test_a", ("cluster",)),
+        ("tests/e2e/test_health.py::test_a", ("first_jobs",)),
+        ("tests/e2e/test_health.py::test_a", ("cluster", "job_cluster")),
+    ],
+)
+def test_second_cluster_is_refused(nodeid: str, fixtures: tuple[str, ...]) -> None:
+    stranger: Any = [Item(nodeid, *fixtures)]
     with pytest.raises(pytest.UsageError, match="outside of the group"):
         suites.arrange(stranger)
 
 
 def test_long_groups_begin_first() -> None:
-    groups = ["tests/unit/test_redact.py", "e2e/test_lab", "molecule", "cluster"]
-    assert sorted(groups, key=suites.rank_of) == ["cluster", "molecule", "e2e/test_lab", "tests/unit/test_redact.py"]
+    groups = ["tests/unit/test_redact.py", "e2e/test_lab", "molecule", "integration", "cluster"]
+    order = sorted(groups, key=suites.rank_of)
+    assert order == ["cluster", "integration", "molecule", "e2e/test_lab", "tests/unit/test_redact.py"]
 
 
 def test_only_one_worker_waits_for_components_that_are_still_to_be_built() -> None:
     groups = ["integration", "molecule", "tests/unit/test_redact.py", "cluster"]
     order = sorted(groups, key=lambda group: suites.rank_of(group, cold=True))
-    assert order == ["cluster", "tests/unit/test_redact.py", "molecule", "integration"]
+    assert order == ["cluster", "tests/unit/test_redact.py", "integration", "molecule"]
 
 
 def test_table_adds_up_and_begins_with_the_longest() -> None:
