@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -44,6 +45,14 @@ def create_redirect(settings: ConsoleSettings) -> Starlette:
     return Starlette(routes=[Route("/", redirect, methods=["GET"])])
 
 
+class RefusalFilter(logging.Filter):
+    """Drops an error that uvicorn logs for each refused WebSocket, which anyone could fill the log with."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether a line stays."""
+        return record.getMessage() != "ASGI callable returned without completing handshake."
+
+
 class _Server(uvicorn.Server):
     """A server that leaves signals to `_all`, since the process has several."""
 
@@ -54,6 +63,7 @@ class _Server(uvicorn.Server):
 
 def serve(settings: ConsoleSettings, services: ConsoleServices) -> None:
     """Listens on all ports until a signal."""
+    logging.getLogger("uvicorn.error").addFilter(RefusalFilter())
     services.model.start()
     app = RequestCounter(create_app(settings, services), services.metrics, f"{PREFIX}/")
     api = RequestCounter(create_api(services), services.metrics, "")

@@ -207,6 +207,13 @@ def test_nobody_else_connects(alice: Person, token: str) -> None:
     assert (done.returncode, "job-connection-refused" in done.stderr) == (255, True), done.stderr
 
 
+def test_refusals_leave_the_log_as_it_is(alice: Person) -> None:
+    before = alice.program.log.read_text()
+    assert "job-connection-refused" in alice.ssh("true", NAME, "nobody").stderr
+    time.sleep(1)
+    assert alice.program.log.read_text() == before
+
+
 def test_a_job_without_the_port_has_no_way_in(alice: Person) -> None:
     done = alice.ssh("true", OTHER)
     assert (done.returncode, "job-connection-refused" in done.stderr) == (255, True), done.stderr
