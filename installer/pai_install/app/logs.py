@@ -133,7 +133,8 @@ def _started(sources: Sequence[LogSource], lines: queue.Queue[_Item]) -> None:
                     lines.put((source, line))
             except PaiError as error:
                 lines.put((source, error))
-            lines.put((source, None))
+            finally:  # the reader of the lines waits for it
+                lines.put((source, None))
 
     for _ in range(min(len(sources), _WIDTH)):
         threading.Thread(target=work, daemon=True).start()

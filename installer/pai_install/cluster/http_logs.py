@@ -8,6 +8,7 @@ from dataclasses import replace
 from pai_install.cluster.client import ApiError, LogWindow
 from pai_install.cluster.http import ApiRequest
 from pai_install.cluster.http_api import Api
+from pai_install.cluster.http_errors import too_large
 from pai_install.cluster.lines import lines
 from pai_install.kube.model import Ref
 from pai_install.kube.objects import JsonObject, child, rows, text
@@ -18,6 +19,8 @@ _FOLLOW_TIMEOUT_S = 86400.0
 _LONGEST_LINE = 1 << 20
 # kubelets keep 10 MiB. One that sends more would fill the memory of who asks
 _LARGEST = 32 << 20
+# of a log that is read line by line and whole: sites may let kubelets keep more
+_LARGEST_STREAM = 1 << 30
 _DEFAULT = "kubectl.kubernetes.io/default-container"
 _LISTS = ("initContainers", "containers", "ephemeralContainers")
 
@@ -29,13 +32,29 @@ def log(api: Api, pod: Ref, container: str, tail: int, *, previous: bool = False
 
 
 def log_lines(api: Api, pod: Ref, container: str, window: LogWindow) -> Iterator[str]:
-    """Yields the lines of a part of a log."""
+    """Yields the lines of a part of a log. Raises PaiError if it ends early, or is larger than kubelets keep."""
     since = (("sinceTime", window.since),) if window.since else ()
     request = _request(api, pod, container, window.tail, (*since, *((("follow", "true"),) if window.follow else ())))
     limit = _FOLLOW_TIMEOUT_S if window.follow else _TIMEOUT_S
     with api.stream(replace(request, timeout_s=limit, cancellation=window.cancellation)) as parts:
-        for line in lines(parts, _LONGEST_LINE):
-            yield line.decode(errors="replace")
+        bounded = parts if window.follow else _bounded(parts, pod, _LARGEST_STREAM if window.tail < 0 else _LARGEST)
+        try:
+            for line in lines(bounded, _LONGEST_LINE):
+                yield line.decode(errors="replace")
+        except ConnectionError as error:
+            remedy = f"repeat the command, and check the kubelet of the pod with kubectl describe {pod}"
+            raise ApiError(
+                f"cannot read the whole log of {pod}: the connection ended", details=str(error), remedy=remedy
+            ) from error
+
+
+def _bounded(parts: Iterable[bytes], pod: Ref, limit: int) -> Iterator[bytes]:
+    size = 0
+    for part in parts:
+        size += len(part)
+        if size > limit:
+            raise too_large(f"read the log of {pod}", limit)
+        yield part
 
 
 def logs_of(api: Api, pods: Iterable[JsonObject], tail: int) -> dict[str, str]:

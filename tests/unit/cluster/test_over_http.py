@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from pai_install.cluster.client import ApiError, Select
+from pai_install.cluster.client import ApiError, LogWindow, Select
 from pai_install.cluster.http import Connections, api_server
 from pai_install.cluster.over_http import HttpClient
 from pai_install.kube.model import Ref
@@ -196,3 +196,17 @@ def test_a_change_is_never_made_twice(server: ApiServerStandIn, client: HttpClie
         client.create([pod("one", "")])
     assert caught.value.reason == "NoAnswer"
     assert len(server.asked) == 1
+
+
+def test_a_log_that_breaks_off_is_an_error_of_the_api(client: HttpClient, server: ApiServerStandIn) -> None:
+    server.add({"line": 1}, whole=False)
+    lines = client.log_lines(Ref("pod", "p", "b"), LogWindow(tail=5), container="main")
+    assert next(lines) == '{"line": 1}'
+    with raises("api-request-refused", kind=ApiError):
+        next(lines)
+
+
+def test_a_kubelet_that_sends_more_than_it_keeps_ends(client: HttpClient, server: ApiServerStandIn) -> None:
+    server.add(*({"line": "x" * (1 << 20)} for _ in range(40)))
+    with raises("api-answer-too-large"):
+        list(client.log_lines(Ref("pod", "p", "b"), LogWindow(tail=5), container="main"))
