@@ -37,7 +37,7 @@ mkdir -p "$PAI_WORK_DIR" && cd "$PAI_WORK_DIR" && code=.pai-code-@SHORT@.tar.gz 
 echo "the storage @STORAGE@ does not have the code @SHORT@: submit the job again with --code" >&2
 exit 1
 }
-head -c @SIZE@ @FILE@ >"$code" && [ "$(sha256sum <"$code" | cut -c 1-64)" = @DIGEST@ ] || {
+head -c @SIZE@ @FILE@ >"$code" && [ "$(sha256sum <"$code")" = "@DIGEST@  -" ] || {
 rm -f "$code"
 echo "the code @SHORT@ on the storage @STORAGE@ is not what was submitted: submit the job again with --code" >&2
 exit 1

@@ -188,6 +188,19 @@ def test_an_image_without_sha256sum_says_so(storage: Storage, tmp_path: Path) ->
     assert "started" not in done.stdout
 
 
+def test_an_image_needs_the_programs_that_its_error_names(storage: Storage, tmp_path: Path) -> None:
+    storage.receive(storage.content)
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    # what every image with a shell has, and those that the error names
+    for name in ("mkdir", "head", "rm", "ls", "tar", "gzip", "sha256sum"):
+        (tools / name).symlink_to(str(shutil.which(name)))
+    words = {"PATH": str(tools), "PAI_WORK_DIR": str(tmp_path / "work")}
+    script = storage.code.unpack.replace(FOLDER, str(storage.folder)) + "ls -A"
+    done = subprocess.run(["/bin/sh", "-c", script], env=words, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.split()) == (0, ["noise", "train.py"]), done.stderr
+
+
 @pytest.mark.parametrize(
     "note", ["", "{", "[]", "{}", '{"storage": 1, "size": 1, "unpacked": 1}', '{"storage": "data", "size": "1"}']
 )
