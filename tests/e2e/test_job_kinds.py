@@ -11,12 +11,20 @@ import pytest
 from tests.examples import LAB_PROGRAM, lab_variant, text_of
 
 from .conftest import EXISTING, LOST, Cluster, equip, until
-from .test_jobs import GROUP, IMAGE, SERVICES, devices, job, python_image, shown
+from .test_jobs import GROUP, IMAGE, devices, job, python_image, shown
 
 pytestmark = [pytest.mark.lab, pytest.mark.soak]
 
 # what a machine has, and nothing of what is guaranteed to no one
-KUEUE = SERVICES.replace("machines: 1}]", "machines: 1, borrow: none}]")
+KUEUE = f"""\
+scheduler: {{type: kueue}}
+virtual-clusters:
+  - {{name: default, quota: [{{sku: lab-gpu, machines: 1, borrow: none}}], groups: [{GROUP}]}}
+authentication:
+  group-manager:
+    grouplist:
+      - {{groupname: {GROUP}}}
+"""
 KUBEFLOW = KUEUE.replace("{type: kueue}", "{type: kueue, training-operator: true}")
 OPERATOR = ("--namespace=pai-training-operator", "deployment/training-operator")
 OWN = ("tfjobs,pytorchjobs", "jobsets,jobs")

@@ -13,24 +13,15 @@ from typing import Any
 
 import pytest
 
-from .conftest import EXISTING, LOST, Cluster, equip, fault, pai_install, until
+from .conftest import Cluster, fault, pai_install, until
+from .job_site import JOBS_GROUP, MASTER, ONE, OTHER
 
 pytestmark = pytest.mark.lab
 
-GROUP = "vision"
-SERVICES = f"""\
-scheduler: {{type: kueue}}
-virtual-clusters:
-  - {{name: default, quota: [{{sku: lab-gpu, machines: 1}}], groups: [{GROUP}]}}
-authentication:
-  group-manager:
-    grouplist:
-      - {{groupname: {GROUP}}}
-"""
+GROUP = JOBS_GROUP
 IMAGE = "pai.test/rendezvous:1"
 GPU, GPU_NAME = "nvidia.com~1gpu", "nvidia.com/gpu"
 HERE = Path(__file__).parent
-MASTER = "lab-master"
 # a parameter server never ends by itself
 ENOUGH = {"minSucceededTaskCount": 1}
 FREE = r"{.status.allocatable.nvidia\.com/gpu}"
@@ -40,31 +31,16 @@ WORKERS = "--worker_hosts=$PAI_TASK_ROLE_worker_HOST_LIST"
 
 
 @pytest.fixture(scope="module")
-def site(cluster: Cluster) -> Iterator[Cluster]:
-    """The cluster with Kueue, a virtual cluster of one worker, and devices that are only said to be there."""
-    services, layout = cluster.site / "services-configuration.yaml", cluster.site / "layout.yaml"
-    before = layout.read_text()
-    services.write_text(SERVICES)
-    # a job asks for whole cores, and the machines have more than the layout says
-    layout.write_text(before.replace("vcore: 1", "vcore: 2"))
-    try:
-        equip(cluster.site)
-        report = cluster.converge()
-        assert report["ok"], report["stderr"]
-        for worker in (EXISTING, LOST):
-            cluster.on(worker, python_image())
-            devices(cluster, worker, "add", "8")
-        yield cluster
-    finally:
-        cluster.ask("delete", "jobsets", "--all", "--all-namespaces", "--timeout=60s")
-        for worker in (EXISTING, LOST):
-            devices(cluster, worker, "remove")
-            cluster.on(worker, f"ctr --namespace=k8s.io images rm {IMAGE}")
-        services.unlink()
-        layout.write_text(before)
-        cluster.ask("delete", "namespace", GROUP, "--wait=false")
-        report = cluster.converge()
-    assert report["ok"], report["stderr"]
+def site(job_cluster: Cluster) -> Iterator[Cluster]:
+    """The cluster with an image of the jobs on its workers."""
+    all_jobs = ("jobs,jobsets", "--all", f"--namespace={GROUP}", "--timeout=60s")
+    job_cluster.kubectl("delete", *all_jobs)  # of a run that was ended in the lab that is kept
+    for worker in (ONE, OTHER):
+        job_cluster.on(worker, python_image())
+    yield job_cluster
+    job_cluster.kubectl("delete", *all_jobs)
+    for worker in (ONE, OTHER):
+        job_cluster.on(worker, f"ctr --namespace=k8s.io images rm {IMAGE}")
 
 
 def python_image() -> str:
@@ -113,14 +89,14 @@ def file_of(folder: Path, name: str, pause_s: float = 0.0) -> str:
 
 
 def test_a_parameter_server_and_its_worker_meet_and_find_the_line(site: Cluster, tmp_path: Path) -> None:
-    done = job(site, "submit", file_of(tmp_path, "mnist_024"), "--group", GROUP, "--user", "alice", "--watch")
+    done = job(site, "submit", file_of(tmp_path, "mnist_fit"), "--group", GROUP, "--user", "alice", "--watch")
     assert done.returncode == 0, done.stdout + done.stderr
-    found = shown(site, "mnist_024")
+    found = shown(site, "mnist_fit")
     assert (found["state"], found["user"], found["group"]) == ("SUCCEEDED", "alice", GROUP)
-    logs = job(site, "logs", "mnist_024", "--role", "worker")
+    logs = job(site, "logs", "mnist_fit", "--role", "worker")
     assert "worker 0 met ps 0" in logs.stdout
     assert "worker 0 found y = 2.0 x + -1.0" in logs.stdout
-    assert job(site, "stop", "mnist_024", "--yes").returncode == 0
+    assert job(site, "stop", "mnist_fit", "--yes").returncode == 0
     assert until(
         lambda: site.kubectl("get", "pods,secrets,jobsets", f"--namespace={GROUP}", "--output=name") == "", 120
     )
@@ -129,8 +105,8 @@ def test_a_parameter_server_and_its_worker_meet_and_find_the_line(site: Cluster,
 
 def kept_of(site: Cluster, before: dict[str, Any]) -> None:
     """What the recorder keeps of the job, now that nothing of it is there."""
-    assert until(lambda: shown(site, "mnist_024")["gone"].startswith("20"), 60)
-    found = shown(site, "mnist_024")
+    assert until(lambda: shown(site, "mnist_fit")["gone"].startswith("20"), 60)
+    found = shown(site, "mnist_fit")
     assert (found["state"], found["user"]) == ("SUCCEEDED", "alice")
     (worker,) = (role for role in found["roles"] if role["name"] == "worker")
     (was,) = (role for role in before["roles"] if role["name"] == "worker")
@@ -138,13 +114,24 @@ def kept_of(site: Cluster, before: dict[str, Any]) -> None:
     assert worker["pods"][0]["machine"]
     assert worker["pods"][0]["exit_code"] == 0
     lines = "worker 0 found y = 2.0 x + -1.0"
-    assert until(lambda: lines in job(site, "logs", "mnist_024", "--role", "worker").stdout, 30)
-    assert "ps 0" in job(site, "logs", "mnist_024", "--role", "ps_server").stdout
+    assert until(lambda: lines in job(site, "logs", "mnist_fit", "--role", "worker").stdout, 30)
+    assert "ps 0" in job(site, "logs", "mnist_fit", "--role", "ps_server").stdout
 
 
 def test_two_jobs_with_devices_for_one_run_after_each_other_and_none_in_part(site: Cluster, tmp_path: Path) -> None:
+    (tmp_path / "half.json").write_text(held("half", 8))  # of the quota
+    assert job(site, "submit", str(tmp_path / "half.json"), "--group", GROUP).returncode == 0
+    try:
+        run_after_each_other(site, tmp_path)
+        assert shown(site, "half")["state"] == "RUNNING", "it held the other devices all the time"
+    finally:
+        assert job(site, "stop", "half", "--yes").returncode == 0
+
+
+def run_after_each_other(site: Cluster, folder: Path) -> None:
+    """Two jobs, each of which needs what is left."""
     for name in ("first", "second"):
-        done = job(site, "submit", file_of(tmp_path, name, 0.3), "--group", GROUP)
+        done = job(site, "submit", file_of(folder, name, 0.3), "--group", GROUP)
         assert done.returncode == 0, done.stdout + done.stderr
     assert until(lambda: shown(site, "first")["state"] == "RUNNING", 120)
     waits = shown(site, "second")
@@ -177,7 +164,7 @@ def use_of(cluster: Cluster, name: str) -> dict[str, Any]:
 
 def test_the_machine_says_how_busy_the_gpus_of_a_pod_are(site: Cluster, tmp_path: Path) -> None:
     """By the kubelet's word which they are, and by nvidia-smi's how busy; no one else can say it."""
-    for worker in (EXISTING, LOST):
+    for worker in (ONE, OTHER):
         assert pai_install("lab", "busy", "--site", str(site.site), worker, "42").returncode == 0
     try:
         (tmp_path / "held.json").write_text(held("held", 3))
@@ -192,7 +179,7 @@ def test_the_machine_says_how_busy_the_gpus_of_a_pod_are(site: Cluster, tmp_path
         assert "not known" not in listed.stderr
         assert job(site, "stop", "held", "--yes").returncode == 0
     finally:
-        for worker in (EXISTING, LOST):
+        for worker in (ONE, OTHER):
             pai_install("lab", "busy", "--site", str(site.site), worker, "0")
 
 
@@ -208,7 +195,12 @@ def seconds(moment: str) -> int:
 
 
 def test_gpu_seconds_are_those_of_the_pod_although_the_recorder_is_killed(site: Cluster, tmp_path: Path) -> None:
-    before = usage(site, "job")["total"]["held_gpu_s"]
+    name = f"{GROUP}/alice/counted"
+
+    def row() -> dict[str, Any]:
+        return next((it for it in usage(site, "job")["rows"] if it["name"] == name), {})
+
+    before, earlier = usage(site, "job")["total"]["held_gpu_s"], row().get("held_gpu_s", 0)
     (tmp_path / "counted.json").write_text(held("counted", 2))
     words = ("--group", GROUP, "--user", "alice")
     assert job(site, "submit", str(tmp_path / "counted.json"), *words).returncode == 0
@@ -220,18 +212,13 @@ def test_gpu_seconds_are_those_of_the_pod_although_the_recorder_is_killed(site: 
     (bound,) = (it["lastTransitionTime"] for it in pod["status"]["conditions"] if it["type"] == "PodScheduled")
     assert until(lambda: site.on(MASTER, "systemctl is-active pai-job-recorder || true").strip() == "active", 60)
     assert job(site, "stop", "counted", "--yes").returncode == 0
-    name = f"{GROUP}/alice/counted"
-
-    def row() -> dict[str, Any]:
-        return next((it for it in usage(site, "job")["rows"] if it["name"] == name), {})
-
     assert until(lambda: row() and row() == row(), 60), "it holds devices no longer"
-    lasted = row()["held_gpu_s"] // 2
+    lasted = (row()["held_gpu_s"] - earlier) // 2
     assert 5 < lasted <= time.time() - seconds(bound)
     totals = [usage(site, key)["total"] for key in ("user", "group", "virtual-cluster", "job", "sku", "node")]
     assert all(total == totals[0] for total in totals)
     assert totals[0]["held_gpu_s"] - before >= 2 * lasted
-    assert {it["name"] for it in usage(site, "sku")["rows"]} == {"lab-gpu"}
+    assert {it["name"] for it in usage(site, "sku")["rows"]} == {"gpu"}
 
 
 def test_logs_of_every_class(site: Cluster) -> None:
@@ -248,13 +235,13 @@ LOST_IS_NONE = {"rules": [{"action": "Ignore", "onPodConditions": [{"type": "Dis
 def small_gang(folder: Path, name: str, gpus: int, restarts: int | None = None) -> str:
     """A JobSet of the same two roles: with less than a whole core each, so that one machine has room for both.
 
-    Its worker has GPUs, or is for the machine LOST alone. restarts: how many it is granted, where a lost machine is a
+    Its worker has GPUs, or is for the machine OTHER alone. restarts: how many it is granted, where a lost machine is a
     failure.
     """
     hosts = [f"--{role}_hosts={name}-{role}-0-0.{name}:2222" for role in ("ps", "worker")]
     wanted = {"nvidia.com/gpu": str(gpus)} if gpus else {}
     parts = []
-    for role, devices_of_it, where in (("ps", {}, EXISTING), ("worker", wanted, "" if gpus else LOST)):
+    for role, devices_of_it, where in (("ps", {}, ONE), ("worker", wanted, "" if gpus else OTHER)):
         command = ["python3", "/opt/program.py", "--pause=10", *hosts, f"--job_name={role}", "--task_index=0"]
         resources = {"requests": {"cpu": "100m", "memory": "64Mi", **devices_of_it}, "limits": devices_of_it}
         container = {"name": "main", "image": IMAGE, "command": command, "resources": resources}
@@ -282,7 +269,7 @@ def machine_of(cluster: Cluster, name: str, role: str) -> str:
 
 def plugin(cluster: Cluster, verb: str) -> None:
     """Starts or stops what gives the devices of the existing machine to the kubelet; without it there are none."""
-    cluster.on(EXISTING, f"systemctl {verb} device-plugin-stand-in")
+    cluster.on(ONE, f"systemctl {verb} device-plugin-stand-in")
 
 
 def pods_of(cluster: Cluster, name: str) -> list[str]:
@@ -307,23 +294,23 @@ def test_a_gang_that_loses_its_machine_begins_again_whole_and_spends_no_retry(si
     }
     plugin(site, "stop")
     try:
-        assert until(lambda: site.kubectl("get", "node", EXISTING, f"--output=jsonpath={FREE}") == "0", 60)
+        assert until(lambda: site.kubectl("get", "node", ONE, f"--output=jsonpath={FREE}") == "0", 60)
         for file in gangs.values():
             done = job(site, "submit", file, "--group", GROUP)
             assert done.returncode == 0, done.stdout + done.stderr
         assert until(lambda: all(shown(site, name)["state"] == "RUNNING" for name in gangs), 120)
-        assert {machine_of(site, name, "worker") for name in gangs} == {LOST}
+        assert {machine_of(site, name, "worker") for name in gangs} == {OTHER}
         before = set(pods_of(site, "again"))
         plugin(site, "start")
-        fault(site.site, LOST, "power-off")
-        assert until(lambda: f"{LOST} has not reported for a while" in shown(site, "lasting")["why"], 120)
+        fault(site.site, OTHER, "power-off")
+        assert until(lambda: f"{OTHER} has not reported for a while" in shown(site, "lasting")["why"], 120)
         assert until(lambda: "was stopped" in shown(site, "lasting")["why"], 420)
-        assert until(lambda: machine_of(site, "lasting", "worker") == EXISTING, 240)
+        assert until(lambda: machine_of(site, "lasting", "worker") == ONE, 240)
         assert until(lambda: shown(site, "lasting")["state"] == "RUNNING", 120)
 
         assert until(lambda: shown(site, "again")["state"] == "RUNNING", 120), shown(site, "again")
         assert shown(site, "again")["retries"] == 0
-        assert machine_of(site, "again", "worker") == EXISTING
+        assert machine_of(site, "again", "worker") == ONE
         assert len(pods_of(site, "again")) == len(before) == 2
         assert not before & set(pods_of(site, "again")), "a part of it went on as if nothing had happened"
 
@@ -331,12 +318,11 @@ def test_a_gang_that_loses_its_machine_begins_again_whole_and_spends_no_retry(si
         assert shown(site, "once")["state"] == "WAITING", "its worker is for the lost machine alone"
 
         pods = ("get", "pods", f"--namespace={GROUP}", "--output=name")
-        assert site.kubectl(*pods, f"--field-selector=spec.nodeName={LOST}") == ""
+        assert site.kubectl(*pods, f"--field-selector=spec.nodeName={OTHER}") == ""
         for name in gangs:
             assert job(site, "stop", name, "--yes").returncode == 0
         assert until(lambda: site.kubectl(*pods) == "", 120)
     finally:
         plugin(site, "start")
-        fault(site.site, LOST, "heal")
-        assert until(lambda: "True" in site.kubectl("get", "node", LOST, f"--output=jsonpath={READY}"), 180)
-        devices(site, LOST, "add", "8")
+        fault(site.site, OTHER, "heal")
+        assert until(lambda: "True" in site.kubectl("get", "node", OTHER, f"--output=jsonpath={READY}"), 180)

@@ -27,7 +27,7 @@ def test_files_of_the_one_cluster_stay_together() -> None:
 
 
 def test_files_of_the_cluster_with_jobs_stay_together() -> None:
-    files = ("tests/e2e/test_quickstart.py", "tests/e2e/test_groups.py")
+    files = ("tests/e2e/test_quickstart.py", "tests/e2e/test_jobs.py")
     assert {suites.group_of(path) for path in files} == {"job-cluster"}
 
 
@@ -51,7 +51,7 @@ class Item:
 def test_each_cluster_has_tests_of_its_group_alone() -> None:
     known: Any = [
         Item("tests/e2e/test_health.py::test_a", "cluster"),
-        Item("tests/e2e/test_groups.py::test_a", "job_cluster"),
+        Item("tests/e2e/test_jobs.py::test_a", "job_cluster"),
     ]
     suites.arrange(known)
 
@@ -61,7 +61,7 @@ def test_each_cluster_has_tests_of_its_group_alone() -> None:
     [
         ("tests/e2e/test_lab.py::test_a[1]", ("cluster", "tmp_path")),
         ("tests/e2e/test_lab.py::test_a[1]", ("job_cluster",)),
-        ("tests/e2e/test_groups.py::test_a", ("cluster",)),
+        ("tests/e2e/test_jobs.py::test_a", ("cluster",)),
         ("tests/e2e/test_health.py::test_a", ("first_jobs",)),
         ("tests/e2e/test_health.py::test_a", ("cluster", "job_cluster")),
     ],
