@@ -67,7 +67,8 @@ def site(cluster: Cluster) -> Iterator[Cluster]:
     services.write_text(SERVICES)
     # the jobs ask for whole cores, and the machines have more than the layout says
     layout.write_text(machines.replace("vcore: 1", "vcore: 2"))
-    cluster.on(LOST, f"mkdir -p -m 0777 {STORED}")
+    # a kept machine has archives of earlier runs
+    cluster.on(LOST, f"mkdir -p -m 0777 {STORED} && find {STORED} -mindepth 1 -delete")
     try:
         equip(cluster.site)
         report = cluster.converge()
