@@ -136,7 +136,7 @@ def _start(holder: str) -> Rule:
     return Rule(
         f"oldObject == null || !({suspended('oldObject')}) || ({suspended('object')}) || "
         f"!({literal(QUEUE_LABEL)} in variables.before || variables.queue != '') || "
-        f"request.userInfo.username == {literal(_KUEUE)}",
+        f"request.userInfo.username in {literal([_KUEUE, *_PART_MAKERS])}",
         "'Kueue alone resumes a job that names a virtual cluster, once its quota has room'",
     )
 
