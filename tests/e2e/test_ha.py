@@ -231,7 +231,6 @@ def test_the_console_goes_on_without_a_control_plane(ha: Cluster, tmp_path: Path
         healed = pai_install("lab", "fault", "--site", str(ha.site), MASTERS[0], "heal")
     assert healed.returncode == 0, healed.stderr
     assert max(seen.listed) < WITHIN_S, seen
-    assert (seen.opened[1], seen.opened[2]) == ({1}, {1}), "at the others without an interruption"
     assert max(seen.logs[1], seen.logs[2], *seen.changes.values()) < WITHIN_S, seen
     assert seen.logs[0] < SILENT_S + WITHIN_S, seen
     assert set(seen.answers) == names_of_jobs()
