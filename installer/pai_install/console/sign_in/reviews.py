@@ -15,7 +15,7 @@ from pai_install.users.credentials import fingerprint
 
 _REVIEW = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview", "metadata": {}}
 # a token that the API server takes no more counts for this time
-_KEPT_S = 5.0
+_KEPT_S = 1.5
 _MOST_KEPT = 5000
 _LONGEST = 32 * 1024
 
