@@ -63,7 +63,7 @@ class BlobStore:
         blob = module_util("pai_blob")
         made = blob.Container(blob.Account(self.account, self.key, container, self.endpoint))
         headers = {"Content-Length": "0", "Content-Type": "application/octet-stream"}
-        made.ask("PUT", "", {"restype": "container"}, b"", headers).close()
+        made.request("PUT", "", {"restype": "container"}, b"", headers).close()
 
     def _answers(self) -> bool:
         try:

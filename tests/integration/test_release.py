@@ -45,7 +45,7 @@ def test_volcanos_own_queue_is_given_back(api: Api, programs: dict[str, Path]) -
     """Its controller sets weight, and pai-install the rest: of that nothing stays, not even null."""
     api.apply({**_definition(), "kind": "CustomResourceDefinition"})
     kubectl = module_util("pai_kubectl").Kubectl(str(api.kubeconfig("admin", api.token)), str(programs["kubectl"]))
-    assert kubectl.ask("wait", "--for=condition=Established", "crd/queues.scheduling.example.com").ok
+    assert kubectl.call("wait", "--for=condition=Established", "crd/queues.scheduling.example.com").ok
     path = "/apis/scheduling.example.com/v1beta1/queues"
     # as Go writes it, with an empty guarantee
     api.ask("POST", f"{path}?fieldManager=vc-scheduler", _queue("default", weight=1, guarantee={}))
