@@ -13,6 +13,20 @@ from pathlib import Path
 from typing import Any
 
 ENDED = ("SUCCEEDED", "FAILED", "STOPPED")
+# a job of one instance with an image of the component store
+JOB = """\
+protocolVersion: 2
+name: {name}
+type: job
+prerequisites: [{{type: dockerimage, name: busybox, uri: "registry.pai.internal/busybox:stable"}}]
+taskRoles:
+  main:
+    instances: 1
+    dockerImage: busybox
+    resourcePerInstance: {{cpu: 1, memoryMB: 128, gpu: 0}}
+    commands: ["{command}"]
+defaults: {{virtualCluster: default}}
+"""
 
 
 @dataclass

@@ -18,7 +18,7 @@ from pai_install.lab.keys import ssh_command
 from tests.console_replicas import WITHIN_S, Person, Replicas, lost, names_of_jobs
 
 from .conftest import ROOT, Cluster, equip, lab_of, lab_site, pai_install, shell_word, traces, until, user_environment
-from .console_client import client_of
+from .console_client import JOB, client_of
 
 pytestmark = [pytest.mark.lab, pytest.mark.soak]
 
@@ -53,19 +53,6 @@ authentication:
     admin-group: {{groupname: admins, extension: {{acls: {{admin: true}}}}}}
     default-group: {{groupname: default}}
     grouplist: [{{groupname: team}}]
-"""
-JOB = """\
-protocolVersion: 2
-name: {name}
-type: job
-prerequisites: [{{type: dockerimage, name: busybox, uri: "registry.pai.internal/busybox:stable"}}]
-taskRoles:
-  main:
-    instances: 1
-    dockerImage: busybox
-    resourcePerInstance: {{cpu: 1, memoryMB: 128, gpu: 0}}
-    commands: ["{command}"]
-defaults: {{virtualCluster: default}}
 """
 # comments of a stream come every 15 s: a client gives up a connection without one
 SILENT_S = 20.0

@@ -56,12 +56,7 @@ def site(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         report = cluster.converge()
         assert report["ok"], report["stderr"]
         notebook_image(cluster, LOST, tmp_path_factory.mktemp("packages"))
-        for name, group in (("alice", GROUP), ("carol", GROUP), ("bob", "speech")):
-            pai_install("user", "remove", name, "--site", str(cluster.site), "--yes")
-            done = user(cluster, "add", name, "--group", group, "--yes")
-            assert done.returncode == 0, done.stderr
-            link = user(cluster, "password", name).stdout.splitlines()[0]
-            stranger(cluster).set_password(link, PASSWORDS[name])
+        add_users(cluster)
         yield cluster
     finally:
         cluster.ask("delete", "jobs", "--all", f"--namespace={GROUP}", "--timeout=60s")
@@ -72,6 +67,16 @@ def site(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator
             services.unlink() if before is None else services.write_text(before)
             report = cluster.converge()
     assert KEPT or report["ok"], report["stderr"]
+
+
+def add_users(cluster: Cluster) -> None:
+    """Adds alice and her colleague carol, and bob of another group, with passwords."""
+    for name, group in (("alice", GROUP), ("carol", GROUP), ("bob", "speech")):
+        pai_install("user", "remove", name, "--site", str(cluster.site), "--yes")
+        done = user(cluster, "add", name, "--group", group, "--yes")
+        assert done.returncode == 0, done.stderr
+        link = user(cluster, "password", name).stdout.splitlines()[0]
+        stranger(cluster).set_password(link, PASSWORDS[name])
 
 
 def notebook_image(cluster: Cluster, worker: str, folder: Path) -> None:

@@ -10,25 +10,10 @@ from typing import Any
 import pytest
 
 from .conftest import Cluster, lab_of, pai_install
-from .console_client import ENDED, ConsoleClient, client_of, fingerprint_of
+from .console_client import ENDED, JOB, ConsoleClient, client_of, fingerprint_of
 from .job_site import MASTER, PASSWORD, USER
 
 pytestmark = pytest.mark.lab
-
-JOB = """\
-protocolVersion: 2
-name: {name}
-type: job
-prerequisites: [{{type: dockerimage, name: busybox, uri: "registry.pai.internal/busybox:stable"}}]
-taskRoles:
-  main:
-    instances: 1
-    dockerImage: busybox
-    resourcePerInstance: {{cpu: 1, memoryMB: 128, gpu: 0}}
-    commands: ["{command}"]
-defaults: {{virtualCluster: default}}
-"""
-
 
 # Jobs of articles about OpenPAI, with another image and other commands: whole cores, in protocol 1.
 SINGLE: dict[str, Any] = {

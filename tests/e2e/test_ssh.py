@@ -19,9 +19,9 @@ import pytest
 
 from tests import examples
 
-from .conftest import EXISTING, KEPT, LOST, ROOT, Cluster, equip, pai_install, until
+from .conftest import EXISTING, KEPT, LOST, ROOT, Cluster, equip, until
 from .test_jobs import devices, job, shown
-from .test_notebook import GROUP, PASSWORDS, SERVICES, TALK, stranger, user
+from .test_notebook import GROUP, PASSWORDS, SERVICES, TALK, add_users, stranger, user
 
 pytestmark = [pytest.mark.lab, pytest.mark.soak]
 
@@ -56,12 +56,7 @@ def site(cluster: Cluster) -> Iterator[Cluster]:
         for worker in (EXISTING, LOST):
             cluster.on(worker, tool_image())
             devices(cluster, worker, "add", "8")
-        for name, group in (("alice", GROUP), ("carol", GROUP), ("bob", "speech")):
-            pai_install("user", "remove", name, "--site", str(cluster.site), "--yes")
-            done = user(cluster, "add", name, "--group", group, "--yes")
-            assert done.returncode == 0, done.stderr
-            link = user(cluster, "password", name).stdout.splitlines()[0]
-            stranger(cluster).set_password(link, PASSWORDS[name])
+        add_users(cluster)
         yield cluster
     finally:
         for name in ("shell", "short"):

@@ -41,8 +41,8 @@ RECIPE = 1
 # The Go client's cache of compiled packages reaches about 12 GB over all components. With this much free it is kept
 # until the last one is built: they share Go's own packages.
 ROOMY_MB = 30_000
-# folders of the scratch folder: compiled packages, modules of this component, and of the next one
-_COMPILED, _MODULES, _NEXT = "cache", "mod", "next"
+# folders of the scratch folder: compiled packages, and modules of the next component
+_COMPILED, _NEXT = "cache", "next"
 
 
 class Modules:
@@ -122,8 +122,9 @@ class Modules:
             return
         with downloads(build, self._wrapper(pick), self._catalogue.go, replace(context, scratch=scratch)) as modules:
             yield
-        shutil.rmtree(context.scratch / _MODULES, ignore_errors=True)
-        modules.rename(context.scratch / _MODULES)
+        own = context.scratch / modules.name
+        shutil.rmtree(own, ignore_errors=True)
+        modules.rename(own)
 
     def produce(self, pick: PinnedComponent, staged: Path, context: BuildContext) -> Contents:
         """Builds uncached programs, then assembles the entry."""

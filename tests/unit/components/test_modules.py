@@ -226,32 +226,20 @@ def test_caches_of_the_build_are_gone_afterwards(tmp_path: Path, wrappers: Path,
     assert not list((tmp_path / "cache").rglob("large"))
 
 
+@pytest.mark.parametrize("shared", ["compiled packages", "prefetched modules"])
 @pytest.mark.parametrize(("room_mb", "times"), [(0, 1), (1 << 40, 0)])
-def test_compiled_packages_are_shared_while_there_is_room(
+def test_the_next_build_begins_with_more_while_there_is_room(
     tmp_path: Path,
     wrappers: Path,
     builds: list[str],
     monkeypatch: pytest.MonkeyPatch,
     room_mb: int,
     times: int,
+    shared: str,
 ) -> None:
     monkeypatch.setattr(module, "ROOMY_MB", room_mb)
     bring(Modules(catalogue(), "amd64", wrappers), tmp_path / "cache", "kubernetes", "flannel")
-    assert builds.count("compiled packages") == times
-
-
-@pytest.mark.parametrize(("room_mb", "times"), [(0, 1), (1 << 40, 0)])
-def test_the_next_build_has_its_modules_while_there_is_room(
-    tmp_path: Path,
-    wrappers: Path,
-    builds: list[str],
-    monkeypatch: pytest.MonkeyPatch,
-    room_mb: int,
-    times: int,
-) -> None:
-    monkeypatch.setattr(module, "ROOMY_MB", room_mb)
-    bring(Modules(catalogue(), "amd64", wrappers), tmp_path / "cache", "kubernetes", "flannel")
-    assert builds.count("prefetched modules") == times
+    assert builds.count(shared) == times
 
 
 def test_programs_of_the_cache_need_no_modules(tmp_path: Path, wrappers: Path, builds: list[str]) -> None:
