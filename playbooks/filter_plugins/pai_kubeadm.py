@@ -175,6 +175,8 @@ def _cluster_configuration(settings: Mapping[str, Any]) -> dict[str, Any]:
                     "enable-admission-plugins": "NodeRestriction,DenyServiceExternalIPs",
                     "encryption-provider-config": f"{ENCRYPTION_DIR}/config.json",
                     "profiling": "false",
+                    # root of a worker receives tokens that programs send to its kubelet
+                    "service-account-extend-token-expiration": "false",
                     **TLS_ARGUMENTS,
                 }
             ),

@@ -25,7 +25,8 @@ from pai_install.site.console import has_console
 from pai_install.site.schedulers import scheduler_of
 
 TLS = "/etc/prometheus-tls"
-_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
+# token of an account that reads metrics alone: root of a worker receives it on the port of the kubelet
+_ACCOUNT = "/etc/metrics-reader"
 _LOOPBACK = "127.0.0.1"
 # a target that serves more than this is refused as a whole: it harms only itself
 SAMPLE_LIMIT = 50_000
@@ -188,7 +189,7 @@ def _on_machines(site: Site, scraping: Scraping) -> Iterator[dict[str, Any]]:
     tls = exporter_tls(scraping.tls)
     yield _job("node", **_on_nodes(site, scraping, scraping.exporter_port), scheme="https", tls_config=tls)
     kubelet: dict[str, Any] = {**_on_nodes(site, scraping, KUBELET_PORT), "scheme": "https", **token}
-    # kubelets sign their serving certificates themselves; the token is the pod's and reads metrics alone
+    # kubelets sign their serving certificates themselves
     kubelet["tls_config"] = {"insecure_skip_verify": True}
     yield _job("kubelet", **kubelet)
     yield _job("kubelet-pods", **kubelet, metrics_path="/metrics/cadvisor")

@@ -9,6 +9,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -156,9 +157,17 @@ def status(url: str, bearer: str) -> tuple[int, str]:
 
 
 def test_prometheus_reads_kueue(api: Api, url: str) -> None:
-    code, text = status(url, token(api, "pai-monitoring", "monitoring"))
+    code, text = status(url, token(api, "pai-monitoring", "metrics-reader"))
     assert code == 200
     assert "\ncontroller_runtime_" in text or "\nkueue_" in text
+
+
+def test_a_kubelet_that_keeps_the_token_of_prometheus_reads_no_pods(api: Api, url: str) -> None:
+    reader = api.as_(token(api, "pai-monitoring", "metrics-reader"))
+    for path in ("/api/v1/pods", "/api/v1/nodes", "/api/v1/namespaces/pai-monitoring/secrets"):
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            reader.ask("GET", path)
+        assert refused.value.code == HTTPStatus.FORBIDDEN
 
 
 def test_nobody_else_reads_kueue(api: Api, url: str) -> None:
