@@ -180,6 +180,12 @@ def until(holds: Callable[[], object], seconds: float = 90) -> None:
         time.sleep(0.2)
 
 
+def wait_for_log(machinery: Machinery, alert: str) -> None:
+    """Waits until a notification of the alert is in Alertmanager's file. A program that was killed knows no other."""
+    log = machinery.folder / "am/nflog"
+    until(lambda: log.is_file() and alert.encode() in log.read_bytes())
+
+
 def series(machinery: Machinery, query: str) -> list[dict[str, Any]]:
     url = f"{machinery.server}/api/v1/query?query={query}"
     try:
@@ -211,7 +217,7 @@ def test_a_dead_node_is_one_alert_and_resolves(machinery: Machinery) -> None:
 @pytest.mark.parametrize("program", FASTER)
 def test_what_ends_while_a_program_is_away_resolves(machinery: Machinery, program: str) -> None:
     until(lambda: {node for _, node in hot(machinery)} == set(NODES))
-    time.sleep(2)  # Alertmanager writes whom it told
+    wait_for_log(machinery, "GpuTooHot")
     machinery.stop(program)
     machinery.heat(40)
     time.sleep(2)
@@ -222,7 +228,7 @@ def test_what_ends_while_a_program_is_away_resolves(machinery: Machinery, progra
 @pytest.mark.parametrize("program", FASTER)
 def test_what_begins_while_a_program_is_away_is_told_and_nothing_twice(machinery: Machinery, program: str) -> None:
     until(lambda: {node for _, node in hot(machinery)} == set(NODES))
-    time.sleep(2)
+    wait_for_log(machinery, "GpuTooHot")
     machinery.hook.clear()
     machinery.stop(program)
     machinery.stop("n2")
