@@ -12,9 +12,9 @@ import pytest
 from tests.examples import lab_variant
 from tests.unit.jobs.test_hdfs import SEED
 
-from .conftest import EXISTING, KEPT, LOST, Cluster, equip, until
-from .test_jobs import devices, job, shown
-from .test_ssh import IMAGE, tool_image
+from .conftest import KEPT, LOST, Cluster, until
+from .test_jobs import job, shown
+from .tool_site import IMAGE, tool_site
 
 pytestmark = [pytest.mark.lab, pytest.mark.soak]
 
@@ -62,34 +62,16 @@ if "PAI_OUTPUT_DIR" in os.environ:
 @pytest.fixture(scope="module")
 def site(cluster: Cluster) -> Iterator[Cluster]:
     """The cluster with Kueue, a storage of the group that stands for HDFS, and an image with tools."""
-    services, layout = cluster.site / "services-configuration.yaml", cluster.site / "layout.yaml"
-    before, machines = services.read_text() if services.exists() else None, layout.read_text()
-    services.write_text(SERVICES)
-    # the jobs ask for whole cores, and the machines have more than the layout says
-    layout.write_text(machines.replace("vcore: 1", "vcore: 2"))
     # a kept machine has archives of earlier runs
     cluster.on(LOST, f"mkdir -p -m 0777 {STORED} && find {STORED} -mindepth 1 -delete")
-    try:
-        equip(cluster.site)
-        report = cluster.converge()
-        assert report["ok"], report["stderr"]
-        for worker in (EXISTING, LOST):
-            cluster.on(worker, tool_image())
-            devices(cluster, worker, "add", "8")
-        yield cluster
-    finally:
-        for name in ("large", "mnist_024", "mnist_025"):
-            job(cluster, "stop", name, "--yes")
-        for worker in (EXISTING, LOST):
-            devices(cluster, worker, "remove")
-        layout.write_text(machines)
-        if not KEPT:
-            for worker in (EXISTING, LOST):
-                cluster.on(worker, f"ctr --namespace=k8s.io images rm {IMAGE}")
-            services.unlink() if before is None else services.write_text(before)
-            report = cluster.converge()
-            cluster.on(LOST, f"rm -rf {STORED}")
-    assert KEPT or report["ok"], report["stderr"]
+    with tool_site(cluster, SERVICES):
+        try:
+            yield cluster
+        finally:
+            for name in ("large", "mnist_024", "mnist_025"):
+                job(cluster, "stop", name, "--yes")
+    if not KEPT:
+        cluster.on(LOST, f"rm -rf {STORED}")
 
 
 def folder_of(place: Path) -> dict[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import re
@@ -19,59 +18,30 @@ import pytest
 
 from tests import examples
 
-from .conftest import EXISTING, KEPT, LOST, ROOT, Cluster, equip, until
-from .test_jobs import devices, job, shown
+from .conftest import ROOT, Cluster, until
+from .test_jobs import job, shown
 from .test_notebook import GROUP, PASSWORDS, SERVICES, TALK, add_users, stranger, user
+from .tool_site import IMAGE, WORKERS, tool_site
 
 pytestmark = [pytest.mark.lab, pytest.mark.soak]
 
-IMAGE = "pai.test/tools:1"
 EXAMPLE = "ssh/server.yaml"
-HERE = Path(__file__).parent
 SIZE = 100 * 1024 * 1024
 PORT = 2222
 
 
-def tool_image() -> str:
-    """A command that makes the image on a machine."""
-    written = (
-        f"echo {base64.b64encode((HERE / name).read_bytes()).decode()} | base64 -d >$d/{name}"
-        for name in ("python_image.py", "tool_image.py")
-    )
-    return f"d=$(mktemp -d) && {' && '.join(written)} && python3 $d/tool_image.py {IMAGE} && rm -r $d"
-
-
 @pytest.fixture(scope="module")
 def site(cluster: Cluster) -> Iterator[Cluster]:
-    """The cluster with Kueue, three users, devices that are only said to be there, and the image."""
-    services, layout = cluster.site / "services-configuration.yaml", cluster.site / "layout.yaml"
-    before, machines = services.read_text() if services.exists() else None, layout.read_text()
-    services.write_text(SERVICES)
-    # the job asks for a whole core, and the machines have more than the layout says
-    layout.write_text(machines.replace("vcore: 1", "vcore: 2"))
-    try:
-        equip(cluster.site)
-        report = cluster.converge()
-        assert report["ok"], report["stderr"]
-        for worker in (EXISTING, LOST):
-            cluster.on(worker, tool_image())
-            devices(cluster, worker, "add", "8")
-        add_users(cluster)
-        yield cluster
-    finally:
-        for name in ("shell", "short"):
-            job(cluster, "stop", name, "--yes")
-        for name in PASSWORDS:
-            user(cluster, "remove", name, "--yes")
-        for worker in (EXISTING, LOST):
-            devices(cluster, worker, "remove")
-        layout.write_text(machines)
-        if not KEPT:
-            for worker in (EXISTING, LOST):
-                cluster.on(worker, f"ctr --namespace=k8s.io images rm {IMAGE}")
-            services.unlink() if before is None else services.write_text(before)
-            report = cluster.converge()
-    assert KEPT or report["ok"], report["stderr"]
+    """The cluster with Kueue, three users, and the image."""
+    with tool_site(cluster, SERVICES):
+        try:
+            add_users(cluster)
+            yield cluster
+        finally:
+            for name in ("shell", "short"):
+                job(cluster, "stop", name, "--yes")
+            for name in PASSWORDS:
+                user(cluster, "remove", name, "--yes")
 
 
 @dataclass(frozen=True)
@@ -165,7 +135,7 @@ def test_the_network_closes_its_port_to_a_colleague(alice: Owner) -> None:
     pods = ("get", "pods", f"--namespace={GROUP}", "--selector=pai-install/job=shell", "--output=json")
     (pod,) = json.loads(site.kubectl(*pods))["items"]
     address = pod["status"]["podIP"]
-    (elsewhere,) = {EXISTING, LOST} - {pod["spec"]["nodeName"]}
+    (elsewhere,) = set(WORKERS) - {pod["spec"]["nodeName"]}
     assert "timed out" in site.on(elsewhere, f"python3 -c '{TALK}' {address} {PORT} 2>&1 || true")
     container = {"name": "main", "image": IMAGE, "command": ["sleep", "600"]}
     spec = {"containers": [container], "terminationGracePeriodSeconds": 0}
