@@ -313,6 +313,10 @@ def test_modules_stay_small() -> None:
     } == {}
 
 
+def test_the_command_line_stays_thin() -> None:
+    assert sum(len(path.read_text().splitlines()) for path in (PACKAGE / "cli").glob("*.py")) <= 3500
+
+
 def test_functions_stay_small() -> None:
     assert [
         f"{place(path)}: {node.name}"

@@ -20,22 +20,18 @@ from pai_install.app.health import (
     health_history,
     watch_health,
 )
-from pai_install.checks.report.junit import junit
 from pai_install.cli.command import reading
 from pai_install.cli.explain import show_explanation
 from pai_install.cli.options import accept_new_option, formats_option
-from pai_install.cli.output import echo
+from pai_install.cli.output import echo, write_report
 from pai_install.cli.terminal import Terminal
 from pai_install.errors import ExitCode, PaiError
 from pai_install.health.checkup import HealthRequest
-from pai_install.health.document import AcknowledgementsReport, HistoryReport, acknowledgement_entries, health_document
-from pai_install.health.html import html, raw_links
-from pai_install.health.report import HealthReport, metrics, text
+from pai_install.health.document import AcknowledgementsReport, HistoryReport, acknowledgement_entries
+from pai_install.health.forms import FORMATS, in_form
 from pai_install.health.texts import acknowledgements_text, baselines_text, cordoning_lines, history_text
-from pai_install.system.files import write_atomic
 
 _SHARE = "Maximum share of cordoned nodes. Above 0, at least one node."
-FORMATS = ("table", "json", "html", "junit", "prometheus")
 # options of the group for its own report only
 _OF_THE_REPORT = ("output_format", "out", "raw", "everything", "act", "max_cordoned")
 
@@ -79,39 +75,16 @@ def command(
         )
     form = context.params["output_format"]
     report = check_health(app, request)
-    content = _render(report, form, request.raw, out, everything=everything, strict=strict)
+    when = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
+    content = in_form(report, form, when=when, everything=everything, strict=strict, raw=request.raw, out=out)
     if form != "json":
-        _write(content, out)
+        write_report(content, out)
     if act == "cordon":
         for line in cordoning_lines(cordon_unhealthy(app, report, max_cordoned), max_cordoned):
             terminal.inform(line)
     if form == "json":  # last: where cordoning fails, the one document on stdout is the error
-        _write(content, out)
+        write_report(content, out)
     return report.exit_code(strict=strict)
-
-
-def _write(content: str, out: Path | None) -> None:
-    if out is not None:
-        write_atomic(out, content)
-    else:
-        echo(content, nl=False)
-
-
-def _render(
-    report: HealthReport, form: str, raw: Path | None, out: Path | None, *, everything: bool, strict: bool
-) -> str:
-    match form:
-        case "json":
-            return json.dumps(health_document(report, everything=everything, strict=strict).as_json(), indent=1) + "\n"
-        case "html":
-            title = f"Health of {report.site or 'the machines'}, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
-            return html(report, title=title, raw=raw_links(raw, out))
-        case "junit":
-            return junit(report.findings, name="pai-install health")
-        case "prometheus":
-            return metrics(report)
-        case _:
-            return text(report)
 
 
 def _refuse(*names: str) -> None:
@@ -134,6 +107,11 @@ def _as_json(terminal: Terminal) -> bool:
     """Whether --format json stands before or after the subcommand."""
     parent = click.get_current_context().parent
     return terminal.as_json or (parent is not None and parent.params["output_format"] == "json")
+
+
+def _show(terminal: Terminal, report: HistoryReport | AcknowledgementsReport, text: str) -> int:
+    echo(json.dumps(report.as_json()) + "\n" if _as_json(terminal) else text, nl=False)
+    return ExitCode.OK
 
 
 @command.command()
@@ -169,11 +147,7 @@ def explain(*, app: App, terminal: Terminal, check: str | None) -> int:
 def history(*, app: App, terminal: Terminal, machine: str) -> int:
     """Show earlier results of MACHINE."""
     found = health_history(app, machine)
-    if _as_json(terminal):
-        echo(json.dumps(HistoryReport(machine=machine, runs=tuple(found)).as_json()))
-        return ExitCode.OK
-    echo(history_text(found), nl=False)
-    return ExitCode.OK
+    return _show(terminal, HistoryReport(machine=machine, runs=tuple(found)), history_text(found))
 
 
 @command.command()
@@ -199,16 +173,13 @@ def acknowledge_finding(*, app: App, terminal: Terminal, request: AcknowledgeFin
     """
     _refuse("out", "raw", "everything", "act", "max_cordoned")
     rows = sorted(acknowledge(app, request), key=lambda item: item.key)
-    if _as_json(terminal):
-        echo(json.dumps(AcknowledgementsReport(acknowledged=acknowledgement_entries(rows)).as_json()))
-        return ExitCode.OK
-    echo(acknowledgements_text(rows), nl=False)
-    return ExitCode.OK
+    report = AcknowledgementsReport(acknowledged=acknowledgement_entries(rows))
+    return _show(terminal, report, acknowledgements_text(rows))
 
 
 @command.command("alert-rules")
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write the file there.")
 def alert_rules(*, out: Path | None) -> int:
     """Print alert rules for a Prometheus that reads the metrics of --format prometheus."""
-    _write(resources.files("pai_install.health").joinpath("alert-rules.yml").read_text(), out)
+    write_report(resources.files("pai_install.health").joinpath("alert-rules.yml").read_text(), out)
     return ExitCode.OK

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
+from pai_install.system.files import write_atomic
 from pai_install.system.plain import plain_text
 
 
@@ -30,3 +33,11 @@ def echo_in_place(text: str) -> None:
 def echo_log(text: str) -> None:
     """Prints a part of a log. The use case has escaped it, unless the user asked for all of it with --raw."""
     click.echo(text, nl=False, color=True)  # click would remove colours that --raw asks for
+
+
+def write_report(content: str, out: Path | None) -> None:
+    """Writes a report to a file, or prints it."""
+    if out is not None:
+        write_atomic(out, content)
+    else:
+        echo(content, nl=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -10,19 +9,11 @@ import click
 
 from pai_install.app.context import App
 from pai_install.app.preflight import RunPreflight, run_preflight
-from pai_install.checks.explain import list_checks
-from pai_install.checks.report.junit import junit
 from pai_install.cli.command import reading
 from pai_install.cli.options import accept_new_option, formats_option
-from pai_install.cli.output import echo
+from pai_install.cli.output import echo, write_report
 from pai_install.errors import ExitCode
-from pai_install.preflight import forms
-from pai_install.preflight.catalogue import CATALOGUE
-from pai_install.preflight.document import preflight_document
-from pai_install.preflight.report import PreflightReport, text
-from pai_install.system.files import write_atomic
-
-FORMATS = ("text", "json", "html", "junit", "prometheus")
+from pai_install.preflight.forms import FORMATS, check_list, in_form
 
 
 @click.command
@@ -37,35 +28,9 @@ def command(*, app: App, request: RunPreflight, everything: bool, list_checks: b
     """
     form = click.get_current_context().params["output_format"]
     if list_checks:
-        _list_checks(as_json=form == "json")
+        echo(check_list(as_json=form == "json"), nl=False)
         return ExitCode.OK
     report = run_preflight(app, request)
-    content = _render(report, form, everything=everything)
-    if out is not None:
-        write_atomic(out, content)
-    else:
-        echo(content, nl=False)
+    when = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
+    write_report(in_form(report, form, when=when, everything=everything), out)
     return report.exit_code
-
-
-def _render(report: PreflightReport, form: str, *, everything: bool) -> str:
-    match form:
-        case "json":
-            return json.dumps(preflight_document(report).as_json(), indent=2) + "\n"
-        case "html":
-            return forms.html(report, when=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC")
-        case "junit":
-            return junit(report.findings, name="pai-install preflight")
-        case "prometheus":
-            return forms.prometheus(report)
-        case _:
-            return text(report, everything=everything)
-
-
-def _list_checks(*, as_json: bool) -> None:
-    found = [CATALOGUE[name] for name in sorted(CATALOGUE)]
-    if as_json:
-        checks = [{"id": check.id, "title": check.title} for check in found]
-        echo(json.dumps({"schema_version": 1, "checks": checks}, indent=2))
-    else:
-        echo(list_checks(found), nl=False)
