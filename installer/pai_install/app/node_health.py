@@ -136,12 +136,14 @@ def _version(word: str) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class SystemService:
-    """Pods of one controller. ready: number of pods that run. why: of the first pod that does not."""
+    """Pods of one controller, those that do not run first. ready: number of pods that run. why: of the first that does
+    not.
+    """
 
     namespace: str
     name: str
     kind: str
-    pods: int
+    pods: tuple[Pod, ...]
     ready: int
     restarts: int
     nodes: tuple[str, ...]
@@ -156,15 +158,16 @@ def services_of(pods: Iterable[JsonObject]) -> tuple[SystemService, ...]:
         kind, name = _controller(pod, words(child(item, "metadata").get("labels")))
         groups[pod.namespace, name, kind].append(pod)
     found = [_service(*key, members) for key, members in groups.items()]
-    return tuple(sorted(found, key=lambda one: (one.ready == one.pods, one.namespace, one.name)))
+    return tuple(sorted(found, key=lambda one: (one.ready == len(one.pods), one.namespace, one.name)))
 
 
 def _service(namespace: str, name: str, kind: str, pods: Sequence[Pod]) -> SystemService:
-    sick = [pod for pod in pods if not pod.well]
+    ordered = tuple(sorted(pods, key=lambda pod: (pod.well, pod.name)))
+    sick = [pod for pod in ordered if not pod.well]
     nodes = tuple(sorted({pod.node for pod in pods if pod.node}))
     why = next((pod.why or pod.phase for pod in sick), "")
     restarts = sum(pod.restarts for pod in pods)
-    return SystemService(namespace, name, kind, len(pods), len(pods) - len(sick), restarts, nodes, why)
+    return SystemService(namespace, name, kind, ordered, len(pods) - len(sick), restarts, nodes, why)
 
 
 def _controller(pod: Pod, labels: Mapping[str, str]) -> tuple[str, str]:

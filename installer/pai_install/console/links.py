@@ -26,13 +26,17 @@ _MAX_LINK = 16 * 1024
 
 @dataclass(frozen=True, slots=True)
 class LogRequest:
-    """The log of a container. record: ConfigMap with its last lines, for a deleted pod. tail: lines, -1 for all."""
+    """The log of a container. record: ConfigMap with its last lines, for a deleted pod. tail: lines, -1 for all.
+
+    container: "" for the main one.
+    """
 
     namespace: str
     pod: str
     tail: int = -1
     previous: bool = False
     record: str = ""
+    container: str = ""
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,7 @@ class LinkSealer:
                 "tail": request.tail,
                 "previous": request.previous,
                 "record": request.record,
+                "container": request.container,
             },
         }
         return jwe.encrypt_compact(_HEADER, json_text(content).encode(), self._key)
@@ -95,6 +100,7 @@ class LinkSealer:
             tail=-1 if tail is None else tail,
             previous=log.get("previous") is True,
             record=text(log.get("record")),
+            container=text(log.get("container")),
         )
 
     @cached_property

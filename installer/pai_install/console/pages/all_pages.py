@@ -18,6 +18,7 @@ from pai_install.console.pages import (
     nodes,
     runs,
     storages,
+    system_services,
     templates,
     users,
     virtual_clusters,
@@ -26,7 +27,8 @@ from pai_install.console.pages.rendering import FOLDER
 from pai_install.console.services import ConsoleServices
 
 # the first route that fits an address counts
-_SUBJECTS = (home, new_job, templates, live, jobs, virtual_clusters, nodes, health, runs, users, storages, account)
+_CLUSTER = (virtual_clusters, nodes, health, system_services, runs)
+_SUBJECTS = (home, new_job, templates, live, jobs, *_CLUSTER, users, storages, account)
 
 
 def page_routes(services: ConsoleServices) -> Iterator[Route]:

@@ -19,7 +19,7 @@ from pai_install.console.endpoint import ApiCall, call_of, error_response
 from pai_install.console.errors import RestError, rest_error, unauthorized
 from pai_install.console.job_access import find_job, read_job_now
 from pai_install.console.pages.endpoint import page, page_caller, shown
-from pai_install.console.pages.rendering import FOLDER
+from pai_install.console.pages.rendering import FOLDER, last_part
 from pai_install.console.pages.waiting import job_address
 from pai_install.console.routes.logs import TAIL, instance_of, log_address, log_text
 from pai_install.console.services import ConsoleServices
@@ -57,7 +57,7 @@ def show_log(call: ApiCall) -> Response:
         here=log_page(job, one.role, one.index),
         plain=plain,
         follow=f"{plain}&follow=true" if grows else "",
-        text=found,
+        text=last_part(found),
         problem=problem,
         lines=TAIL,
     )

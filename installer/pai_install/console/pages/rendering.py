@@ -46,6 +46,10 @@ MENU = (
     ("account", "/account", False),
 )
 _LANGUAGE = "lang"
+# bytes of a log in a page
+_LARGEST_LOG = 200 * 1024
+# of a character: hidden ones are shown as \u001b
+_WIDEST = 6
 _LANGUAGE_S = 365 * 86400
 
 
@@ -122,6 +126,18 @@ def span(seconds: float) -> str:
     if found.days:
         return f"{found.days} d"
     return f"{found.seconds // 3600}:{found.seconds // 60 % 60:02}"
+
+
+def last_part(text: str) -> str:
+    """The last whole lines of a log that a page has room for."""
+    kept: list[str] = []
+    left = _LARGEST_LOG
+    for line in reversed(text[-_LARGEST_LOG:].split("\n")):
+        left -= len(escape(plain_text(line)).encode()) + 1
+        if left < 0:
+            break
+        kept.append(line)
+    return "\n".join(reversed(kept)) if any(kept) else text[-_LARGEST_LOG // _WIDEST :]
 
 
 def _shown(value: object) -> object:

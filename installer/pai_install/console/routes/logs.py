@@ -52,7 +52,11 @@ def log_address(call: ApiCall, job: JobState, one: Instance, *, tail: int = -1, 
     """The signed address of a log. restart: of its container, None for the last one."""
     previous = restart is not None and restart < one.restarts
     record = f"{find_job(call).record}.{LOGS}" if one.gone else ""
-    request = LogRequest(job.namespace, one.pod, tail, previous=previous, record=record)
+    return sealed_address(call, LogRequest(job.namespace, one.pod, tail, previous=previous, record=record))
+
+
+def sealed_address(call: ApiCall, request: LogRequest) -> str:
+    """The signed address of a log of any pod. It has the rights of the caller."""
     return f"{PLACE}?{urlencode({'token': call.services.links.seal(call.caller, request)})}"
 
 
@@ -101,7 +105,8 @@ def _text(services: ConsoleServices, caller: Caller, log: LogRequest) -> str:
         (lines,) = client.get([Ref("configmap", log.record, log.namespace)])
         stored = services.logs.text(log.namespace, log.pod, log.tail) if services.logs is not None else ""
         return stored or words(child(lines or {}, "data")).get(log.pod, "")
-    return client.logs(Ref("pod", log.pod, log.namespace), tail=log.tail, previous=log.previous)
+    pod = Ref("pod", log.pod, log.namespace)
+    return client.logs(pod, container=log.container, tail=log.tail, previous=log.previous)
 
 
 def _followed(services: ConsoleServices, caller: Caller, log: LogRequest) -> Response:
@@ -109,7 +114,8 @@ def _followed(services: ConsoleServices, caller: Caller, log: LogRequest) -> Res
 
     def follow(cancellation: Cancellation) -> Iterator[str]:
         window = LogWindow(follow=True, tail=log.tail, cancellation=cancellation)
-        return services.clients.of(caller).log_lines(Ref("pod", log.pod, log.namespace), window)
+        pod = Ref("pod", log.pod, log.namespace)
+        return services.clients.of(caller).log_lines(pod, window, container=log.container)
 
     content = events(follow, lambda: services.is_valid(caller))
     return EventResponse(content, lambda: services.streams.leave(caller.name))

@@ -1,4 +1,4 @@
-"""Pages of nodes, health, and services."""
+"""Pages of nodes and health."""
 
 from __future__ import annotations
 
@@ -119,39 +119,6 @@ def test_pages_of_administrators(used: TestClient, path: str) -> None:
         assert "hides" not in answer.text
     assert used.get(path).status_code == HTTPStatus.SEE_OTHER
     assert "<table>" in shown(used, path, "root")
-
-
-def system_pod(name: str, owner: dict[str, Any], phase: str = "Running", **labels: str) -> dict[str, Any]:
-    ready = "True" if phase == "Running" else "False"
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "namespace": "kube-system", "labels": labels, "ownerReferences": [owner]},
-        "spec": {"nodeName": "g1", "containers": [{"name": "main"}]},
-        "status": {
-            "phase": phase,
-            "conditions": [{"type": "Ready", "status": ready}],
-            "containerStatuses": [{"name": "main", "restartCount": 2, "state": {"waiting": {"reason": EVIL}}}]
-            if phase != "Running"
-            else [],
-        },
-    }
-
-
-def test_services(used: TestClient, kubernetes: LiveCluster) -> None:
-    deployment = {"kind": "ReplicaSet", "name": "coredns-5d7", "controller": True}
-    static = {"kind": "Node", "name": "m1", "controller": True}
-    kubernetes.put(
-        system_pod("coredns-5d7-a", deployment, **{"pod-template-hash": "5d7"}),
-        system_pod("coredns-5d7-b", deployment, "Pending", **{"pod-template-hash": "5d7"}),
-        system_pod("kube-apiserver-m1", static),
-    )
-    page = shown(used, "/services", "root")
-    assert EVIL not in page
-    first, second = rows(page, "Pods of the system")
-    assert (first[1], first[3], first[4], first[5]) == ("coredns", "Deployment", "1 / 2", "2")
-    assert (second[1], second[4]) == ("kube-apiserver", "1 / 1")
-    assert "holds" not in page
 
 
 def test_a_thousand_nodes_are_small_pages(web: TestClient, services: ConsoleServices, kubernetes: LiveCluster) -> None:
