@@ -16,8 +16,12 @@ from .conftest import ROOT, SERVE, Cluster, lab_site, pai_install, traces
 pytestmark = [pytest.mark.lab, pytest.mark.soak]
 
 SUBNET = "172.30.85"
-# the last version before machines held images by digest, pods had a CNI folder of ours, and GPUs came by mounts
-EARLIER = "b79dd47"
+# earlier version -> workloads whose pods it replaces. The first is the last one before machines held images by digest,
+# pods had a CNI folder of ours, and GPUs came by mounts. The second is the last one before the application layer.
+EARLIER = {
+    "b79dd47": {"kube-flannel", "nvidia-device-plugin", "metrics-server"},
+    "b556abcc": {"kube-flannel", "nvidia-device-plugin", "metrics-server"},
+}
 WORKERS = ("lab-worker1", "lab-worker2")
 
 
@@ -42,14 +46,20 @@ def earlier(checkout: Path, *words: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.fixture(params=EARLIER)
+def version(request: pytest.FixtureRequest) -> str:
+    """The earlier version."""
+    return str(request.param)
+
+
 @pytest.fixture
-def checkout(tmp_path: Path) -> Path:
+def checkout(tmp_path: Path, version: str) -> Path:
     """The earlier version's files; skips where the history does not reach back so far."""
-    if git("cat-file", "-e", f"{EARLIER}^{{commit}}").returncode != 0:
-        pytest.skip(f"this checkout's history does not have {EARLIER}")
+    if git("cat-file", "-e", f"{version}^{{commit}}").returncode != 0:
+        pytest.skip(f"this checkout's history does not have {version}")
     folder = tmp_path / "earlier"
     assert git("clone", "--quiet", "--shared", "--no-checkout", str(ROOT), str(folder)).returncode == 0
-    assert git("-C", str(folder), "checkout", "--quiet", "--detach", EARLIER).returncode == 0
+    assert git("-C", str(folder), "checkout", "--quiet", "--detach", version).returncode == 0
     return folder
 
 
@@ -95,19 +105,19 @@ def kubelets(cluster: Cluster) -> dict[str, str]:
     return {name: cluster.on(name, "systemctl show -p MainPID kubelet") for name in ("lab-master", *WORKERS)}
 
 
-def test_an_earlier_versions_cluster_is_taken_over(old_cluster: Cluster) -> None:
+def test_an_earlier_versions_cluster_is_taken_over(old_cluster: Cluster, version: str) -> None:
     start_work(old_cluster)
     before, processes = containers(old_cluster), kubelets(old_cluster)
     plan = old_cluster.plan()
     effects = {effect for phase in plan["phases"] for step in phase["hosts"] for effect in step["effects"]}
     rolled_out = {effect.rpartition("/")[2] for effect in effects if effect.startswith("may restart the pods of ")}
-    assert rolled_out == {"kube-flannel", "nvidia-device-plugin", "metrics-server"}
+    assert rolled_out == EARLIER[version]
     assert {"may restart kubelet.service", "may restart the static pod etcd"} <= effects
     report = old_cluster.apply()
     assert report["ok"], report["stderr"]
     after = containers(old_cluster)
     again = {name.rpartition("/")[2] for (_node, name), since in after.items() if since not in before.values()}
-    assert again <= {"flannel", "plugin", "watcher", "metrics-server"}
+    assert again <= {"flannel", "plugin", "watcher", "metrics-server", "kube-apiserver"}
     for worker in WORKERS:
         assert after[worker, f"default/on-{worker}"] == before[worker, f"default/on-{worker}"]
     assert kubelets(old_cluster) == processes
