@@ -20,7 +20,7 @@ from pai_install.parts.registry import system_namespaces
 from pai_install.report.status import status_report
 from pai_install.run.signals import ending_like_ctrl_c
 from pai_install.run.state import open_state
-from pai_install.run.support.bundle import from_dev_box, known_secrets, write_bundle
+from pai_install.run.support.bundle import from_controller_host, known_secrets, write_bundle
 from pai_install.run.support.gather import Collected, from_cluster, from_machines
 from pai_install.run.support.masks import Masks
 from pai_install.system.parameters import Parameter
@@ -57,7 +57,7 @@ def write_support_bundle(app: App, request: WriteSupportBundle) -> SupportBundle
     state, found = open_state(app.site_dir), Collected()
     found.files["versions.txt"] = f"pai-install {__version__}\npython {sys.version}\n{platform.platform()}\n"
     with ending_like_ctrl_c():
-        from_dev_box(app.site_dir, state, found)
+        from_controller_host(app.site_dir, state, found)
         try:
             site = app.site
         except PaiError as error:

@@ -71,6 +71,7 @@ def box_architecture() -> Architecture:
     machine = platform.machine()
     if machine not in names:
         raise PaiError(
-            f"cannot build components on {machine}: only x86_64 and aarch64 are supported", code="dev-box-architecture"
+            f"cannot build components on {machine}: only x86_64 and aarch64 are supported",
+            code="controller-host-architecture",
         )
     return names[machine]

@@ -11,7 +11,7 @@ from pai_install.errors import ExitCode, PaiError
 from pai_install.operations.kubeconfig import kubeconfig_step
 from pai_install.operations.operation import Operation
 from pai_install.operations.verify import certificates_of, proof
-from pai_install.plan.certificates import DEV_BOX, KUBECONFIG, CertificateRow
+from pai_install.plan.certificates import CONTROLLER_HOST, KUBECONFIG, CertificateRow
 from pai_install.plan.leader import leader_of, with_leader
 from pai_install.plan.model import HostStep, Plan, Playbook, Step
 from pai_install.plan.observation import Observation
@@ -94,7 +94,7 @@ class CertsRenew(Operation):
 
     def _box(self, rows: Sequence[CertificateRow]) -> str:
         """Returns why the controller host needs the kubeconfig of a control-plane node, or ""."""
-        own = [row for row in rows if (row.subject, row.path) == (DEV_BOX, KUBECONFIG)]
+        own = [row for row in rows if (row.subject, row.path) == (CONTROLLER_HOST, KUBECONFIG)]
         # A controller host may be new, or may have lost its copy.
         if not own:
             return "the controller host has no kubeconfig"

@@ -12,7 +12,7 @@ from pai_install.plan.observed import Certificate, Observed
 from pai_install.site import Site
 
 CHECK = "certificates"
-DEV_BOX = "controller host"
+CONTROLLER_HOST = "controller host"
 KUBECONFIG = ".pai/kubeconfig"
 RENEW_WITHIN_DAYS = 30
 _DAY_S = 86400
@@ -99,7 +99,7 @@ def certificate_rows(
         if machine.hostname in observed
     ]
     found = [_row(name, entry, now) for name, seen in machines for entry in seen.certificates]
-    return (*found, *(_row(DEV_BOX, entry, now) for entry in box))
+    return (*found, *(_row(CONTROLLER_HOST, entry, now) for entry in box))
 
 
 def certificate_findings(rows: Sequence[CertificateRow]) -> tuple[Finding, ...]:

@@ -46,7 +46,7 @@ def refused_by_box(error: OSError) -> PaiError | None:
     where = _path(error)
     return PaiError(
         f"cannot use {where}: {reason}" if where else f"cannot continue: {reason}",
-        code="dev-box-refused",
+        code="controller-host-refused",
         remedy=remedy,
         exit_code=ExitCode.PREFLIGHT_FAILED,
     )

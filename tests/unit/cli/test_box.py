@@ -67,7 +67,7 @@ def test_a_folder_that_cannot_be_written_is_named(
 ) -> None:
     assert run([*words, "--site", str(read_only)]) == ExitCode.PREFLIGHT_FAILED
     error = capsys.readouterr().err
-    assert "code: dev-box-refused" in error
+    assert "code: controller-host-refused" in error
     assert str(read_only / ".pai") in error
 
 

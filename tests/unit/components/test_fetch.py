@@ -177,5 +177,5 @@ def test_architectures_have_the_names_upstream_uses(machine: str, name: str, mon
 
 def test_another_architecture_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("platform.machine", lambda: "riscv64")
-    with raises("dev-box-architecture", "riscv64"):
+    with raises("controller-host-architecture", "riscv64"):
         box_architecture()

@@ -7,7 +7,7 @@ import pytest
 from pai_install.checks.finding import worst
 from pai_install.checks.verdict import Verdict
 from pai_install.plan.certificates import (
-    DEV_BOX,
+    CONTROLLER_HOST,
     KUBECONFIG,
     CertificateRow,
     certificate_findings,
@@ -59,7 +59,7 @@ def test_what_a_program_has_not_read_yet_is_a_warning(site: Site) -> None:
 
 def test_the_dev_box_is_a_subject_of_its_own(site: Site) -> None:
     found = certificate_findings(rows(site, ends(APISERVER, 300), box=(ends(KUBECONFIG, 5),)))
-    assert [(one.subject, one.verdict) for one in found] == [("master", "PASS"), (DEV_BOX, "WARN")]
+    assert [(one.subject, one.verdict) for one in found] == [("master", "PASS"), (CONTROLLER_HOST, "WARN")]
     assert "pai-install apply" in found[1].remedy
 
 

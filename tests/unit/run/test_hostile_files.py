@@ -17,7 +17,7 @@ from pai_install.registry.identity import open_identity
 from pai_install.registry.model import ServedNames
 from pai_install.run.saved import read_plan
 from pai_install.run.state import open_state
-from pai_install.run.support.bundle import from_dev_box, known_secrets
+from pai_install.run.support.bundle import from_controller_host, known_secrets
 from pai_install.run.support.gather import Collected
 from pai_install.system.files import read_bounded
 from tests.errors import raises
@@ -95,7 +95,7 @@ def test_a_bundle_takes_no_link_and_no_deep_file(tmp_path: Path) -> None:
     (run / "report.json").write_text("{}")
     (state.path / "state.json").write_text("[" * 100_000)
     found = Collected()
-    from_dev_box(tmp_path, state, found)
+    from_controller_host(tmp_path, state, found)
     assert [name for name in found.files if name.startswith("runs/")] == [f"runs/{run.name}/report.json"]
     assert list(known_secrets(tmp_path, state)) == [{"password": []}]
 

@@ -53,7 +53,7 @@ def _kubeconfig(path: Path) -> Iterator[str]:
         return
 
 
-def from_dev_box(site_dir: Path, state: StateFolder, found: Collected) -> None:
+def from_controller_host(site_dir: Path, state: StateFolder, found: Collected) -> None:
     """Adds the site's files, the reports of the last runs, and their data in the state folder."""
     for name in SITE_FILES:
         _add(found, f"site/{name}", site_dir / name)

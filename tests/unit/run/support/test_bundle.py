@@ -17,7 +17,7 @@ from pai_install.cluster.client import Select
 from pai_install.engine.base import Event, EventKind, RunRequest
 from pai_install.errors import PaiError
 from pai_install.run.state import open_state
-from pai_install.run.support.bundle import from_dev_box, known_secrets, write_bundle
+from pai_install.run.support.bundle import from_controller_host, known_secrets, write_bundle
 from pai_install.run.support.gather import Collected, from_cluster, from_machines
 from pai_install.run.support.masks import Masks
 from pai_install.site.load import load_site
@@ -66,7 +66,7 @@ def test_bundle_is_private_whole_and_masked(site_dir: Path, tmp_path: Path) -> N
     state = open_state(site_dir)
     state.registry.write_text(json.dumps({"password": "registry-Secret-1"}))
     found = Collected({"machines/one/journal.txt": f"said {SECRET} and registry-Secret-1\n"}, {"two": f"no {SECRET}"})
-    from_dev_box(site_dir, state, found)
+    from_controller_host(site_dir, state, found)
     path = tmp_path / "b.tar.gz"
     assert write_bundle(path, found, Masks(known_secrets(site_dir, state)), 1_000_000) == ()
     assert path.stat().st_mode & 0o777 == 0o600
