@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -13,9 +12,7 @@ import yaml
 
 from pai_install.monitoring.dashboards import Dashboard, dashboards, grafana
 from pai_install.monitoring.export import exported
-from pai_install.monitoring.rules import RECORDED
-from pai_install.monitoring.scrape import KEPT, Scraping, configuration
-from pai_install.monitoring.state import state_arguments
+from pai_install.monitoring.scrape import Scraping, configuration
 from pai_install.site import Site, load_site
 from tests.unit.site.sites import write_site
 
@@ -31,7 +28,6 @@ docker_cache_storage_backend: filesystem
 """
 TLS = {"tls.crt": "certificate", "tls.key": "k3y", "ca.crt": "authority"}
 LOGIN = {"username": "machines", "password": "p4ss"}
-WORD = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 
 
 @pytest.fixture
@@ -129,21 +125,3 @@ def test_a_dashboard_has_variables_and_no_overlap(name: str, dashboard: Dashboar
     assert rows == sorted(rows)
     for before, after in pairwise(places):
         assert after["y"] >= before["y"] + before["h"] or after["x"] >= before["x"] + before["w"]
-
-
-@pytest.mark.parametrize(
-    "query", [query for board in dashboards().values() for panel in board.panels for query in panel.queries.values()]
-)
-def test_a_query_asks_for_metrics_that_are_kept(query: str) -> None:
-    kept = "|".join(name for names in KEPT.values() for name in names)
-    of_state = next(word for word in state_arguments(volcano=True) if word.startswith("--metric-allowlist="))
-    known = {*of_state.partition("=")[2].split(","), "ALERTS", "up", *RECORDED}
-    bare = re.sub(r'"[^"]*"|by \([^)]*\)|\[[^\]]*\]', "", query)
-    metrics = {
-        word
-        for word in WORD.findall(bare)
-        if re.match(r"(node|kube|DCGM|pai|api|etcd|sched|cont|volcano|ALERTS)\w*_|A", word)
-    }
-    optional = {word for word in WORD.findall(bare) if word.startswith("kueue_")}
-    assert metrics | optional
-    assert not [word for word in metrics if word not in known and not re.fullmatch(kept, word)]
