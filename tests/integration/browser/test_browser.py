@@ -35,8 +35,27 @@ JOB, PLAIN = JOBS["en"], "without-scripts"
 PAGES = (
     *("/", "/jobs", "/jobs/new", "/jobs/new?as=file", f"/jobs/alice~{JOB}", "/templates", "/templates/new"),
     *("/templates/openpai-single", "/virtual-clusters", "/virtual-clusters/default", "/nodes", "/nodes/worker-1"),
-    *("/health", "/services", "/runs", "/users", "/users/alice", "/storages", "/account", "/jobs/alice~missing"),
+    *(
+        "/health",
+        "/services",
+        "/services/kube-system/component",
+        "/services/kube-system/log/component",
+        "/runs",
+        "/users",
+        "/users/alice",
+        "/storages",
+        "/account",
+        "/jobs/alice~missing",
+    ),
 )
+
+
+COMPONENT = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "component", "namespace": "kube-system"},
+    "spec": {"containers": [{"name": name, "image": "example.com/component:1"} for name in ("main", "side")]},
+}
 
 
 @pytest.fixture(scope="module")
@@ -46,11 +65,19 @@ def seen(console: Console, tmp_path_factory: pytest.TempPathFactory) -> Any:
     code = home / "code.tar.gz"
     # more than one ConfigMap holds
     code.write_bytes(tarred({"train.py": b"print(1)", "noise": os.urandom(200_000)}))
+    account = {
+        "apiVersion": "v1",
+        "kind": "ServiceAccount",
+        "metadata": {"name": "default", "namespace": "kube-system"},
+    }
+    console.admin.create(account)
+    assert console.admin.create(COMPONENT) == ""
     link = password_link(http_client(console.admin), "bob", console.url, timedelta(hours=1))
     given = {
         "url": console.url,
         "member": person("alice", console.password("alice")),
-        "administrator": person("root", console.password("root")),
+        # logs of the system need a token of their reader
+        "administrator": {"name": "root", "token": kubeconfig_token(console)},
         "jobs": {key: {"fields": {"name": name, **FIELDS}, "code": str(code)} for key, name in JOBS.items()},
         "plain": {"name": PLAIN, **FIELDS},
         "pages": [*PAGES, link.url.removeprefix(console.url)],
@@ -59,6 +86,12 @@ def seen(console: Console, tmp_path_factory: pytest.TempPathFactory) -> Any:
         for name in JOBS.values():
             Thread(target=start_job, args=(console.admin, port, name), daemon=True).start()
         return driven("browser.js", given, home)
+
+
+def kubeconfig_token(console: Console) -> str:
+    body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}}
+    made = console.admin.ask("POST", "/api/v1/namespaces/pai-users/serviceaccounts/root/token", body)
+    return str(made["status"]["token"])
 
 
 @pytest.mark.parametrize("language", JOBS)
