@@ -18,6 +18,9 @@ from pai_install.console.settings import ConsoleSettings
 from pai_install.console.sign_in.service import SignInService
 from pai_install.console.streams import StreamGate
 
+# checks while a person types: they take none of the person's submissions
+_CHECKS = (60, 60.0)
+
 
 @dataclass(frozen=True)
 class ConsoleServices:
@@ -51,6 +54,7 @@ class ConsoleServices:
             "api": (rates.api_per_min, 60.0),
             "list": (rates.list_per_min, 60.0),
             "submit": (rates.submit_per_hour, 3600.0),
+            "typed": _CHECKS,
         }
         monitoring = self.settings.monitoring
         object.__setattr__(self, "monitoring", MonitoringReader(monitoring) if monitoring is not None else None)

@@ -80,6 +80,7 @@ def seen(console: Console, tmp_path_factory: pytest.TempPathFactory) -> Any:
         "administrator": {"name": "root", "token": kubeconfig_token(console)},
         "jobs": {key: {"fields": {"name": name, **FIELDS}, "code": str(code)} for key, name in JOBS.items()},
         "plain": {"name": PLAIN, **FIELDS},
+        "typed": {"name": "typed", **FIELDS},
         "pages": [*PAGES, link.url.removeprefix(console.url)],
     }
     with kubelet(console) as port:
@@ -104,6 +105,28 @@ def test_a_job_needs_no_mouse(seen: Any, language: str) -> None:
     assert words("new_job.valid") in texts["checked"]
     assert any(words(f"state.{state}") in texts["submitted"] for state in ("WAITING", "STARTING", "RUNNING"))
     assert any(words(f"state.{state}") in texts["stopped"] for state in ("STOPPING", "STOPPED"))
+
+
+def test_a_form_is_checked_while_a_person_types(seen: Any) -> None:
+    typed, words = seen["typed"], texts_of("en")
+    assert typed["focus"] == "two-and-more"
+    assert "is not a whole number" in typed["problem"]
+    assert (typed["live"], typed["said"]) == ("polite", f"✕ {words('new_job.found', number=1)}")
+    assert words("new_job.valid") in typed["valid"]
+    assert typed["invalid"] == 0
+    assert "instances: 2" in typed["file"]
+    # one request at a time, and none for each key
+    assert typed["most"] == 1
+    assert 2 <= typed["sent"] < 20
+
+
+def test_the_file_is_beside_its_form_where_there_is_room(seen: Any) -> None:
+    (left, top), (beside, side_top) = seen["typed"]["wide"]
+    assert beside > left + 300
+    assert abs(side_top - top) < 100
+    (left, top), (below, below_top) = seen["typed"]["narrow"]
+    assert below == left
+    assert below_top > top + 300
 
 
 def test_code_goes_along(seen: Any, console: Console) -> None:

@@ -14,6 +14,25 @@ from pai_install.scheduling.model import Scheduling, Supply
 MOST_ROLES = 16
 _GIB_OF_MB = 1024
 _MIB = 2**20
+# path in the file -> field
+_FIELDS = {
+    "name": "name",
+    "jobRetryCount": "retries",
+    "defaults.virtualCluster": "cluster",
+    "defaults.priorityClass": "priority",
+    "extras.pai-install.group": "group",
+}
+# below a role
+_ROLE_FIELDS = {
+    "instances": "instances",
+    "dockerImage": "image",
+    "resourcePerInstance": "gpus",
+    "resourcePerInstance.gpu": "gpus",
+    "resourcePerInstance.cpu": "cpu",
+    "resourcePerInstance.memoryMB": "memory",
+    "commands": "command",
+    "skuType": "sku",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +86,8 @@ class JobForm:
         scheduling = profile.require_scheduling()
         file: dict[str, Any] = {"protocolVersion": 2, "name": self.name, "type": "job"}
         file["jobRetryCount"] = _number(self.retries)
-        images = list(dict.fromkeys(role.image for role in self.roles))
-        names = {image: f"image{number}" if number else "image" for number, image in enumerate(images)}
-        file["prerequisites"] = [{"name": names[image], "type": "dockerimage", "uri": image} for image in images]
+        names = self._images
+        file["prerequisites"] = [{"name": name, "type": "dockerimage", "uri": image} for image, name in names.items()]
         file["taskRoles"] = {role.name: _role(scheduling, role, names[role.image]) for role in self.roles}
         file["defaults"] = {
             **({"virtualCluster": self.cluster} if self.cluster else {}),
@@ -78,6 +96,22 @@ class JobForm:
         file["extras"] = self._extras()
         kept = {key: value for key, value in file.items() if value not in ({}, None)}
         return str(yaml.safe_dump(kept, sort_keys=False, allow_unicode=True, width=100))
+
+    def field_of(self, path: str) -> str:
+        """The field whose value the file has at a path, or "" for a value of no field."""
+        for number, role in enumerate(self.roles):
+            for place in (f"taskRoles.{role.name}", f"extras.hivedScheduler.taskRoles.{role.name}"):
+                if path == place or path.startswith(f"{place}."):
+                    return f"r{number}.{_ROLE_FIELDS.get(path[len(place) + 1 :], 'name')}"
+            if path.startswith(f"prerequisites[{list(self._images).index(role.image)}]"):
+                return f"r{number}.image"
+        return "r0.name" if path == "taskRoles" else _FIELDS.get(path, "")
+
+    @property
+    def _images(self) -> dict[str, str]:
+        """Image -> its name in the file."""
+        images = dict.fromkeys(role.image for role in self.roles)
+        return {image: f"image{number}" if number else "image" for number, image in enumerate(images)}
 
     def _extras(self) -> dict[str, Any]:
         skus = {role.name: {"skuType": role.sku} for role in self.roles if role.sku}

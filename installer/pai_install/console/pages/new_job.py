@@ -1,8 +1,11 @@
-"""A new job: a form or a file, what will happen, and the submission. All of it works without scripts."""
+"""A new job: a form with its file, or a file, what will happen, and the submission. It works without scripts.
+
+A script sends the same form while a person types, and shows parts of the page that answers.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +29,7 @@ from pai_install.console.routes.job_changes import MAX_FILE, CallerContext, grou
 from pai_install.console.routes.jobs import kept_file
 from pai_install.console.services import ConsoleServices
 from pai_install.console.sign_in.forms import sent_to
+from pai_install.documents.problem import Problem
 from pai_install.errors import PaiError
 from pai_install.jobs.code import CodeArchive, StoredCode
 from pai_install.jobs.masking import has_mask
@@ -36,6 +40,8 @@ from pai_install.scheduling.model import PRIORITIES
 # a form has each character of a file as up to three
 _LARGEST = 3 * MAX_FILE + 64 * 1024
 _FILE = Path("job.yaml")
+# characters of a file that is checked while it is typed: a larger one takes long
+MOST_TYPED = 64 * 1024
 ADDRESS = "/jobs/new"
 
 
@@ -70,7 +76,7 @@ def file_of_job(call: ApiCall, name: str) -> str:
 
 
 def change_job(call: ApiCall, form: Mapping[str, str]) -> Response:
-    """The button of the form: check, submit, one role more or less, or the form as a file."""
+    """The button of the form: check, submit, one role more or less, or the form as a file. typed: of the script."""
     wanted, draft = form.get("do", ""), _draft(form)
     if wanted == "add-role":
         return _shown(call, replace(draft, form=draft.form.with_role()))
@@ -82,18 +88,20 @@ def change_job(call: ApiCall, form: Mapping[str, str]) -> Response:
         return _shown(call, replace(draft, content=content))
     if len(content) > MAX_FILE:
         raise invalid(f"the job file exceeds {MAX_FILE} characters")
-    call.services.rates.take("submit", call.caller.name)
+    if wanted == "typed" and len(content) > MOST_TYPED:
+        raise invalid(f"a job file of more than {MOST_TYPED} characters is not checked while you type")
+    call.services.rates.take("typed" if wanted == "typed" else "submit", call.caller.name)
     try:
         reading = with_code(read_job_text(content, _FILE), _code(call, draft))
         group = group_for(call, reading)
         if wanted == "submit":
             return _submitted(call, reading, group)
-        return _shown(call, draft, content, _preview(call, reading, group))
+        return _shown(call, draft, _preview(call, reading, group))
     except RestError as error:
         refused = error
     except PaiError as error:
         refused = rest_error(error)
-    return _shown(call, draft, content, JobPreview((), refused.message, ()), status=refused.status)
+    return _shown(call, draft, JobPreview((), refused.message, ()), status=refused.status)
 
 
 def _draft(form: Mapping[str, str]) -> JobDraft:
@@ -133,7 +141,6 @@ def _submitted(call: ApiCall, reading: JobReading, group: str) -> Response:
 def _shown(
     call: ApiCall,
     draft: JobDraft,
-    content: str = "",
     preview: JobPreview | None = None,
     status: int = 200,
 ) -> Response:
@@ -141,7 +148,8 @@ def _shown(
     for one in preview.answers if preview is not None else ():
         rows, hidden, more = holder_rows(call, one.holders)
         answers.append((one, rows, hidden, more))
-    file = draft.content if draft.content is not None else content
+    file = draft.content if draft.content is not None else draft.form.text(call.services.model.profile)
+    found = preview.problems if preview is not None else ()
     return shown(
         call,
         "new_job.html",
@@ -152,9 +160,22 @@ def _shown(
         coded=bool(call.body),
         preview=preview,
         answers=answers,
+        at_fields=_at_fields(draft, found),
+        errors=sum(one.is_error for one in found),
+        typed=MOST_TYPED,
         may_add=len(draft.form.roles) < MOST_ROLES,
         **_choices(call),
     )
+
+
+def _at_fields(draft: JobDraft, problems: Iterable[Problem]) -> dict[str, str]:
+    """Field -> what is wrong with it. A file has one field."""
+    found: dict[str, str] = {}
+    for one in problems if draft.content is None else ():
+        words = f"{one.message}. {one.remedy}" if one.remedy else one.message
+        field = draft.form.field_of(one.path)
+        found[field] = f"{found[field]}\n{words}" if field in found else words
+    return found
 
 
 def _choices(call: ApiCall) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 'use strict';
 const { given, found, open, click, signIn, judge, check, walk } = require('./console.js');
 
-Object.assign(found, { addresses: [], walked: {}, texts: {}, untranslated: [], plain: {} });
+Object.assign(found, { addresses: [], walked: {}, texts: {}, untranslated: [], plain: {}, typed: {} });
 
 // Presses Tab until the element is reached that a selector means: a person without a mouse does the same.
 async function reach(page, selector) {
@@ -82,10 +82,60 @@ async function withoutScripts(page, user, fields) {
   found.plain.stopped = await page.innerText('main');
 }
 
+// A form that is checked while a person types: slow answers, an error at its field, and the file beside the form.
+async function whileTyping(page, user, fields) {
+  const typed = found.typed;
+  Object.assign(typed, { sent: 0, most: 0 });
+  let open = 0;
+  await page.route('**/jobs/new', async (route) => {
+    if (route.request().method() !== 'POST') return route.continue();
+    typed.sent += 1;
+    open += 1;
+    typed.most = Math.max(typed.most, open);
+    await new Promise((done) => setTimeout(done, 700));
+    await route.continue().catch(() => {});
+    open -= 1;
+  });
+  await signIn(page, user, '/jobs/new');
+  await page.setViewportSize({ width: 1300, height: 800 });
+  typed.wide = await sides(page);
+  for (const [name, text] of Object.entries(fields)) await type(page, `[name="${name}"]`, text);
+  const instances = page.locator('[name="r0.instances"]');
+  await instances.focus();
+  await page.keyboard.press('ControlOrMeta+a');
+  for (const letter of 'two-and-more') {
+    await page.keyboard.type(letter);
+    await page.waitForTimeout(300);
+  }
+  await page.waitForSelector('[name="r0.instances"][aria-invalid="true"]');
+  typed.focus = await instances.evaluate((it) => document.activeElement === it && it.value);
+  typed.problem = await instances.evaluate((it) => document.getElementById(it.getAttribute('aria-describedby')).textContent);
+  typed.live = await page.getAttribute('#checked', 'aria-live');
+  typed.said = await page.innerText('#checked');
+  await judge(page, ['typed', 1300]);
+  await page.setViewportSize({ width: 320, height: 800 });
+  typed.narrow = await sides(page);
+  if (await page.evaluate(() => document.scrollingElement.scrollWidth > window.innerWidth)) found.wide.push(['typed', 320]);
+  await judge(page, ['typed', 320]);
+  await page.setViewportSize({ width: 1300, height: 800 });
+  await type(page, '[name="r0.instances"]', '2');
+  await page.waitForSelector('#submit button');
+  typed.file = await page.innerText('#file');
+  typed.invalid = await page.locator('[aria-invalid]').count();
+  typed.valid = await page.innerText('#checked');
+}
+
+// Left and upper edges of the form and of the file.
+async function sides(page) {
+  const boxes = await Promise.all(['form.job', '.beside'].map((it) => page.locator(it).boundingBox()));
+  return boxes.map((it) => [Math.round(it.x), Math.round(it.y)]);
+}
+
 walk(async (newPage) => {
   for (const [language, job] of Object.entries(given.jobs)) {
     await byKeyboard(await newPage({ locale: { en: 'en-GB', zh: 'zh-CN' }[language] }), job, language);
   }
+  await whileTyping(await newPage(), given.member, given.typed);
   const plain = await newPage({ javaScriptEnabled: false });
   await withoutScripts(plain, given.member, given.plain);
   const administrators = { plain: await newPage({ javaScriptEnabled: false }), zh: await newPage({ locale: 'zh-CN' }) };

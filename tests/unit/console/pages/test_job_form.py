@@ -95,3 +95,28 @@ def test_any_text_stays_one_value(form: dict[str, str]) -> None:
         *("protocolVersion", "name", "type", "jobRetryCount", "prerequisites", "taskRoles", "defaults", "extras"),
     }
     assert found["name"] == form.get("name", "").strip()
+
+
+@pytest.mark.parametrize(
+    ("path", "field"),
+    [
+        ("name", "name"),
+        ("jobRetryCount", "retries"),
+        ("defaults.virtualCluster", "cluster"),
+        ("taskRoles", "r0.name"),
+        ("taskRoles.worker", "r0.name"),
+        ("taskRoles.worker.instances", "r0.instances"),
+        ("taskRoles.ps.resourcePerInstance", "r1.gpus"),
+        ("taskRoles.ps.resourcePerInstance.memoryMB", "r1.memory"),
+        ("taskRoles.workers.instances", ""),
+        ("extras.hivedScheduler.taskRoles.ps.skuType", "r1.sku"),
+        ("prerequisites[0].uri", "r0.image"),
+        ("prerequisites[1]", "r1.image"),
+        ("prerequisites[7].uri", ""),
+        ("extras.storages[0].name", ""),
+        ("", ""),
+    ],
+)
+def test_a_place_in_the_file_has_its_field(path: str, field: str) -> None:
+    form = JobForm.read({**FORM, "r1.name": "ps", "r1.image": "other"})
+    assert form.field_of(path) == field

@@ -10,6 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from pai_install.cluster.client import ApiError
+from pai_install.console.pages.new_job import MOST_TYPED
 from pai_install.console.services import ConsoleServices
 from pai_install.console.sign_in.forms import form_token
 from pai_install.console.sign_in.sessions import COOKIE
@@ -50,7 +51,7 @@ def test_the_form_offers_what_the_caller_may_use(idle: TestClient) -> None:
     assert "research" not in page
     assert "team" not in page
     assert 'name="storage.team"' in shown(idle, "/jobs/new", "alice")
-    assert '<select name="group">' in shown(idle, "/jobs/new", "carol")
+    assert '<select name="group"' in shown(idle, "/jobs/new", "carol")
     assert "<option selected>research</option>" in shown(idle, "/jobs/new?vc=research", "alice")
 
 
@@ -313,3 +314,64 @@ def test_start_takes_the_code_along(idle: TestClient, services: ConsoleServices,
     after = kubernetes.objects[ref]["metadata"]
     assert after["uid"] != before["metadata"]["uid"]
     assert after["annotations"]["pai-install/code"] == before["metadata"]["annotations"]["pai-install/code"]
+
+
+def problem_at(page: str, field: str) -> str:
+    """The text below a field of the form."""
+    found = re.search(rf'<small class="bad said" id="problem-{re.escape(field)}">([^<]*)</small>', page)
+    assert found is not None, field
+    return found[1]
+
+
+def invalid_fields(page: str) -> set[str]:
+    return set(re.findall(r'aria-describedby="problem-([^"]+)" aria-invalid="true"', page))
+
+
+def test_problems_are_at_their_fields(idle: TestClient) -> None:
+    page = send(idle, "alice", {**FORM, "r0.instances": "<b>", "name": "", "retries": "x"}, do="check").text
+    assert invalid_fields(page) == {"name", "retries", "r0.instances"}
+    assert "&lt;b&gt; is not a whole number" in problem_at(page, "r0.instances")
+    assert problem_at(page, "r0.gpus") == ""
+    assert "Errors: 3" in page
+    page = send(idle, "alice", FORM, do="check").text
+    assert invalid_fields(page) == set()
+
+
+def test_the_file_is_beside_its_form(idle: TestClient) -> None:
+    page = shown(idle, "/jobs/new", "alice")
+    assert re.search(r'<pre class="numbered" id="file" tabindex="0"><span>protocolVersion: 2', page)
+    assert invalid_fields(page) == set()
+    page = send(idle, "alice", FORM, do="add-role").text
+    assert re.search(r'id="file".*role2:', page, re.DOTALL)
+    assert 'id="file"' not in shown(idle, "/jobs/new?as=file", "alice")
+
+
+def test_a_form_that_is_typed_is_checked(idle: TestClient, kubernetes: LiveCluster) -> None:
+    for typed in (FORM, {"content": FILE}):
+        page = send(idle, "alice", typed, do="typed").text
+        assert SUBMIT in page
+        assert "The file is valid" in page
+    page = send(idle, "alice", {**FORM, "r0.command": ""}, do="typed").text
+    assert invalid_fields(page) == {"r0.command"}
+    assert SUBMIT not in page
+    assert made(kubernetes) == []
+    answer = send(idle, "alice", {"content": f"# {'x' * MOST_TYPED}\n{FILE}"}, do="typed")
+    assert answer.status_code == HTTPStatus.BAD_REQUEST
+
+
+def test_checks_while_typing_take_no_submissions(idle: TestClient, services: ConsoleServices) -> None:
+    services.rates.rates |= {"submit": (1, 1000.0), "typed": (2, 1000.0)}
+    for status in (HTTPStatus.OK, HTTPStatus.OK, HTTPStatus.TOO_MANY_REQUESTS):
+        answer = send(idle, "alice", FORM, do="typed")
+        assert answer.status_code == status
+    assert int(answer.headers["retry-after"]) > 1
+    assert send(idle, "alice", FORM, do="submit").status_code == HTTPStatus.SEE_OTHER
+
+
+def test_a_large_form_is_a_small_page(idle: TestClient) -> None:
+    roles = {f"r{number}.{name}": value for number in range(16) for name, value in
+             {"name": f"role{number}", "image": "example.com/train:1", "instances": "two",
+              "gpus": "x", "command": "python train.py\n" * 100}.items()}  # fmt: skip
+    page = send(idle, "alice", {"name": "bert", **roles}, do="typed").text
+    assert len(invalid_fields(page)) >= 32
+    assert len(page.encode()) < 300 * 1024
