@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import getpass
 import json
+import re
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
@@ -12,6 +14,7 @@ import pytest
 from .conftest import Cluster, lab_of, pai_install
 from .console_client import ENDED, JOB, ConsoleClient, client_of, fingerprint_of
 from .job_site import MASTER, PASSWORD, USER
+from .notebook_client import NotebookBrowser
 
 pytestmark = pytest.mark.lab
 
@@ -72,6 +75,22 @@ def test_it_ends_with_the_output_of_a_gang(done: CompletedProcess[str]) -> None:
     assert "worker-0: step 3: weight 3 from the parameter server" in lines
     assert "ps-0: step 3: gradient 3, weight 6" in lines
     assert sum("(stand-in)" in line for line in lines) == 2, "the GPUs of the worker"
+
+
+def test_its_link_sets_a_password_and_the_page_of_its_job_opens(
+    done: CompletedProcess[str], site: Path, master: str
+) -> None:
+    found = re.search(r"^the first job: (\S+)$", done.stdout, re.MULTILINE)
+    link = re.search(r"^  (https://\S+/password/\S+)$", done.stdout, re.MULTILINE)
+    assert found, done.stdout
+    assert link, done.stdout
+    browser = NotebookBrowser(master, client_of(site, master).trust)
+    browser.set_password(link[1], "a password of one's own")
+    browser.sign_in(getpass.getuser(), "a password of one's own")
+    page = browser.ask("GET", found[1])
+    assert page.status_code == 200, page.text
+    assert all(word in page.text for word in ("first-job", "SUCCEEDED", "worker")), page.text
+    assert browser.ask("GET", f"{browser.origin}/users").status_code == 200, "an administrator"
 
 
 def test_it_shows_no_finding_of_the_lab_itself(done: CompletedProcess[str]) -> None:

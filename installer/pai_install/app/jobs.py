@@ -60,6 +60,12 @@ class JobName(BaseModel):
     group: Annotated[str, Parameter(metavar="GROUP")] = Field(default="", description="Only jobs of this group.")
 
 
+def has_job(app: ClusterContext, name: str, group: str) -> bool:
+    """Whether a group has a job of that name. Deleted ones do not count."""
+    jobs = open_job_directory(app)
+    return any(job.name == name for job in jobs.list(jobs.namespace_of(group)))
+
+
 class ListJobs(BaseModel):
     """Selects jobs."""
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from urllib.parse import quote
-
 from pai_install.app.context import App
 from pai_install.app.jobs import JobName, open_job_directory
 from pai_install.errors import ExitCode, PaiError
-from pai_install.site.console import addresses, console_of
+from pai_install.site.console import addresses, console_of, job_address
 
 
 def web_page_address(app: App, request: JobName) -> str:
@@ -28,4 +26,4 @@ def web_page_address(app: App, request: JobName) -> str:
             remedy="add the label pai-install/web-port to its pod, or wait until it runs",
             exit_code=ExitCode.USAGE,
         )
-    return f"{addresses(app.site)[0]}jobs/{quote(f'{job.user}~{job.name}', safe='~')}/open"
+    return f"{job_address(addresses(app.site)[0], job.user, job.name)}/open"

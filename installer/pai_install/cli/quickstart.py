@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import shutil
+import sys
 import time
+from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
 
 import click
 
 from pai_install import lab
-from pai_install.app.console import console_access
 from pai_install.app.context import App
-from pai_install.app.jobs import open_job_directory
+from pai_install.app.first_access import give_first_access
+from pai_install.app.jobs import has_job
 from pai_install.cli.command import environment_of
-from pai_install.cli.options import site_option_with, yes_option
+from pai_install.cli.options import format_option, site_option_with, yes_option
 from pai_install.cli.output import confirm, echo
 from pai_install.cli.terminal import Terminal
 from pai_install.errors import ExitCode, PaiError
 from pai_install.operations.install import Install
-from pai_install.report.quickstart import quickstart_text
+from pai_install.report.quickstart import quickstart_report, quickstart_text
 from pai_install.run.environment import Environment, component_requirements, site_components
 from pai_install.site import Site, load_site
 from pai_install.system.content import content_dir, in_checkout, program
@@ -34,12 +36,14 @@ JOB_FILE, JOB, GROUP = "job.yaml", "first-job", "team"
 @click.command
 @site_option_with(meaning="Site to bring up in the lab.  [default: layouts/quickstart]")
 @yes_option
+@format_option
 @click.pass_context
-def command(context: click.Context, *, site_dir: Path | None, yes: bool) -> int:
+def command(context: click.Context, *, site_dir: Path | None, yes: bool, output_format: str) -> int:
     """Install a cluster in the lab and run a GPU job on it.
 
     The command starts the lab machines, fetches all components, installs and verifies the cluster, and runs a gang of a
-    parameter server and a worker. GPUs are stand-ins. Run it again to continue or to check.
+    parameter server and a worker. GPUs are stand-ins. It makes you an administrator of the console, and prints a link
+    for your password and the page of the job. Run it again to continue, to check, or for a new link.
     """
     began = time.monotonic()
     folder = site_dir or _lab_site()
@@ -55,25 +59,25 @@ def command(context: click.Context, *, site_dir: Path | None, yes: bool) -> int:
     site_components(site, _inform)
     _step(4, "the cluster")
     environment = environment_of(context)
-    with output_may_be_lost(), Terminal(yes=True) as terminal, App(folder, environment, terminal) as app:
-        code = app.exit_code(Install())
-        access = console_access(app) if code == ExitCode.OK else None
-        # The name of a job is taken until it is stopped.
-        again = code == ExitCode.OK and _has_job(app)
-    if code == ExitCode.OK and (folder / JOB_FILE).exists():
-        _step(5, "a job: a parameter server and a worker with GPUs")
-        code = _run_job(folder, environment, again=again)
-    if code == ExitCode.OK:
-        echo(quickstart_text(site, folder, time.monotonic() - began, access, program=program()))
+    with output_may_be_lost(), Terminal(yes=True, output_format=output_format) as terminal:
+        with App(folder, environment, terminal) as app:
+            code = app.exit_code(Install())
+            if code != ExitCode.OK:
+                terminal.show_runs(code, several=False)
+                return code
+            access = give_first_access(app, GROUP)
+            # The name of a job is taken until it is stopped.
+            again = (folder / JOB_FILE).exists() and has_job(app, JOB, GROUP)
+        job = None
+        if (folder / JOB_FILE).exists():
+            _step(5, "a job: a parameter server and a worker with GPUs")
+            # The document alone is on stdout.
+            with redirect_stdout(sys.stderr) if terminal.as_json else nullcontext():
+                code = _run_job(folder, environment, access.user, again=again)
+            job = access.job(JOB, GROUP)
+        report = quickstart_report(code, time.monotonic() - began, len(site.present_machines), access, job)
+        terminal.show(report, quickstart_text(report, folder, access.user, program=program()))
     return code
-
-
-def _has_job(app: App) -> bool:
-    """Whether an earlier quickstart left its job."""
-    if not (app.site.directory / JOB_FILE).exists():
-        return False
-    jobs = open_job_directory(app)
-    return any(job.name == JOB for job in jobs.list(jobs.namespace_of(GROUP)))
 
 
 def _lab_site() -> Path:
@@ -87,7 +91,7 @@ def _lab_site() -> Path:
     return own
 
 
-def _run_job(folder: Path, environment: Environment, *, again: bool) -> int:
+def _run_job(folder: Path, environment: Environment, user: str, *, again: bool) -> int:
     """Runs the job to its end with the commands that a user types, and returns the exit code."""
     from pai_install.cli.main import run  # noqa: PLC0415 - it imports this module
 
@@ -97,7 +101,7 @@ def _run_job(folder: Path, environment: Environment, *, again: bool) -> int:
 
     if again and (code := typed("stop", JOB, "--yes")) != ExitCode.OK:
         return code
-    code = typed("submit", str(folder / JOB_FILE), "--watch")
+    code = typed("submit", str(folder / JOB_FILE), "--watch", "--user", user)
     typed("logs", JOB)
     return code
 

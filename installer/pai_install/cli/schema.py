@@ -27,6 +27,7 @@ from pai_install.report.job import ReadingsReport
 from pai_install.report.job_models import JobReport, JobsReport
 from pai_install.report.job_templates import ImportReport, TemplateReport, TemplatesReport
 from pai_install.report.plan import PlanDocument
+from pai_install.report.quickstart import QuickstartReport
 from pai_install.report.registries import RegistriesReport
 from pai_install.report.status import StatusReport
 from pai_install.report.storage import StorageReport
@@ -43,6 +44,7 @@ from pai_install.site.validation import ValidationReport
 
 # name -> its model
 REPORTS: dict[str, type[Report]] = {
+    "quickstart": QuickstartReport,
     "validate": ValidationReport,
     "migrate": MigrationReport,
     "report": RunReport,

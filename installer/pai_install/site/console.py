@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from pydantic import SecretStr
 
@@ -89,6 +89,11 @@ def addresses(site: Site) -> tuple[str, ...]:
     hosts = own[:1] or tuple(machine.hostip for machine in site.control_planes)
     port = "" if console.port == HTTPS_PORT else f":{console.port}"
     return tuple(f"https://{host}{port}/" for host in hosts)
+
+
+def job_address(console: str, user: str, job: str) -> str:
+    """The page of a job. console: one of `addresses`."""
+    return f"{console}jobs/{quote(f'{user}~{job}', safe='~')}"
 
 
 def _machines(site: Site) -> Iterator[str]:
