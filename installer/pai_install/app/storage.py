@@ -109,6 +109,7 @@ class AddStorage(EditOptions, StorageSource):
     share: Annotated[bool | None, Parameter(default="share")] = Field(
         None, description="One folder for all users, or one per user."
     )
+    description: Annotated[str, Parameter(metavar="TEXT")] = Field("", description="Content of the storage, for users.")
 
     @field_validator("type")
     @classmethod

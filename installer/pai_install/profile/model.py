@@ -43,6 +43,7 @@ class ProfileStorage(_Model):
     shared: bool = True
     read_only: bool = False
     mount_options: tuple[str, ...] = ()
+    description: str = ""
 
 
 class ProfileGrant(_Model):

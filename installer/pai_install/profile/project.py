@@ -78,4 +78,5 @@ def _storage(entry: StorageEntry) -> ProfileStorage:
         shared=entry.share,
         read_only=not entry.written,
         mount_options=entry.mount_options if entry.type == "nfs" else (),
+        description=entry.description,
     )

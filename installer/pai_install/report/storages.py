@@ -10,8 +10,10 @@ from pai_install.site.model import Site
 from pai_install.site.services.storages import StorageEntry, StorageType
 from pai_install.storage.compile import current_grants
 from pai_install.storage.place import place
+from pai_install.system.words import clipped
 
-_HEAD = ("NAME", "TYPE", "PLACE", "CAPACITY", "WRITE", "FOLDERS", "CLAIM", "GROUPS")
+_HEAD = ("NAME", "TYPE", "PLACE", "CAPACITY", "WRITE", "FOLDERS", "CLAIM", "GROUPS", "DESCRIPTION")
+_WIDEST = 60
 
 
 class ListedStorage(ReportObject):
@@ -25,6 +27,7 @@ class ListedStorage(ReportObject):
     share: bool = Field(description="Whether all users have one folder. false: a folder for each user.")
     claim: str = Field(description="PVC of new jobs.")
     groups: tuple[str, ...]
+    description: str
 
 
 class StoragesReport(Report, title="pai-install storage list"):
@@ -48,6 +51,7 @@ def _row(site: Site, storage: StorageEntry) -> ListedStorage:
         share=storage.share,
         claim=_claim(site, storage.name),
         groups=tuple(grant.group for grant in current_grants(site) if grant.storage.name == storage.name),
+        description=storage.description,
     )
 
 
@@ -69,4 +73,5 @@ def storages_text(report: StoragesReport) -> str:
 def _cells(row: ListedStorage) -> tuple[str, ...]:
     write = "read only" if row.read_only else "yes"
     folders = "one for all" if row.share else "one per user"
-    return row.name, row.type, row.place, row.capacity, write, folders, row.claim, ", ".join(row.groups) or "none"
+    groups, description = ", ".join(row.groups) or "none", clipped(row.description, _WIDEST)
+    return row.name, row.type, row.place, row.capacity, write, folders, row.claim, groups, description

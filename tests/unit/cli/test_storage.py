@@ -30,6 +30,7 @@ storages:
     type: nfs
     server: nas
     path: /data
+    description: Data sets of all groups, and the models that they trained, with their cards
   - {name: homes, type: smb, server: nas, share-name: homes, username: u, password: hunter22-share, share: false}
 
 authentication:
@@ -73,6 +74,7 @@ def test_list_needs_no_cluster(site: Path, capsys: Any, snapshot: SnapshotAssert
     report = json.loads(capsys.readouterr().out)
     jsonschema.validate(report, SCHEMAS["storages"]())
     assert report["storages"][0]["groups"] == ["vision"]
+    assert report["storages"][0]["description"].endswith("with their cards"), "whole"
     (site / SERVICES).unlink()
     assert run(["storage", "list", "--site", str(site)]) == ExitCode.OK
     assert "pai-install storage add" in capsys.readouterr().out
@@ -244,7 +246,7 @@ def test_a_link_stays_a_link_and_a_run_is_waited_for(site: Path, tmp_path: Path)
     assert text(site) == SITE
     assert run(words) == ExitCode.OK
     assert (site / SERVICES).is_symlink()
-    assert "homes" in (tmp_path / "kept.yaml").read_text().splitlines()[16]
+    assert "homes" in (tmp_path / "kept.yaml").read_text().splitlines()[17]
 
 
 def test_apply_follows_where_it_is_asked_for(site: Path, world: World, capsys: Any) -> None:

@@ -18,7 +18,7 @@ GRANTS = "{groupname: Vision_1, extension: {acls: {storageConfigs: [team]}}}"
 GROUPS = NO_GRANTS.replace("{groupname: Vision_1}", GRANTS)
 STORAGES = """
 storages:
-  - {name: team, type: nfs, server: nas.example.com, path: /team}
+  - {name: team, type: nfs, server: nas.example.com, path: /team, description: Data <b>& models</b>}
   - {name: sets, type: nfs, server: nas.example.com, path: /sets}
 """
 

@@ -228,6 +228,13 @@ def test_unknown_keys_are_warnings_with_the_nearest_name(tmp_path: Path, text: s
     assert problem.remedy == remedy
 
 
+def test_a_description_of_a_storage_has_a_limit(tmp_path: Path) -> None:
+    for length, codes in ((500, set()), (501, {"site.storage-description"})):
+        storage = f"storages: [{{name: a, type: hostPath, path: /a, description: {'x' * length}}}]\n"
+        found = problems(tmp_path, storage)
+        assert {one.code for one in found if one.path == "storages[0].description"} == codes
+
+
 def test_groups_and_what_they_may_use(tmp_path: Path) -> None:
     site = load_site(write_site(tmp_path, services=GENERATED)).site
     assert site.services.authentication is not None

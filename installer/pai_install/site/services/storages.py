@@ -21,6 +21,7 @@ AccessMode = Literal["ReadWriteMany", "ReadOnlyMany", "ReadWriteOnce"]
 
 # a PVC's name is a DNS label here: it is the last part of /mnt/NAME, and a part of the names of its volumes
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,48}[a-z0-9])?")
+_LONGEST_DESCRIPTION = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +79,20 @@ def _read_option(value: object) -> str:
     return word
 
 
+def _read_description(value: object) -> str:
+    word = read_text(value)
+    if len(word) > _LONGEST_DESCRIPTION:
+        message = f"has {len(word)} characters, and a description {_LONGEST_DESCRIPTION} at most"
+        raise invalid("storage-description", message, "shorten it, and name a page with the rest")
+    return word
+
+
 StorageName = Annotated[str, BeforeValidator(_read_storage_name), WithJsonSchema({"type": "string"})]
 Capacity = Annotated[str, BeforeValidator(_read_capacity), WithJsonSchema({"type": ["string", "integer"]})]
 MountOption = Annotated[str, BeforeValidator(_read_option), WithJsonSchema({"type": "string"})]
 Folder = Annotated[str, BeforeValidator(read_storage_folder), WithJsonSchema({"type": "string"})]
 Server = Annotated[str, BeforeValidator(read_server), WithJsonSchema({"type": "string"})]
+Description = Annotated[str, BeforeValidator(_read_description), WithJsonSchema({"type": "string"})]
 MachineName = Annotated[str, BeforeValidator(read_host_name), WithJsonSchema({"type": "string"})]
 
 
@@ -123,6 +133,8 @@ class StorageEntry(KebabSection):
     """Options of the mount, e.g. nfsvers=4.1."""
     share: Flag = True
     """Whether users share the folder. false: one folder per user."""
+    description: Description = ""
+    """Content of the storage, for users. Up to 500 characters on the page of storages."""
 
     @model_validator(mode="before")
     @classmethod

@@ -67,3 +67,4 @@ def test_storages_are_those_of_ones_groups(web: TestClient, who: str, names: set
     if "team" in names:
         assert found["team"][2] == "nas.example.com:/team"
         assert found["team"][5] == "Vision_1"
+        assert "<td>Data &lt;b&gt;&amp; models&lt;/b&gt;</td>" in page
