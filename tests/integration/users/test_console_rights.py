@@ -141,8 +141,15 @@ def test_in_its_own_name_it_changes_nothing(console: Api) -> None:
     assert "cannot create" in console.create(membership("gina", "vision", "vision"))
     assert "cannot delete" in asked(console, "DELETE", "/api/v1/namespaces/vision/pods/any")
     assert "cannot get" in asked(console, "GET", "/api/v1/namespaces/vision/pods/any/log")
-    token = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest"}
-    assert "cannot create" in asked(console, "POST", "/api/v1/namespaces/pai-users/serviceaccounts/alice/token", token)
+
+
+def test_it_makes_no_token_in_any_name(console: Api, alice: Api) -> None:
+    """A token of the API server would outlive a stolen session, and a stolen token of the console."""
+    body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}}
+    for sender in (console, alice, console.in_the_name_of(USER.format("dora"))):
+        for user in ("alice", "dora"):
+            path = f"/api/v1/namespaces/pai-users/serviceaccounts/{user}/token"
+            assert "cannot" in asked(sender, "POST", path, body)
 
 
 def test_it_makes_users_in_the_names_of_administrators_alone(console: Api, alice: Api) -> None:
