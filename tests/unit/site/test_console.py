@@ -163,4 +163,11 @@ def test_keys_without_effect_are_said_with_their_section(tmp_path: Path) -> None
     for key in ("rest-server.jwt-secret", "rest-server.sql-max-connection", "webportal.enable-job-transfer"):
         assert key in said
     assert "pylon.ssl" in said
+    pages = (
+        "webportal: {save-template: true, marketplace: true, plugins: [{id: a, title: A, uri: 'https://a.example'}]}\n"
+    )
+    said = "\n".join(pending(site_of(tmp_path, BOTH + pages)))
+    assert "templates take the place of the marketplace" in said
+    assert "webportal.plugins" in said
+    assert "in this version" not in said
     assert "rest-server" in "\n".join(pending(site_of(tmp_path, theirs))), "no console: none of it has an effect"

@@ -29,7 +29,9 @@ _KEYS = WithoutEffect("the console has keys of its own")
 _LOGS = WithoutEffect("logs are read from the cluster")
 _TRANSFER = WithoutEffect("jobs stay in their cluster")
 _CERTIFICATE = NotYet("a certificate is taken from `certificate` and `key` of the section console, not from pylon.ssl")
-_PAGES = NotYet("the pages of the console have no plugins, templates, or marketplace in this version")
+_MARKETPLACE = WithoutEffect("templates take the place of the marketplace: `job template import` reads its items")
+_TEMPLATES = WithoutEffect("users of the console can always save templates")
+_PLUGINS = WithoutEffect("a plugin is a script of others, and the pages of the console run none")
 
 
 class Service(KebabSection):
@@ -75,7 +77,7 @@ class RestServer(Service):
     default_pai_admin_username: Word | None = None
     """Name of the first administrator."""
     default_pai_admin_password: Hidden | None = None
-    """The password of the first administrator. OpenPAI's public default is an error."""
+    """The password of the first administrator. A public password is refused: a warning, and no one signs in with it."""
     jwt_secret: Annotated[Hidden | None, _KEYS] = None
     jwt_expire_time: Word | None = None
     """Lifetime of API sessions, such as 7d, or in seconds. At most 7 days."""
@@ -123,9 +125,9 @@ class Webportal(Service):
     server_port: Port = 9286
     """Port of the pages with console.legacy-ports."""
     enable_job_transfer: Annotated[Flag | None, _TRANSFER] = None
-    marketplace: Annotated[Flag | None, _PAGES] = None
-    save_template: Annotated[Flag | None, _PAGES] = None
-    plugins: Annotated[tuple[Plugin, ...], ListOf, _PAGES] = ()
+    marketplace: Annotated[Flag | None, _MARKETPLACE] = None
+    save_template: Annotated[Flag | None, _TEMPLATES] = None
+    plugins: Annotated[tuple[Plugin, ...], ListOf, _PLUGINS] = ()
 
 
 class Ssl(Section):
