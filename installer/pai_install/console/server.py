@@ -16,6 +16,7 @@ from pai_install.console.errors import no_api, unknown
 from pai_install.console.guards import RequestGuard
 from pai_install.console.pages.all_pages import page_routes
 from pai_install.console.routes import (
+    absent,
     groups,
     info,
     job_changes,
@@ -61,6 +62,7 @@ def create_app(settings: ConsoleSettings, services: ConsoleServices) -> Starlett
             logs.READ,
             Mount(PREFIX, create_api(services)),
             *old_pages.ROUTES,
+            *absent.ROUTES,
             *page_routes(services),
             *services.page_routes,
         ],

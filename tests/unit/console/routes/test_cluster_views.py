@@ -214,3 +214,17 @@ def test_every_page_of_the_old_portal_is_one_of_ours(web: TestClient, path: str)
 
 def test_a_page_that_clients_probe_does_not_exist(web: TestClient) -> None:
     assert web.get("/view.html").status_code == HTTPStatus.NOT_FOUND
+
+
+def test_clients_of_absent_services_read_json(web: TestClient) -> None:
+    items = web.get("/marketplace/api/items?author=alice&source=pai")
+    assert (items.status_code, items.json()) == (HTTPStatus.OK, [])
+    for method, path in (
+        ("GET", "/marketplace/api/items/1"),
+        ("POST", "/marketplace/api/items"),
+        ("PUT", "/webhdfs/api/v1/code/a.tar.gz?op=CREATE"),
+        ("GET", "/webhdfs/api/v1/?op=LISTSTATUS"),
+    ):
+        answer = web.request(method, path, content=b"x")
+        assert (answer.status_code, answer.json()["code"]) == (HTTPStatus.NOT_IMPLEMENTED, "NotImplementedError"), path
+        assert answer.json()["message"].startswith(path.partition("?")[0])
