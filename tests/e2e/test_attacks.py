@@ -103,13 +103,13 @@ def test_credentials_of_a_worker_change_that_node_alone(cluster: Cluster) -> Non
 
 
 @contextmanager
-def counting(cluster: Cluster) -> Iterator[Callable[[], dict[str, int]]]:
+def counting(cluster: Cluster, machine: str = LOST) -> Iterator[Callable[[], dict[str, int]]]:
     """A worker that counts what arrives behind its firewall: a function that says comment of the rule -> packets."""
-    cluster.on(LOST, f"nft -f - <<END\n{SEEN}\nEND")
+    cluster.on(machine, f"nft -f - <<END\n{SEEN}\nEND")
     try:
-        yield lambda: arrived(json.loads(cluster.on(LOST, "nft --json list table inet attack_seen")))
+        yield lambda: arrived(json.loads(cluster.on(machine, "nft --json list table inet attack_seen")))
     finally:
-        cluster.on(LOST, "nft delete table inet attack_seen")
+        cluster.on(machine, "nft delete table inet attack_seen")
 
 
 def test_pod_does_not_reach_the_tunnel(cluster: Cluster, pods: dict[str, str]) -> None:
@@ -154,6 +154,30 @@ def test_stranger_in_the_network_does_not_reach_the_tunnel(cluster: Cluster) -> 
             send = f"printf hi > /dev/udp/{TARGET}/{port}"
             cluster.on(EXISTING, f"bash -c '{send}'")
         assert seen() == {"tunnel": 1, "other": 2}
+
+
+@pytest.mark.parametrize("target", [EXISTING, LOST])
+def test_container_of_docker_does_not_reach_the_tunnel(cluster: Cluster, target: str) -> None:
+    """Docker gives NET_RAW too. Without it, masquerading gives a container the address of its machine."""
+    machine, source = (cluster.on(it, "hostname -I").split()[0] for it in (target, MASTER))
+    container = "$(docker inspect --format '{{.State.Pid}}' at-work)"
+    own = cluster.on(EXISTING, f"nsenter --net --target {container} hostname -I").split()[0]
+    with counting(cluster, target) as seen:
+        for word in (source, own):
+            for port in (TUNNEL_PORT, OTHER_PORT):
+                program = SPOOF.format(port=port, source=word, target=machine)
+                cluster.on(EXISTING, f"nsenter --net --target {container} python3 - <<'END'\n{program}\nEND")
+        counts = seen()
+    assert counts["tunnel"] == 0
+    assert counts["other"] > 0
+
+
+def test_stranger_in_the_network_sends_with_no_address_of_a_pod(cluster: Cluster, pods: dict[str, str]) -> None:
+    """Past the tunnel as well: other pods would take it for a pod of its group."""
+    with counting(cluster) as seen:
+        for source in (*pods.values(), f"{SUBNET}.1"):
+            exec(SPOOF.format(port=OTHER_PORT, source=source, target=TARGET))  # noqa: S102 - our own program
+        assert seen() == {"tunnel": 0, "other": 1}
 
 
 def arrived(table: dict[str, Any]) -> dict[str, int]:
