@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -19,8 +21,13 @@ from pai_install.agents.common.ledger import read
 from pai_install.agents.common.records import Record, Removed, state_map
 from pai_install.agents.common.utilization import CONDITION
 from pai_install.agents.common.values import meta
+from pai_install.agents.common.watch import follow
 from pai_install.agents.gpu_use.__main__ import Meter
 from pai_install.agents.gpu_use.smi import Smi
+from pai_install.agents.group_network.addresses import Directory
+from pai_install.agents.group_network.guard import Guard, nft
+from pai_install.agents.group_network.publisher import MAPS, NODES, PODS, Publisher
+from pai_install.agents.group_network.ruleset import Rules as PacketRules
 from pai_install.agents.hived_bridge import messages
 from pai_install.agents.job_recorder.__main__ import Recorder
 from pai_install.agents.job_recorder.admissions import CLUSTER_QUEUES, WORKLOADS
@@ -31,6 +38,7 @@ from pai_install.agents.job_recorder.limits import Limit
 from pai_install.agents.job_recorder.settings import Settings
 from pai_install.agents.job_recorder.store import Rules
 from pai_install.agents.job_recorder.watch import Changed, Watcher
+from tests.unit.agents.group_network import objects as network
 from tests.unit.agents.hostile import DEEP, VERY_DEEP, Object, encoded, hostile
 from tests.unit.agents.job_recorder.objects import complete, job, pod
 
@@ -62,7 +70,7 @@ class Played(Client):
         place, _, query = path.partition("?")
         if method != "GET":
             json.dumps(body).encode()
-            self.written.append(body or {})
+            self.written.append(body or {method: path})
             yield BytesIO(b"{}")
         elif "watch=1" in query:
             lines = (encoded({"type": "MODIFIED", "object": item}) for item in self.events.pop(place, ()))
@@ -313,3 +321,97 @@ def test_bridge_takes_hostile_messages() -> None:
 @pytest.mark.soak
 def test_bridge_takes_100000_hostile_messages() -> None:
     feed_bridge(100_000)
+
+
+def feed_publisher(client: Played, count: int) -> None:
+    """Addresses of good pods beside so many hostile pods and nodes: each set has addresses and nothing else."""
+    warned: list[str] = []
+    publisher = Publisher(client, Directory(frozenset({"vision", "speech"})), warned.append)
+    paged = {**network.pod("paged", "speech", "10.200.1.9"), "kind": "Pod"}
+    paged["metadata"]["labels"] = {"pai-install/web-port": "8888", "pai-install/ssh-port": "22"}
+    batch = 500 if count > 10_000 else 50
+    for number in range(count // (4 * batch) + 1):
+        pods = list(hostile([network.pod("p", "vision", "10.200.1.7"), paged], 2 * batch, number))
+        nodes = list(hostile([network.node("n2", "10.200.3.0/25", "172.30.0.2")], 2 * batch, -number - 1))
+        good = network.pod("good", "vision", f"10.200.2.{number % 100 + 5}", node="good")
+        machine = network.node("good", "10.200.2.0/25", "172.30.0.9")
+        client.lists.update({"/api/v1/pods": [*pods[:batch], good], "/api/v1/nodes": [*nodes[:batch], machine]})
+        client.lists[MAPS] = list(hostile([{"metadata": {"name": "group.old"}, "data": {"addresses": ""}}], 20, number))
+        client.events.update({"/api/v1/pods": pods[batch:], "/api/v1/nodes": nodes[batch:]})
+        publisher.recall()
+        for kind in (PODS, NODES):
+            with pytest.raises(ApiError):
+                follow(
+                    client,
+                    f"/api/v1/{kind}",
+                    {},
+                    lambda items, kind=kind: publisher.events.put(lambda: publisher.take_list(kind, items)),  # type: ignore[misc]
+                    lambda gone, item, kind=kind: publisher.events.put(  # type: ignore[misc]
+                        lambda: publisher.take(kind, item, deleted=gone)
+                    ),
+                )
+        publisher.step(0)
+        assert good["status"]["podIP"] in publisher.known["group.vision"].split()
+        assert "172.30.0.9" in publisher.known["machines"].split()
+        words = " ".join(item["data"]["addresses"] for item in client.written if "data" in item)
+        assert set(words) <= set("0123456789.: ")
+        assert f"{MAPS}/" not in [item.get("DELETE") for item in client.written]
+    assert warned == []
+
+
+def test_publisher_takes_hostile_objects(client: Played) -> None:
+    feed_publisher(client, 400)
+
+
+@pytest.mark.soak
+def test_publisher_takes_100000_hostile_objects(client: Played) -> None:
+    feed_publisher(client, 100_000)
+
+
+def feed_guard(client: Played, count: int) -> None:
+    """A packet filter after so many hostile sets: nft takes it, and the members of a good group are in it."""
+    warned: list[str] = []
+    loaded: list[str] = []
+
+    def run(*words: str, rules: str = "") -> None:
+        if rules:
+            loaded.append(rules)
+
+    guard = Guard(client, PacketRules(network.CIDR, {"tcp": (10250,)}), warned.append, run)
+    names = (
+        "group.speech",
+        f"group.{'x' * 240}",
+        'group."; flush ruleset',
+        "web",
+        "control-planes",
+        "others",
+        "machines",
+    )
+    sets = [{"metadata": {"name": name}, "data": {"addresses": "10.200.1.7 10.200.1.7:80"}} for name in names]
+    good = [{"metadata": {"name": name}, "data": {"addresses": "10.200.2.5"}} for name in (*names[-2:], "group.vision")]
+    batch = 500 if count > 10_000 else 50
+    for number in range(count // (2 * batch) + 1):
+        bad = list(hostile(sets, 2 * batch, number))
+        client.lists[MAPS], client.events[MAPS] = [*bad[:batch], *good], [*bad[batch:], *good]
+        with pytest.raises(ApiError):
+            follow(
+                client,
+                MAPS,
+                {},
+                lambda items: guard.events.put(lambda: guard.take_list(items)),
+                lambda gone, item: guard.events.put(lambda: guard.take(item, deleted=gone)),
+            )
+        guard.step(0)
+        assert "10.200.2.5 : goto group" in loaded[-1]
+        if os.geteuid() == 0 and shutil.which("nft"):
+            nft("--check", "-f", "-", rules=loaded[-1])
+    assert warned == []
+
+
+def test_guard_takes_hostile_sets(client: Played) -> None:
+    feed_guard(client, 400)
+
+
+@pytest.mark.soak
+def test_guard_takes_100000_hostile_sets(client: Played) -> None:
+    feed_guard(client, 100_000)

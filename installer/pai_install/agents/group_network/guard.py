@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import re
 import subprocess
 import threading
 import time
@@ -31,6 +32,8 @@ _BATCH_S, _BATCH_COSTS = 0.1, 4
 # after so long without a change it looks whether another program has removed the table
 _LOOK_S = 15.0
 _NFT_S = 30
+# the name becomes a comment of the rules, which nft would refuse as a whole
+_OF_GROUP = re.compile(re.escape(GROUP) + "[a-z0-9-]{1,63}")
 
 
 class NftError(Exception):
@@ -82,7 +85,7 @@ class Guard:
     def take(self, item: Json, *, deleted: bool) -> None:
         """Takes one published set."""
         name = meta(item, "name")
-        if name not in (OTHERS, MACHINES, CONTROL_PLANES, WEB) and not name.startswith(GROUP):
+        if name not in (OTHERS, MACHINES, CONTROL_PLANES, WEB) and not _OF_GROUP.fullmatch(name):
             return
         if deleted:
             self.sets.pop(name, None)

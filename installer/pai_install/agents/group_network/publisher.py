@@ -38,9 +38,11 @@ class Publisher:
         """Reads what was published before. Raises ApiError."""
         for page in self.client.pages(MAPS, {}):
             for item in rows(page.get("items")):
-                # every namespace has the authority of the cluster as a ConfigMap
-                if FIELD in child(item, "data"):
-                    self.known[meta(item, "name")] = text(child(item, "data").get(FIELD))
+                name = meta(item, "name")
+                # Every namespace has the authority of the cluster as a ConfigMap. A deletion without a name would be
+                # one of all ConfigMaps.
+                if name and FIELD in child(item, "data"):
+                    self.known[name] = text(child(item, "data").get(FIELD))
 
     def watch(self) -> None:
         """Starts the watches."""
