@@ -28,6 +28,7 @@ import os
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.pai_json import parse
 from ansible.module_utils.pai_kubectl import Kubectl, KubectlError
 from ansible.module_utils.pai_managed import taint_words
 
@@ -50,11 +51,21 @@ def identity(taint: Taint) -> str:
     return f"{taint['key']}:{taint['effect']}"
 
 
+def owned(note: str | None) -> tuple[list[str], list[str]]:
+    """Returns the labels and taints in the note of the last run. The kubelet of the node can write any text there."""
+    try:
+        found = parse(note or "{}")
+        labels, taints = ([str(entry) for entry in found[name]] for name in ("labels", "taints"))
+    except (ValueError, KeyError, TypeError):
+        return [], []
+    return labels, taints
+
+
 def patch(node: Node, labels: dict[str, str], taints: list[str]) -> Node:
     """Returns the merge patch to the desired labels and taints, or {}."""
     metadata = node["metadata"]
     noted = metadata.get("annotations", {}).get(OWNED)
-    owned = json.loads(noted) if noted else {"labels": [], "taints": []}
+    labels_before, taints_before = owned(noted)
     wanted = {identity(taint): taint for taint in map(parse_taint, taints)}
     now = {"labels": sorted(labels), "taints": sorted(wanted)}
     note = json.dumps(now, sort_keys=True) if labels or taints else None
@@ -62,10 +73,10 @@ def patch(node: Node, labels: dict[str, str], taints: list[str]) -> Node:
     seen = metadata.get("labels", {})
     changed: dict[str, str | None] = {key: value for key, value in labels.items() if seen.get(key) != value}
     # null deletes a key in a merge patch.
-    changed.update({key: None for key in owned["labels"] if key not in labels and key in seen})
+    changed.update({key: None for key in labels_before if key not in labels and key in seen})
     old = node["spec"].get("taints", [])
     # A merge patch replaces a list as a whole, so the taints of others are written again.
-    kept = [taint for taint in old if identity(taint) not in owned["taints"] and identity(taint) not in wanted]
+    kept = [taint for taint in old if identity(taint) not in taints_before and identity(taint) not in wanted]
     marks = [*kept, *wanted.values()]
 
     found: Node = {}

@@ -68,6 +68,7 @@ from ansible.module_utils.pai_content import (
     title,
 )
 from ansible.module_utils.pai_finding import own_finding
+from ansible.module_utils.pai_json import parse
 from ansible.module_utils.pai_registry import RegistryError
 
 THREADS = 8
@@ -140,7 +141,7 @@ def copy_all(task: Task, left: dict[str, int]) -> dict[str, list[str]]:
 def write_schedule(task: Task, paths: list[str], keep_hours: int) -> None:
     """Adds copied content to the expiry list, as if it had been pulled. The cache never deletes unlisted content."""
     try:
-        known = json.loads(b"".join(task.source.read(SCHEDULE)))
+        known = parse(b"".join(task.source.read(SCHEDULE)))
         times = {key: str(entry["ExpiryData"]) for key, entry in known.items()}
     except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
         times = {}

@@ -12,9 +12,12 @@ import urllib.request
 from typing import Any
 from urllib.parse import urlsplit
 
+from ansible.module_utils.pai_json import parse
+
 PKI = "/etc/kubernetes/pki/etcd"
 CERTIFICATE = PKI + "/healthcheck-client.crt"
 HERE = "https://127.0.0.1:2379"
+LARGEST_ANSWER = 1 << 20
 Member = dict[str, Any]
 
 
@@ -130,7 +133,7 @@ def _named(found: list[Member], sick: dict[str, str]) -> str:
 def _message(body: bytes) -> str:
     """Returns the message in an error response of etcd's gateway."""
     try:
-        return str(json.loads(body)["message"])
+        return str(parse(body)["message"])
     except (ValueError, KeyError, TypeError):
         return body.decode(errors="replace").strip()
 
@@ -145,7 +148,7 @@ def _request(url: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
         )
         data = None if body is None else json.dumps(body).encode()
         with opener.open(url, data=data, timeout=5) as answer:
-            found = json.load(answer)
+            found = parse(answer.read(LARGEST_ANSWER))
     except urllib.error.HTTPError as error:
         raise EtcdError(f"{urlsplit(url).netloc} refuses: {error.code} {_message(error.read(2000))}") from error
     except (OSError, ValueError) as error:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 from typing import Any, NamedTuple
+
+from ansible.module_utils.pai_json import parse
 
 KUBECTL = "/usr/local/bin/kubectl"
 ADMIN_CONF = "/etc/kubernetes/admin.conf"
@@ -73,7 +74,7 @@ class Kubectl:
         if not answer.out.strip() and "--ignore-not-found" in words:
             return {}
         try:
-            found = json.loads(answer.out)
+            found = parse(answer.out)
         except ValueError as error:
             raise KubectlError(f"kubectl returned no JSON: {error}") from error
         if not isinstance(found, dict):

@@ -16,6 +16,7 @@ from email.message import Message
 from typing import Any, NamedTuple, Optional
 
 from ansible.module_utils.pai_images import HOSTS_DIR
+from ansible.module_utils.pai_json import parse
 
 INDEXES = ("application/vnd.oci.image.index.v1+json", "application/vnd.docker.distribution.manifest.list.v2+json")
 MANIFESTS = ("application/vnd.oci.image.manifest.v1+json", "application/vnd.docker.distribution.manifest.v2+json")
@@ -193,9 +194,8 @@ class Client:
         """A JSON object of the registry."""
         with self.open(path, accept) as answer:
             try:
-                # A registry of others may send an endless answer, or one that is nested without end.
-                found = json.loads(answer.read(LARGEST_DOCUMENT))
-            except (ValueError, RecursionError, OSError) as error:
+                found = parse(answer.read(LARGEST_DOCUMENT))
+            except (ValueError, OSError) as error:
                 raise RegistryError(f"{self.place.url}{path} is no JSON: {error}") from error
         if not isinstance(found, dict):
             raise RegistryError(f"{self.place.url}{path} is no JSON object")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from typing import Any
 
 import pytest
@@ -56,6 +57,22 @@ def test_silence_is_sickness(etcd: Any, monkeypatch: pytest.MonkeyPatch) -> None
 
     monkeypatch.setattr(etcd, "_request", silent)
     assert etcd.sickness(three(etcd)[0]).endswith("does not answer")
+
+
+def test_an_answer_that_is_nested_without_end_is_sickness(etcd: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Opener:
+        def open(self, *_words: object, **_named: object) -> io.BytesIO:
+            return io.BytesIO(b"[" * 100_000)
+
+    class Context:
+        def load_cert_chain(self, *_words: object) -> None:
+            pass
+
+    monkeypatch.setattr(etcd.ssl, "create_default_context", lambda **_: Context())
+    monkeypatch.setattr(etcd.urllib.request, "HTTPSHandler", lambda **_: None)
+    monkeypatch.setattr(etcd.urllib.request, "build_opener", lambda *_: Opener())
+    assert "does not answer" in etcd.sickness(three(etcd)[0])
+    assert etcd._message(b"[" * 2000) == "[" * 2000
 
 
 def test_nobody_joins_while_a_member_is_sick(etcd: Any, snapshot: SnapshotAssertion) -> None:

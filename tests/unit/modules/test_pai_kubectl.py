@@ -42,6 +42,7 @@ def test_objects_and_lists(kubectl: Any) -> None:
     [
         ("echo refused >&2; exit 1", "refused"),
         ("echo '<html>'", "no JSON"),
+        ("printf '[%.0s' $(seq 100000)", "no JSON"),
         ("echo '[]'", "no JSON object"),
         ("echo '{}'", "no list"),
     ],

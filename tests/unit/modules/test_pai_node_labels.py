@@ -47,6 +47,27 @@ def applied(found: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
     return after
 
 
+@pytest.mark.parametrize(
+    "note",
+    [
+        "[" * 100_000,
+        "{",
+        "[]",
+        "3",
+        '{"labels": 1, "taints": []}',
+        '{"labels": [{}, 1]}',
+        '{"labels": [{}], "taints": [[]]}',
+    ],
+)
+def test_a_note_that_the_kubelet_forged_owns_nothing(labels: Any, note: str) -> None:
+    before = node({"rack": "r0"}, [{"key": "a", "effect": "NoSchedule"}])
+    before["metadata"]["annotations"] = {labels.OWNED: note}
+    after = applied(before, labels.patch(before, {"rack": "r1"}, []))
+    assert after["metadata"]["labels"] == {"rack": "r1"}
+    assert after["spec"]["taints"] == before["spec"]["taints"]
+    assert json.loads(after["metadata"]["annotations"][labels.OWNED]) == {"labels": ["rack"], "taints": []}
+
+
 def test_labels_and_taints_are_put_beside_those_of_others(labels: Any) -> None:
     before = node({"kubernetes.io/os": "linux"}, [{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}])
     change = labels.patch(before, {"rack": "r1"}, ["dedicated=training:NoSchedule"])

@@ -135,6 +135,12 @@ def test_what_the_cache_has_written_in_the_new_place_stays(run_module: Run, old:
     assert content(new)[TAG] == newer
 
 
+def test_a_list_that_is_nested_without_end_is_none(run_module: Run, old: Path, tmp_path: Path) -> None:
+    (old / "docker.io" / "scheduler-state.json").write_text("[" * 100_000)
+    assert copy(run_module, {"folder": str(old)}, {"folder": str(tmp_path / "new")})["done"] is True
+    assert content(tmp_path / "new") == FILES
+
+
 def test_what_is_copied_expires(run_module: Run, old: Path, tmp_path: Path) -> None:
     """The times of the old place count as long as they are ahead; what it has no time for gets the whole time."""
     state = old / "docker.io" / "scheduler-state.json"
