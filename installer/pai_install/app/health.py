@@ -50,7 +50,7 @@ def health_run(app: App, request: HealthRequest) -> HealthRun:
     if request.source is not None and not (app.site_dir / "layout.yaml").exists():
         return HealthRun()
     site = app.site  # an invalid site gets no state folder
-    return HealthRun(site, open_state(app.site_dir).health, app.open_engine, lambda: app.cluster)
+    return HealthRun(site, open_state(app.site_dir).health, app.open_engine, lambda: app.cluster, notify=app.notify)
 
 
 def check_health(app: App, request: HealthRequest) -> HealthReport:
@@ -97,7 +97,7 @@ def cordon_unhealthy(app: App, report: HealthReport, max_cordoned: float) -> Cor
 
 def health_history(app: App, machine: str) -> Sequence[Snapshot]:
     """Earlier runs on a machine, the oldest first. Raises PaiError where there is none."""
-    found = HealthStore(app.state.health).history(machine)
+    found = HealthStore(app.state.health, app.notify).history(machine)
     if not found:
         raise PaiError(
             f"cannot find a health run of {machine}: it has none",

@@ -32,7 +32,7 @@ from pai_install.health.judge.expectation import expectations
 from pai_install.health.judge.facts import baseline_of
 from pai_install.health.memory.acknowledgement import Acknowledgement, Key, apply, cause_of, causes
 from pai_install.health.memory.snapshot import Baseline
-from pai_install.health.memory.store import HealthStore
+from pai_install.health.memory.store import HealthStore, silent
 from pai_install.health.report import UNREACHED, HealthReport, unreached
 from pai_install.report.machines import machines_of
 from pai_install.site.model import Site
@@ -99,11 +99,12 @@ class HealthRun:
         engine: OpenEngine | None = None,
         cluster: OpenCluster | None = None,
         clock: Callable[[], float] = time.time,
+        notify: Callable[[str], None] = silent,
     ) -> None:
         self._cluster = cluster
         self._clock = clock
         self._site = site
-        self._store = HealthStore(folder) if folder else None
+        self._store = HealthStore(folder, notify) if folder else None
         self._engine = engine
 
     def run(self, request: HealthRequest) -> HealthReport:

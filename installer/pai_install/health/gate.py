@@ -14,14 +14,16 @@ from pai_install.health.checkup import HealthRequest, HealthRun
 from pai_install.site.model import Site
 
 
-def health_gate(site: Site, folder: Path, engine: Engine) -> Callable[[Sequence[str]], tuple[Finding, ...]]:
+def health_gate(
+    site: Site, folder: Path, engine: Engine, notify: Callable[[str], None]
+) -> Callable[[Sequence[str]], tuple[Finding, ...]]:
     """The last step of `apply`: GPU checks where there are GPUs, machine checks everywhere, on an engine that is open.
 
     folder: where history and baselines of the site are. Called with machines, it gives every FAIL, WARN and UNKNOWN,
     and one PASS per machine without any. It changes nothing on the machines. Raises PaiError when the engine cannot
     run.
     """
-    checkup = HealthRun(site, folder, lambda: nullcontext(engine))
+    checkup = HealthRun(site, folder, lambda: nullcontext(engine), notify=notify)
     return lambda machines: checkup.run(HealthRequest(limit=tuple(machines))).as_findings()
 
 

@@ -79,7 +79,7 @@ class Environment(ABC):
 
     @abstractmethod
     def local_work(
-        self, site: Site, state: StateFolder, engine: Engine, cluster: ClusterClient
+        self, site: Site, state: StateFolder, engine: Engine, cluster: ClusterClient, notify: Notify
     ) -> Mapping[str, LocalWorker]:
         """Returns name of work on the controller host -> its function."""
 
@@ -178,7 +178,7 @@ class ProductEnvironment(Environment):
         return open_machines(site, state.known_hosts, accept_new=accept_new)
 
     def local_work(
-        self, site: Site, state: StateFolder, engine: Engine, cluster: ClusterClient
+        self, site: Site, state: StateFolder, engine: Engine, cluster: ClusterClient, notify: Notify
     ) -> Mapping[str, LocalWorker]:
         """Returns the machines' health, the scheduler's self-test, the end of an old scheduler, and virtual
         clusters.
@@ -190,7 +190,7 @@ class ProductEnvironment(Environment):
         from pai_install.run.self_test.worker import self_test  # noqa: PLC0415
         from pai_install.run.virtual_clusters import object_status_worker  # noqa: PLC0415
 
-        check = health_gate(site, state.health, engine)
+        check = health_gate(site, state.health, engine, notify)
         test = self_test(cluster, state.path / "scheduler-test.json")
         return {
             "health": lambda hosts, _arguments: check(hosts),

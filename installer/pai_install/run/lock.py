@@ -17,6 +17,7 @@ import filelock
 from pai_install.engine.processes import OwnerProcess
 from pai_install.errors import ExitCode, PaiError
 from pai_install.system.files import write_atomic
+from pai_install.system.state_file import MISSING, reading
 
 _TIMEOUT_S = 1.0
 
@@ -100,17 +101,28 @@ def _user() -> str:
         return str(os.getuid())
 
 
+def _parsed(card: Path) -> Holder:
+    return Holder(**json.loads(card.read_text()))
+
+
 def _read(card: Path) -> Holder | None:
     try:
-        return Holder(**json.loads(card.read_text()))
+        return _parsed(card)
     except (OSError, ValueError, TypeError, RecursionError):
         return None
 
 
 def _refuse_foreign(card: Path) -> None:
-    """A run of another machine may still be alive where the file system does not share locks."""
-    holder = _read(card)
-    if holder is not None and holder.host != socket.gethostname():
+    """A run of another machine may still be alive where the file system does not share locks.
+
+    A damaged card may be of another machine: it is written in one step, so that no crash of this one damages it.
+    """
+    try:
+        with reading(card, "if no run on another host uses this site, remove the file", code="site-lock-damaged"):
+            holder = _parsed(card)
+    except MISSING:
+        return
+    if holder.host != socket.gethostname():
         raise PaiError(
             f"cannot lock the site: a run on another host holds the lock: {holder}",
             code="site-locked-from-other-machine",

@@ -329,7 +329,8 @@ def _has_cluster(session: Session, prepared: Prepared, outcome: Outcome) -> bool
 
 
 def _means(session: Session) -> Means:
-    local = session.environment.local_work(session.site, session.state, session.engine, session.cluster)
+    work = session.environment.local_work
+    local = work(session.site, session.state, session.engine, session.cluster, session.notify)
     return Means(session.engine, session.cluster, local)
 
 

@@ -160,10 +160,10 @@ class World(Environment):
         yield self.outputs
 
     def local_work(
-        self, site: Site, state: StateFolder, engine: Engine, cluster: ClusterClient
+        self, site: Site, state: StateFolder, engine: Engine, cluster: ClusterClient, notify: Callable[[str], None]
     ) -> Mapping[str, LocalWorker]:
         """The health check and the scheduler's self-test find what the test says; the rest asks the test's API."""
-        del engine
+        del engine, notify
         return {
             "forget": forgetting_worker(site.directory, state),
             "layout": writing_worker(site.directory),

@@ -33,9 +33,9 @@ def joined(name: str) -> dict[str, Any]:
 class Backed(World):
     """A world whose control plane packs something, and whose backups are the product's."""
 
-    def local_work(self, site: Any, state: StateFolder, engine: Any, cluster: Any) -> Mapping[str, LocalWorker]:
+    def local_work(self, site: Any, state: StateFolder, *others: Any) -> Mapping[str, LocalWorker]:
         """With the real work of a backup."""
-        return {**super().local_work(site, state, engine, cluster), "backup": backup_worker(site, state)}
+        return {**super().local_work(site, state, *others), "backup": backup_worker(site, state)}
 
 
 def machine_tar() -> bytes:

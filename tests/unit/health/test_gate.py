@@ -26,7 +26,7 @@ def test_gate_gives_what_is_wrong_and_one_pass_per_good_machine(tmp_path: Path) 
         Event(EventKind.UNREACHABLE, host="master", result={"msg": "no route"}),
         Event(EventKind.DONE),
     )
-    gate = health_gate(load_site(tmp_path).site, tmp_path / "health", ReplayEngine({PLAYBOOK: events}))
+    gate = health_gate(load_site(tmp_path).site, tmp_path / "health", ReplayEngine({PLAYBOOK: events}), print)
     found = gate(("gpu-01", "gpu-02", "master"))
     verdicts = {(item.subject, item.id): item.verdict for item in found}
     assert verdicts == {

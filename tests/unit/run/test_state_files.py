@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 
 from pai_install.errors import PaiError
+from pai_install.health.memory.snapshot import Snapshot
 from pai_install.health.memory.store import HealthStore
 from pai_install.registry.identity import read_identity
 from pai_install.run.journal import interrupted_run
-from pai_install.run.lock import holder
+from pai_install.run.lock import holder, site_lock
 from pai_install.run.proof import Proof, read_proof
 from pai_install.run.state import StateFolder, open_state
 from pai_install.run.virtual_clusters import read_good
@@ -154,10 +155,32 @@ def test_a_journal_that_cannot_be_read_is_named(state: StateFolder) -> None:
 
 
 @pytest.mark.parametrize("content", CONTENTS)
-def test_a_damaged_card_of_the_lock_is_no_holder(state: StateFolder, content: str) -> None:
-    """The lock itself is the kernel's. The next run writes the card anew."""
-    written(state, "lock.json", CONTENTS[content])
+def test_a_damaged_card_of_the_lock_may_be_of_another_host(state: StateFolder, content: str) -> None:
+    """The lock itself is the kernel's, which does not know of other hosts."""
+    path = written(state, "lock.json", CONTENTS[content])
     assert holder(state.path) is None
+    require_named(path, lambda: site_lock(state.path, "apply").__enter__())
+    assert path.read_bytes() == CONTENTS[content]
+    path.unlink()
+    with site_lock(state.path, "apply"):
+        assert json.loads(path.read_text())["verb"] == "apply"
+
+
+@pytest.mark.parametrize("content", CONTENTS)
+def test_damaged_lines_of_the_health_history_are_told_once(state: StateFolder, content: str) -> None:
+    """The lines around them count. A run removes them."""
+    run = Snapshot(1.0, "boot")
+    HealthStore(state.health).remember({"one": run})
+    path = state.health / "history" / "one.jsonl"
+    path.write_bytes(CONTENTS[content] + b"\n" + path.read_bytes())
+    said: list[str] = []
+    store = HealthStore(state.health, said.append)
+    assert store.histories(["one", "two"]) == {"one": [run]}
+    assert [str(path) in line for line in said] == [True]
+    store.remember({"one": Snapshot(2.0, "boot")})
+    assert len(said) == 1
+    assert [it.time for it in store.history("one")] == [1.0, 2.0]
+    assert len(said) == 1
 
 
 @pytest.mark.parametrize("secret", [b'{"registry": "S3cret-word"}', b'{"logins": ["S3cret-word"]}'])

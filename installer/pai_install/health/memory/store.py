@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,32 +16,43 @@ KEPT = 60
 KEPT_INCIDENTS = 1000
 
 
+def silent(_line: str) -> None:
+    """Drops a line for a person."""
+
+
 class HealthStore:
     """A folder: history/MACHINE.jsonl with one run per line, baseline.json, acknowledged.json. Only the owner can read
     it.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, notify: Callable[[str], None] = silent) -> None:
+        """Keeps the folder. notify: takes a line about damaged lines, which are ignored."""
         self._folder = folder
+        self._notify = notify
 
     def history(self, machine: str) -> list[Snapshot]:
-        """Returns the stored runs of a machine, oldest first. Damaged and foreign lines are skipped.
+        """Returns the stored runs of a machine, oldest first. Raises PaiError for a file that cannot be read."""
+        found, damaged = self._read(machine)
+        if damaged:
+            path = self._history(machine)
+            self._notify(f"ignored: {damaged} damaged line(s) of {path}. The next health run of {machine} removes them")
+        return found
 
-        Raises PaiError for a file that cannot be read.
-        """
+    def _read(self, machine: str) -> tuple[list[Snapshot], int]:
+        """Returns the stored runs, and the number of damaged lines."""
         path = self._history(machine)
         found = []
         try:
             with reading(path, "remove it. The history of this machine starts again"):
                 lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
         except MISSING:
-            return []
+            return [], 0
         for line in lines:
             try:
                 found.append(parse_snapshot(json.loads(line)))
             except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
                 continue
-        return found
+        return found, len(lines) - len(found)
 
     def histories(self, machines: Iterable[str]) -> dict[str, list[Snapshot]]:
         """Returns machine -> stored runs, for machines with history."""
@@ -54,7 +65,7 @@ class HealthStore:
         not delete the history.
         """
         for machine, snapshot in snapshots.items():
-            runs = [*(old for old in self.history(machine) if old.time != snapshot.time), snapshot]
+            runs = [*(old for old in self._read(machine)[0] if old.time != snapshot.time), snapshot]
             lines = [json.dumps(item.as_json(), sort_keys=True) for item in _cut(runs)]
             write_atomic(self._history(machine), "\n".join(lines) + "\n", mode=0o600)
 
