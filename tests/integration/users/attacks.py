@@ -278,6 +278,9 @@ def queue_field(made: Json, kind: JobKind) -> None:
         made["spec"].setdefault("runPolicy", {})["schedulingPolicy"] = {"queue": "spare", "priorityClass": "prod"}
 
 
+# labels by which a controller takes a pod for one of its own
+ADOPTED = ("pods-of-a-kubeflow-job", "pods-of-a-jobset", "pods-of-a-volcano-job", *OF_JOBS)
+
 # of a job that its queue counted
 CHANGES: Mapping[str, Change] = {
     "more-devices": again,
@@ -287,6 +290,13 @@ CHANGES: Mapping[str, Change] = {
     "other-queue-note": notes(annotations={QUEUE_NOTE: "spare"}),
     "other-queue-label": metadata(labels={QUEUE_LABEL: "spare", CLUSTER_LABEL: "spare"}),
     **{name: JOBS[name] for name in ("fake-owner", "orphan-finalizer", "endless-finalizer", "owner-is-a-colleague")},
+    **{name: PODS[name] for name in ADOPTED},
+}
+# labels without which no queue counts a job
+UNQUEUED: Mapping[str, Sequence[str]] = {
+    "no-queue": (QUEUE_LABEL,),
+    "no-virtual-cluster": (CLUSTER_LABEL,),
+    "neither": (QUEUE_LABEL, CLUSTER_LABEL),
 }
 
 
@@ -390,6 +400,13 @@ GROUPS: Sequence[Group] = (
     Group("create a job or a pod", tuple(PODS), "test_create"),
     Group("create a job that hides or grows", tuple(JOBS), "test_create"),
     Group("update, patch, or apply a job that waits or runs", tuple(CHANGES), "test_change"),
+    Group("give a running pod of a job to another", ADOPTED, "test_running_pod_changes_hands"),
+    Group("take a job out of its queue", tuple(UNQUEUED), "test_job_leaves_its_queue"),
+    Group(
+        "give devices to a suspended job",
+        ("devices-before-it-begins",),
+        "test_suspended_job_gets_devices_before_it_begins",
+    ),
     Group("join the gang of another namespace", tuple(GANGS), "test_gang_of_another_namespace", ("hived",)),
     Group("delete a job without its pods", tuple(ORPHANS), "test_orphan"),
     Group(

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
 from urllib.error import HTTPError
 
+import pytest
+
 from pai_install.scheduling.job_kinds import JOB, POD, JobKind
+from pai_install.scheduling.job_queue import CLUSTER_LABEL, QUEUE_LABEL
 from pai_install.users.kinds import kinds_at
+from pai_install.users.model import OWNER
 from tests.integration.control_plane import Api, Json
 from tests.integration.users.attacks import (
+    ADOPTED,
     CHANGES,
     FORBIDDEN,
     GANGS,
@@ -20,13 +25,17 @@ from tests.integration.users.attacks import (
     OF_JOBS,
     OF_PODS,
     ORPHANS,
+    OWN,
     PODS,
     STARTED,
     SUBRESOURCES,
+    UNQUEUED,
     Change,
+    again,
     containers,
     context,
     metadata,
+    pods,
     templates_of,
     too_many,
 )
@@ -123,7 +132,7 @@ def test_change(tenants: Tenants) -> None:
                 put, applied = deepcopy(before), deepcopy(made)
                 change(put, kind)
                 change(applied, kind)
-                if put == before:
+                if put == before or (kind is JOB and name in OF_JOBS):
                     continue
                 yield f"{kind.full_name} {name} PUT", alice.refusal("PUT", f"{path}?dryRun=All", put)
                 yield f"{kind.full_name} {name} PATCH", alice.refusal("PATCH", f"{path}?dryRun=All", put, MERGE)
@@ -131,6 +140,75 @@ def test_change(tenants: Tenants) -> None:
                 yield f"{kind.full_name} {name} APPLY", alice.refusal("PATCH", by_other, applied, APPLY)
 
     all_refused(one for kind in kinds_of(tenants.backend) for one in of(kind))
+
+
+def test_running_pod_changes_hands(tenants: Tenants) -> None:
+    """The controller of a colleague's job would adopt it and end it. That of no job would leave it out of all lists."""
+    alice = tenants.of["alice"]
+
+    def of_a_job(made: Json, kind: JobKind) -> None:
+        JOBS["fake-owner"](made, kind)
+        metadata(labels={"batch.kubernetes.io/job-name": "own"})(made, kind)
+        made["spec"]["nodeName"] = "worker"
+
+    def found(path: str) -> Iterator[tuple[str, str]]:
+        before = alice.ask("GET", path)[1]
+        theirs = [{**OWN, "name": "bobs", "uid": "00000000-0000-0000-0000-000000000002", "controller": True}]
+        changes = {name: PODS[name] for name in ADOPTED}
+        for name, change in {**changes, "other-owner": metadata(ownerReferences=theirs)}.items():
+            put = deepcopy(before)
+            change(put, POD)
+            yield f"{name} PUT", alice.refusal("PUT", f"{path}?dryRun=All", put)
+            yield f"{name} PATCH", alice.refusal("PATCH", f"{path}?dryRun=All", {"metadata": put["metadata"]}, MERGE)
+        nobodys: Json = {"metadata": {"ownerReferences": None}}
+        yield "no-owner PATCH", alice.refusal("PATCH", f"{path}?dryRun=All", nobodys, MERGE)
+
+    with pod_there(tenants, of_a_job) as path:
+        all_refused(found(path))
+
+
+def test_job_leaves_its_queue(tenants: Tenants) -> None:
+    """Its pods would go on, and nobody counts them."""
+    alice = tenants.of["alice"]
+
+    def of(kind: JobKind) -> Iterator[tuple[str, str]]:
+        with victim(tenants, kind) as (path, _):
+            before = alice.ask("GET", path)[1]
+            for name, labels in UNQUEUED.items():
+                put, there = deepcopy(before), before["metadata"]["labels"].keys()
+                for label in labels:
+                    put["metadata"]["labels"].pop(label, None)
+                if put == before:
+                    continue
+                nothing: Json = {"metadata": {"labels": dict.fromkeys(there & set(labels))}}
+                yield f"{kind.full_name} {name} PUT", alice.refusal("PUT", f"{path}?dryRun=All", put)
+                yield f"{kind.full_name} {name} PATCH", alice.refusal("PATCH", f"{path}?dryRun=All", nothing, MERGE)
+
+    all_refused(one for kind in kinds_of(tenants.backend) for one in of(kind))
+
+
+def test_suspended_job_gets_devices_before_it_begins(tenants: Tenants) -> None:
+    """A queue would count it without devices, and its pods would have four."""
+    alice, path = tenants.of["alice"], path_of(JOB, "victim")
+
+    def without_devices(made: Json, labels: tuple[str, ...]) -> Json:
+        for label in labels:
+            made["metadata"]["labels"].pop(label, None)
+        for one in templates_of(JOB, made):
+            one["spec"]["containers"][0].pop("resources", None)
+        return made
+
+    for labels in ((), (QUEUE_LABEL, CLUSTER_LABEL)):
+        made = without_devices(good(tenants.backend, JOB, "victim"), labels)
+        answers = [alice.refusal("POST", path_of(JOB), made)]
+        if not answers[0]:
+            grown = alice.ask("GET", path)[1]
+            again(grown, JOB)
+            answers += [alice.refusal("PUT", path, grown)]
+            answers += [alice.refusal("PATCH", path, {"spec": {"suspend": False}}, MERGE)]
+            tenants.admin.ask("DELETE", f"{path}?propagationPolicy=Background&gracePeriodSeconds=0")
+            gone(tenants.admin, path)
+        assert refused(answers[0] or answers[1]), answers
 
 
 def test_suspend(tenants: Tenants) -> None:
@@ -225,6 +303,63 @@ def test_gang_of_another_namespace(tenants: Tenants) -> None:
         for way in GANGS.values():
             assert refused(tried(tenants, POD, evil(tenants, POD, way)))
         assert tried(tenants, POD, evil(tenants, POD, GOOD_GANG)) == ""
+
+
+@pytest.mark.parametrize("kind", ["ConfigMap", "Secret"])
+def test_an_object_that_nobody_could_delete(tenants: Tenants, kind: str) -> None:
+    labels = {"name": "alice.x", "namespace": "vision", "labels": {OWNER: "alice"}}
+    made = {"apiVersion": "v1", "kind": kind, "metadata": {**labels, "finalizers": ["example.com/keep"]}}
+    assert refused(tenants.of["alice"].refusal("POST", f"/api/v1/namespaces/vision/{kind.lower()}s?dryRun=All", made))
+
+
+@contextmanager
+def pod_there(tenants: Tenants, change: Change) -> Iterator[str]:
+    """The path of a pod of alice's, as a controller made it."""
+    made, path = good(tenants.backend, POD, "there"), path_of(POD, "there")
+    change(made, POD)
+    assert tenants.admin.create(made) == ""
+    try:
+        yield path
+    finally:
+        tenants.admin.ask("DELETE", f"{path}?gracePeriodSeconds=0")
+        gone(tenants.admin, path)
+
+
+@pytest.mark.parametrize("way", ["query", "body"])
+def test_a_pod_that_ends_later_than_its_queue_counts_it(tenants: Tenants, way: str) -> None:
+    # one that waits for a node ends at once
+    with pod_there(tenants, pods(nodeName="worker")) as path:
+        options: Json = {"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 1_000_000}
+        query, body = ("?gracePeriodSeconds=1000000", None) if way == "query" else ("", options)
+        assert refused(tenants.of["alice"].refusal("DELETE", path + query, body))
+
+
+def test_a_pod_of_a_job_that_would_be_replaced_while_it_ends(tenants: Tenants) -> None:
+    """The Job makes another at once, and the deleted one holds its devices for as long as it likes to."""
+    with pod_there(tenants, JOBS["fake-owner"]) as path:
+        assert refused(tenants.of["alice"].refusal("DELETE", path))
+
+
+def test_a_job_that_adopts_pods_of_others(tenants: Tenants) -> None:
+    made = good(tenants.backend, JOB, "evil")
+    made["spec"] |= {"manualSelector": True, "selector": {"matchLabels": {OWNER: "alice"}}}
+    assert refused(tried(tenants, JOB, made))
+
+
+LOST = {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 60}
+NEEDED: Mapping[str, Change] = {
+    "a taint of the site": pods(tolerations=[{"key": "team", "operator": "Exists", "effect": "NoSchedule"}]),
+    "a lost node": pods(tolerations=[LOST]),
+    "a probe of itself": containers(livenessProbe={"httpGet": {"port": 80}}),
+}
+
+
+@pytest.mark.parametrize("what", NEEDED)
+def test_what_members_need_stays_possible(tenants: Tenants, what: str) -> None:
+    alice, path = tenants.of["alice"], path_of(POD, "evil")
+    assert alice.refusal("POST", path_of(POD), evil(tenants, POD, NEEDED[what])) == ""
+    assert alice.refusal("DELETE", f"{path}?gracePeriodSeconds=0") == ""
+    gone(tenants.admin, path)
 
 
 def test_number_of_pods(tenants: Tenants) -> None:
