@@ -25,7 +25,10 @@ _POINTS = 120
 _MOST_NAMES = 500
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 # keys of curves, for their texts
-CURVES = ("max", "avg", "min", "held", "busy", "gpus", "gpu_memory", "cores")
+CURVES = (
+    *("max", "avg", "min", "held", "busy"),
+    *("gpus", "gpu_memory", "cores", "memory", "disk", "received", "sent", "transferred"),
+)
 _ALERTS = "/api/v2/alerts?active=true&silenced=false&inhibited=false&unprocessed=false"
 
 
@@ -142,6 +145,29 @@ def load_of_node(node: str) -> tuple[Query, ...]:
         Query("gpus", f'avg(DCGM_FI_DEV_GPU_UTIL{{node="{node}"}})'),
         Query("gpu_memory", memory),
         Query("cores", f'100 * (1 - avg(rate(node_cpu_seconds_total{{mode="idle",node="{node}"}}[5m])))'),
+    )
+
+
+def fill_of_node(node: str) -> tuple[Query, ...]:
+    """The use of the memory and of the fullest file system of a node, in percent."""
+    if not _NAME.fullmatch(node):
+        return ()
+    free = f'node_memory_MemAvailable_bytes{{node="{node}"}} / node_memory_MemTotal_bytes{{node="{node}"}}'
+    return (
+        Query("memory", f"100 * (1 - {free})"),
+        Query("disk", f'100 * pai_node_filesystem_used_ratio{{node="{node}"}}'),
+    )
+
+
+def transfer_of_node(node: str) -> tuple[Query, ...]:
+    """What a node receives and sends, and what its disks read and write together, in MB per second."""
+    if not _NAME.fullmatch(node):
+        return ()
+    read, written = (f'pai_node_{name}_bytes_rate{{node="{node}"}}' for name in ("read", "written"))
+    return (
+        Query("received", f'pai_node_received_bytes_rate{{node="{node}"}} / 1e6'),
+        Query("sent", f'pai_node_sent_bytes_rate{{node="{node}"}} / 1e6'),
+        Query("transferred", f"({read} + {written}) / 1e6"),
     )
 
 

@@ -17,9 +17,9 @@ from pai_install.app.job_quota import utilization_in
 from pai_install.app.node_health import GpuGroup, GpuState, NodeGpus
 from pai_install.console.endpoint import ApiCall
 from pai_install.console.errors import RestError
-from pai_install.console.monitoring import load_of_node
+from pai_install.console.monitoring import fill_of_node, load_of_node, transfer_of_node
 from pai_install.console.openpai.job import full_name
-from pai_install.console.pages.charts import chart
+from pai_install.console.pages.charts import Chart, chart
 from pai_install.console.pages.endpoint import page, shown
 from pai_install.console.pages.waiting import HolderRow, job_address
 from pai_install.console.services import ConsoleServices
@@ -134,10 +134,23 @@ def show_node(call: ApiCall) -> Response:
         jobs=[_row(call, group) for group in node.groups if group.job is not None and _is_seen(group, visible)],
         findings=[one for one in model.findings() if one.subject == name] if found is not None else [],
         kubernetes=Node.parse(found) if found is not None else None,
-        chart=chart(call, load_of_node(name), _CHART_HOURS) if found is not None else None,
+        charts=_charts(call, name) if found is not None else [],
         chart_hours=_CHART_HOURS,
         age=int(model.age),
     )
+
+
+def _charts(call: ApiCall, node: str) -> list[tuple[str, Chart, bool]]:
+    """Text, chart, and whether its axis ends at 100. The first one says for all that there is no monitoring."""
+    found = [
+        (key, chart(call, queries, _CHART_HOURS, percent=percent), percent)
+        for key, queries, percent in (
+            ("charts.node", load_of_node(node), True),
+            ("charts.fill", fill_of_node(node), True),
+            ("charts.transfer", transfer_of_node(node), False),
+        )
+    ]
+    return found if found[0][1].state == "on" else found[:1]
 
 
 def _is_seen(group: GpuGroup, visible: frozenset[str] | None) -> bool:

@@ -9,10 +9,22 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from pai_install.console.monitoring import Curve, Query, alerts_of, gpus_of_groups, gpus_of_pods, load_of_node
+from pai_install.console.monitoring import (
+    CURVES,
+    Curve,
+    MonitoringReader,
+    Query,
+    alerts_of,
+    fill_of_node,
+    gpus_of_groups,
+    gpus_of_pods,
+    load_of_node,
+    transfer_of_node,
+)
 from pai_install.console.pages.charts import HEIGHT, WIDTH, drawn
 from pai_install.console.services import ConsoleServices
 from pai_install.console.settings import ConsoleSettings, MonitoringSettings
+from pai_install.monitoring.rules import RECORDED
 from tests.ports import free_port
 from tests.unit.console.pages.test_jobs import shown
 from tests.unit.console.pages.test_waiting import used
@@ -43,7 +55,7 @@ def test_queries_have_no_text_of_a_user(name: str) -> None:
     assert gpus_of_pods("vision", [name]) == ()
     assert gpus_of_pods(name, ["pod"]) == ()
     assert gpus_of_groups([name]) == ()
-    assert load_of_node(name) == ()
+    assert (load_of_node(name), fill_of_node(name), transfer_of_node(name)) == ((), (), ())
 
 
 def test_queries_name_what_was_asked() -> None:
@@ -82,4 +94,30 @@ def replace_settings(services: ConsoleServices, monitoring: MonitoringSettings) 
 
 def test_members_see_no_load_of_nodes(used: TestClient) -> None:
     assert not re.search("Load in percent", shown(used, "/nodes/g1", "alice"))
-    assert re.search("Load in percent", shown(used, "/nodes/g1", "root"))
+    page = shown(used, "/nodes/g1", "root")
+    assert re.search("Load in percent", page)
+    assert page.count("The site has no monitoring") == 1
+
+
+def test_the_load_of_a_node_is_three_charts(
+    used: TestClient, services: ConsoleServices, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Memory, file systems, network, and disks are those of the host."""
+    asked: list[Query] = []
+
+    def curves(_reader: MonitoringReader, queries: Any, _hours: float) -> tuple[Curve, ...]:
+        asked.extend(queries)
+        return tuple(Curve(one.key, ((0, 1), (60, 3.5))) for one in queries)
+
+    monkeypatch.setattr(MonitoringReader, "curves", curves)
+    silent = f"http://127.0.0.1:{free_port()}"
+    settings = replace_settings(services, MonitoringSettings(prometheus=silent, alertmanager=silent))
+    object.__setattr__(services, "monitoring", replace(services, settings=settings).monitoring)
+    page = shown(used, "/nodes/g1", "root")
+    for words in ("Load in percent", "Memory and file systems in percent", "Network and disks in MB/s"):
+        assert f"<h2>{words}" in page
+    assert page.count("<svg viewBox") == 3
+    assert {one.key for one in asked} == set(CURVES[5:])
+    recorded = {word for one in asked for word in re.findall("pai_node_[a-z_]+", one.expression)}
+    assert recorded <= set(RECORDED)
+    assert all('{node="g1"}' in one.expression or 'node="g1"}' in one.expression for one in asked)
