@@ -78,7 +78,7 @@ KEPT: Mapping[str, Sequence[str]] = {
     "etcd": (
         "etcd_server_(has_leader|leader_changes_seen_total|proposals_failed_total|quota_backend_bytes|is_leader)",
         "etcd_mvcc_db_total_size_(in|in_use_in)_bytes",
-        "etcd_network_(peer_round_trip_time_seconds_(bucket|count)|active_peers|disconnected_peers_total)",
+        "etcd_network_(peer_round_trip_time_seconds_bucket|(known|active)_peers|disconnected_peers_total)",
         "etcd_disk_(wal_fsync|backend_commit)_duration_seconds_(bucket|sum|count)",
     ),
     "scheduler": ("scheduler_(pending_pods|schedule_attempts_total|pod_scheduling_attempts_(sum|count))",),
