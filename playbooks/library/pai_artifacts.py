@@ -28,6 +28,7 @@ options:
     description: Certificate authorities of the component store. Default is the trust store of the system.
     type: path
     default: /etc/pai-install/store/ca.pem
+  authorities: {description: "The same as text (PEM), instead of a file on the machine.", type: str, default: ""}
   timeout: {description: Seconds without a byte until a download counts as failed., type: int, default: 60}
 author: [pai-install]
 """
@@ -147,7 +148,9 @@ class Downloads:
         # Proxies of the environment are for the outside; the component store is a machine of the cluster.
         handlers: list[urllib.request.BaseHandler] = [urllib.request.ProxyHandler({})]
         if url.startswith("https:"):
-            handlers.append(urllib.request.HTTPSHandler(context=trust(self.module.params["ca"])))
+            handlers.append(
+                urllib.request.HTTPSHandler(context=trust(self.module.params["ca"], self.module.params["authorities"]))
+            )
         opener = urllib.request.build_opener(*handlers)
         with opener.open(url, timeout=self.module.params["timeout"]) as answer, open(path, "wb") as handle:
             began, done = time.monotonic(), 0
@@ -162,10 +165,12 @@ class Downloads:
                 handle.write(block)
 
 
-def trust(path: str) -> ssl.SSLContext:
-    """Returns a TLS context with only the authorities in this file, or the system's if roles are used
+def trust(path: str, authorities: str) -> ssl.SSLContext:
+    """Returns a TLS context with only the authorities in this text or file, or the system's if roles are used
     without a store.
     """
+    if authorities:
+        return ssl.create_default_context(cadata=authorities)
     return ssl.create_default_context(cafile=path if os.path.exists(path) else None)
 
 
@@ -240,6 +245,7 @@ def main() -> None:
         argument_spec={
             "artifacts": {"type": "list", "elements": "dict", "required": True, "options": artifact},
             "ca": {"type": "path", "default": "/etc/pai-install/store/ca.pem"},
+            "authorities": {"type": "str", "default": ""},
             "timeout": {"type": "int", "default": 60},
         },
         supports_check_mode=True,

@@ -67,13 +67,14 @@ def firing_alerts(app: App) -> tuple[FiringAlert, ...] | None:
 
 
 def silence_node(app: App, request: SilenceNode) -> SilenceReport:
-    """Creates a silence of a node that exists. Raises PaiError for another one."""
+    """Creates a silence of a node, or of a machine beside the nodes. Raises PaiError for another one."""
     require_monitoring(app, "ask for alerts")
     (found,) = app.cluster.list(Select(("nodes",)))
-    known = sorted(Node.parse(node).name for node in found)
+    beside = {machine.hostname for machine in app.site.present_machines if not machine.node}
+    known = sorted(beside | {Node.parse(node).name for node in found})
     if request.node not in known:
         raise PaiError(
-            f"cannot silence {request.node}: the cluster has no such node",
+            f"cannot silence {request.node}: the cluster has no such machine",
             code="unknown-node",
             remedy=f"choose one of {', '.join(known[:20])}",
             exit_code=ExitCode.USAGE,

@@ -106,6 +106,7 @@ def _scrape(site: Site, scraping: Scraping) -> dict[str, Any]:
         "sampleLimit": job["sample_limit"],
         "labelLimit": job["label_limit"],
         "kubernetesSDConfigs": [{"role": "Node"}],
+        "staticConfigs": job["static_configs"],
         "tlsConfig": {
             "ca": {"secret": {"name": _SECRET, "key": "ca.crt"}},
             "cert": {"secret": {"name": _SECRET, "key": "tls.crt"}},

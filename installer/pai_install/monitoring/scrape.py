@@ -20,7 +20,7 @@ from pai_install.ports import (
 )
 from pai_install.registry.compile import EXPORTER_NAME, registries_of
 from pai_install.registry.model import CACHE_HOST
-from pai_install.site import Site
+from pai_install.site import Machine, Site
 from pai_install.site.console import has_console
 from pai_install.site.schedulers import scheduler_of
 
@@ -188,7 +188,11 @@ def outside(site: Site, scraping: Scraping, cache_login: str) -> dict[str, Any]:
 def _on_machines(site: Site, scraping: Scraping) -> Iterator[dict[str, Any]]:
     token = {"authorization": {"credentials_file": f"{scraping.account}/token"}}
     tls = exporter_tls(scraping.tls)
-    yield _job("node", **_on_nodes(site, scraping, scraping.exporter_port), scheme="https", tls_config=tls)
+    exporters = _on_nodes(site, scraping, scraping.exporter_port)
+    # Kubernetes does not know a machine that only serves storage.
+    others = [_machine(it, scraping.exporter_port) for it in site.present_machines if not it.node]
+    exporters["static_configs"] = [*exporters.get("static_configs", ()), *others]
+    yield _job("node", **exporters, scheme="https", tls_config=tls)
     kubelet: dict[str, Any] = {**_on_nodes(site, scraping, KUBELET_PORT), "scheme": "https", **token}
     # kubelets sign their serving certificates themselves
     kubelet["tls_config"] = {"insecure_skip_verify": True}
@@ -284,21 +288,27 @@ def _targets(address: str, **labels: str) -> dict[str, Any]:
 def _on_nodes(site: Site, scraping: Scraping, port: int) -> dict[str, Any]:
     """Every node of the cluster: a node outlives its machine, so that a dead machine is missed."""
     if scraping.outside:
-        nodes = (machine for machine in site.present_machines if machine.node)
-        found = [_targets(f"{it.hostip}:{port}", node=it.hostname, instance=it.hostname) for it in nodes]
-        return {"static_configs": found}
+        return {"static_configs": [_machine(it, port) for it in site.nodes]}
     return {
         "kubernetes_sd_configs": [{"role": "node"}],
         "relabel_configs": [
             {
                 "source_labels": ["__meta_kubernetes_node_address_InternalIP"],
+                "regex": "(.+)",
                 "target_label": "__address__",
                 "replacement": f"$1:{port}",
             },
-            {"source_labels": ["__meta_kubernetes_node_name"], "target_label": "node"},
-            {"source_labels": ["__meta_kubernetes_node_name"], "target_label": "instance"},
+            *(
+                {"source_labels": ["__meta_kubernetes_node_name"], "regex": "(.+)", "target_label": label}
+                for label in ("node", "instance")
+            ),
         ],
     }
+
+
+def _machine(machine: Machine, port: int) -> dict[str, Any]:
+    """A machine with the labels of a node."""
+    return _targets(f"{machine.hostip}:{port}", node=machine.hostname, instance=machine.hostname)
 
 
 def exporter_tls(folder: str) -> dict[str, Any]:

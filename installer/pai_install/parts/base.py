@@ -83,16 +83,17 @@ def _sysctl(site: Site, machine: Machine) -> dict[str, int | str]:
 def hosts(context: Context, machine: Machine) -> dict[str, tuple[str, ...]]:
     """Address -> names that a machine must know, its own among them.
 
-    A node knows the API's, the store's, the cache's, and those of control planes and storage servers. No machine knows
-    the name of another worker: one more worker changes no other machine (docs/decisions).
+    A node knows the API's, the store's, the cache's, and those of control planes and storage servers. Other machines
+    know the store's if they get programs from it. No machine knows the name of another worker: one more worker changes
+    no other machine (docs/decisions).
     """
     site = context.site
     if not site.settings.hosts_entries:
         return {}
     servers = (*site.control_planes, *site.storage_servers) if machine.node else ()
     named: dict[str, tuple[str, ...]] = {other.hostip: (other.hostname,) for other in (*servers, machine)}
-    if not machine.node:
-        return named
     leader = context.leader.hostip
+    if not machine.node:
+        return {**named, leader: (STORE_HOST,)} if site.services.monitoring else named
     served = (STORE_HOST, CACHE_HOST) if wants_cache(site) else (STORE_HOST,)
     return {"127.0.0.1": (API_NAME,), **named, leader: (*named[leader], *served)}

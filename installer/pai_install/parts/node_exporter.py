@@ -14,7 +14,10 @@ _PROGRAM = "/usr/local/lib/pai-install/node_exporter"
 
 
 class NodeExporterVariables(RoleVariables):
-    """artifacts: the program. private_key: with the certificate before it. ca, client: who may read the metrics."""
+    """artifacts: the program. private_key: with the certificate before it. ca: authorities of the store and of clients.
+
+    client: name of the program that may read the metrics.
+    """
 
     role = "node_exporter"
     artifacts: tuple[Artifact, ...]
@@ -25,7 +28,7 @@ class NodeExporterVariables(RoleVariables):
 
 
 class NodeExporterPart(Part):
-    """Every node of a site with monitoring."""
+    """Every machine of a site with monitoring: a full disk of a storage server stops jobs, too."""
 
     name = "node_exporter"
     phase = "runtime"
@@ -33,8 +36,13 @@ class NodeExporterPart(Part):
     after = ("component_store",)
     removable = True
 
+    def applies(self, site: Site, machine: Machine) -> bool:
+        """Nodes and the machines beside them."""
+        del site, machine
+        return True
+
     def variables(self, context: Context, machine: Machine) -> NodeExporterVariables | None:
-        """Returns the same variables for all nodes, or None without monitoring."""
+        """Returns the same variables for all machines, or None without monitoring."""
         del machine
         if context.site.services.monitoring is None:
             return None

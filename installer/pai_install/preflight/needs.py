@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pai_install.parts import registry
+from pai_install.parts.part import is_leader
 from pai_install.parts.storage_client import export_checks
 from pai_install.site import Machine, Site
 
@@ -41,10 +42,15 @@ def peer_ports(site: Site, machine: Machine, other: Machine) -> tuple[int, ...]:
     it is up.
     """
     if not machine.node:
-        return (other.ssh.port,)
+        return (other.ssh.port, *((site.settings.component_store_port,) if _downloads_from(site, other) else ()))
     clients = {"machines", "control planes"} if machine.control_plane else {"machines"}
     served = registry.ports(site, other)
     return (other.ssh.port, *(port.port for port in served if port.protocol == "tcp" and port.clients in clients))
+
+
+def _downloads_from(site: Site, other: Machine) -> bool:
+    """Whether a machine that is no node gets a program from it: the exporter of its metrics."""
+    return site.services.monitoring is not None and is_leader(site, other)
 
 
 def proxy_servers(site: Site) -> tuple[str, ...]:

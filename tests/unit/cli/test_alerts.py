@@ -97,6 +97,15 @@ def test_a_silence_is_of_one_node_and_ends(site: Path, world: World, capsys: Any
     assert "5e1f" in capsys.readouterr().out
 
 
+def test_a_machine_beside_the_nodes_is_silenced(site: Path, world: World, capsys: Any) -> None:
+    entry = '  - {hostname: files, hostip: 10.0.0.9, machine-type: cpu, pai-storage: "true"}\n'
+    with (site / "layout.yaml").open("a") as layout:
+        layout.write(entry)
+    answering(world, '{"silenceID": "5e1f"}')
+    assert run(["alerts", "silence", "files", "--site", str(site)]) == ExitCode.OK
+    assert '"files"' in asked(world)[0][1][2]
+
+
 def test_an_unknown_node_is_not_silenced(site: Path, world: World, capsys: Any) -> None:
     assert run(["alerts", "silence", "tow", "--site", str(site)]) == ExitCode.USAGE
     assert asked(world) == []

@@ -174,6 +174,11 @@ def test_only_a_store_of_the_sites_own_authority_is_asked(artifacts: Run, tmp_pa
         assert not (tmp_path / "bin").exists()
         known.write_text(own.bundle)
         assert artifacts(item, ca=str(known))["installed"] == ["tool 1.0"]
+        known.unlink()
+        other = {**item, "dest": str(tmp_path / "bin/other")}
+        with pytest.raises(ModuleFailedError, match="certificate verify failed"):
+            artifacts(other, ca=str(known), authorities=another.bundle)
+        assert artifacts(other, ca=str(known), authorities=own.bundle)["installed"] == ["tool 1.0"]
 
 
 @pytest.mark.parametrize("limits", [{"LARGEST": 10}, {"HEAD_START_S": -1e9}])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -11,14 +12,18 @@ from typing import Any
 import pytest
 
 from pai_install.components.model import ComponentSet
+from pai_install.monitoring.scrape import Scraping, configuration, outside
+from pai_install.parts.base import hosts
 from pai_install.parts.monitoring import FOLDER
 from pai_install.parts.registry import make_context, needed_components, part_named
 from pai_install.plan.effects import impact
 from pai_install.plan.observed import Observed, RoleRecord
+from pai_install.preflight.needs import peer_ports
 from pai_install.registry.compile import served_names
 from pai_install.registry.identity import make_identity
 from pai_install.site import Site
 
+LAYOUTS = Path(__file__).parents[3] / "layouts"
 SERVICES = """
 monitoring:
   retention: 30d
@@ -53,12 +58,14 @@ def test_without_monitoring_nothing_of_it_is_wanted(
     assert (identity.exporter, identity.scraper) == (None, None)
 
 
-def test_every_node_exports_with_the_same_certificate(make_site: Callable[..., Site], components: ComponentSet) -> None:
+def test_every_machine_exports_with_the_same_certificate(
+    make_site: Callable[..., Site], components: ComponentSet
+) -> None:
     site = make_site(services=SERVICES)
     identity = make_identity(served_names(site), NOW)
     context = make_context(site, components, Path("/s"), identity)
     part = part_named("node_exporter")
-    made = [part.variables(context, machine) for machine in site.present_machines if machine.node]
+    made = [part.variables(context, machine) for machine in site.present_machines]
     assert len({it.model_dump_json() for it in made if it is not None}) == 1
     first = made[0]
     assert first is not None
@@ -82,10 +89,47 @@ def test_prometheus_reads_what_the_site_says(make_site: Callable[..., Site], com
     }
 
 
+@pytest.fixture
+def team(make_site: Callable[..., Site]) -> Site:
+    """A site with a file server that is no node."""
+    layout, services = ((LAYOUTS / f"team/{name}.yaml").read_text() for name in ("layout", "services-configuration"))
+    return make_site(layout, services=services + SERVICES)
+
+
+def test_a_file_server_beside_the_nodes_is_monitored(team: Site, components: ComponentSet) -> None:
+    """Its full disk stops jobs, and Kubernetes does not know it."""
+    context = make_context(team, components, Path("/s"), make_identity(served_names(team), NOW))
+    server, worker = team.machine("files-1"), team.machine("t4-1")
+    part = part_named("node_exporter")
+    made = part.variables(context, server)
+    assert part.applies(team, server)
+    assert made == part.variables(context, worker)
+    # it downloads the program from the component store, by its name
+    assert hosts(context, server)["10.40.0.1"] == ("registry.pai.internal",)
+    assert 5080 in peer_ports(team, server, team.control_planes[0])
+    assert 9200 in peer_ports(team, team.control_planes[0], server)
+    scraping = Scraping(30, 9200)
+    (job,) = (it for it in configuration(team, scraping, "")["scrape_configs"] if it["job_name"] == "node")
+    labels = {"node": "files-1", "instance": "files-1"}
+    assert job["static_configs"] == [{"targets": ["10.40.3.1:9200"], "labels": labels}]
+    # rules of discovered nodes leave the address and the labels of the others alone
+    assert all(rule["regex"] == "(.+)" for rule in job["relabel_configs"] if "source_labels" in rule)
+    (job,) = (
+        it for it in outside(team, replace(scraping, outside=True), "")["scrape_configs"] if it["job_name"] == "node"
+    )
+    assert {it["labels"]["node"] for it in job["static_configs"]} == {it.hostname for it in team.present_machines}
+
+
+def test_without_monitoring_a_file_server_knows_no_store(team: Site, components: ComponentSet) -> None:
+    plain = team.model_copy(update={"services": team.services.model_copy(update={"monitoring": None})})
+    context = make_context(plain, components, Path("/s"))
+    assert hosts(context, plain.machine("files-1")) == {"10.40.3.1": ("files-1",)}
+    assert peer_ports(plain, plain.machine("files-1"), plain.control_planes[0]) == (22,)
+
+
 def test_no_worker_is_named(make_site: Callable[..., Site], components: ComponentSet) -> None:
     site, text = make_site(services=SERVICES), json.dumps(values(make_site, components))
-    control_planes = {machine.hostname for machine in site.control_planes}
-    workers = [it for it in site.present_machines if it.hostname not in control_planes]
+    workers = [it for it in site.workers if not it.control_plane]
     assert not [it.hostname for it in workers if f'"{it.hostname}"' in text or f'"{it.hostip}' in text]
 
 
