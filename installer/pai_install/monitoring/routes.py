@@ -17,7 +17,10 @@ _SUBMISSION, _PLAIN = 587, 25
 _SUBJECT = "[{{ .Status | toUpper }}] {{ .GroupLabels.alertname }} ({{ .Alerts | len }})"
 _TEXT = (
     "{{ range .Alerts }}{{ .Status }}: {{ .Annotations.summary }}\n"
-    "action: {{ .Annotations.action }}\nsince: {{ .StartsAt }}\n\n{{ end }}"
+    "action: {{ .Annotations.action }}\n"
+    # rules of a site may have none
+    "{{ with .Annotations.docs }}documentation: {{ . }}\n{{ end }}"
+    "since: {{ .StartsAt }}\n\n{{ end }}"
 )
 _OF_PODS = 'alertname=~"PodOfSystemNotReady|PaiServicePodNotRunning"'
 _OF_KUBELET = 'alertname=~"NodeNotReady|NodeUnreachable|NodeFlapping|PodOfSystemNotReady|PaiServicePodNotRunning"'

@@ -38,6 +38,7 @@ def test_mail_by_the_section_of_openpai(tmp_path: Path, port: int, tls: bool) ->
     (config,) = routing.configuration["receivers"][1]["email_configs"]
     assert (config["to"], config["smarthost"]) == ("admin@example.com", f"smtp.example.com:{port}")
     assert config["require_tls"] == tls
+    assert all(f".Annotations.{name}" in config["text"] for name in ("summary", "action", "docs"))
     assert config["auth_password_file"] == f"{SECRETS}/mail-password"
     assert routing.secrets == {"mail-password": "planted-mail"}
     assert "planted-mail" not in json.dumps(routing.configuration)
