@@ -41,6 +41,14 @@ def kept(metric: str) -> bool:
     return any(re.fullmatch("|".join(names), metric) for names in KEPT.values() if names)
 
 
+@pytest.mark.parametrize(
+    "query", [query for board in dashboards().values() for panel in board.panels for query in panel.queries.values()]
+)
+def test_a_value_that_is_not_known_is_no_zero_on_a_page(query: str) -> None:
+    # Prometheus makes the series of alerts itself, so that none means no alert
+    assert "vector(" not in query or query.startswith("count(ALERTS{")
+
+
 @pytest.mark.parametrize(("place", "expression"), list(expressions()))
 def test_an_expression_reads_metrics_that_are_kept(place: str, expression: str) -> None:
     metrics = set(WORD.findall(FUNCTION.sub(" ", LABELS.sub(" ", expression)))) - OPERATORS
