@@ -15,7 +15,6 @@ _METRICS = (
     "kube_node_status_condition",
     "kube_node_status_allocatable",
     "kube_node_status_capacity",
-    "kube_node_annotations",
     "kube_pod_info",
     "kube_pod_labels",
     "kube_pod_status_phase",
@@ -35,8 +34,6 @@ _METRICS = (
 )
 # labels of jobs that their metrics have, too
 _POD_LABELS = ("pai-install/user", "pai-install/group", "pai-install/virtual-cluster", "pai-install/job")
-_NODE_ANNOTATIONS = ("pai-install/maintenance",)
-
 
 _GANG_METRIC = "volcano_pod_group_created_seconds"
 # what kube-state-metrics makes of Volcano's gangs: Volcano's own metrics are open to every pod of the cluster
@@ -74,6 +71,5 @@ def state_arguments(*, volcano: bool = False) -> tuple[str, ...]:
         f"--namespaces-denylist={_UNWATCHED}",
         f"--metric-allowlist={','.join((*_METRICS, *((_GANG_METRIC,) if volcano else ())))}",
         f"--metric-labels-allowlist=pods=[{','.join(_POD_LABELS)}]",
-        f"--metric-annotations-allowlist=nodes=[{','.join(_NODE_ANNOTATIONS)}]",
         *gangs,
     )

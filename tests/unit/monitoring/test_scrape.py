@@ -49,6 +49,12 @@ def test_a_value_that_is_not_known_is_no_zero_on_a_page(query: str) -> None:
     assert "vector(" not in query or query.startswith("count(ALERTS{")
 
 
+def test_only_labels_of_jobs_become_labels_of_metrics() -> None:
+    """Users write annotations, and no alert reads any."""
+    lists = [word for word in state_arguments() if word.startswith(("--metric-labels", "--metric-annotations"))]
+    assert [word.partition("=")[2].partition("=")[0] for word in lists] == ["pods"]
+
+
 @pytest.mark.parametrize(("place", "expression"), list(expressions()))
 def test_an_expression_reads_metrics_that_are_kept(place: str, expression: str) -> None:
     metrics = set(WORD.findall(FUNCTION.sub(" ", LABELS.sub(" ", expression)))) - OPERATORS
