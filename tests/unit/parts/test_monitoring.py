@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from pai_install.components.model import ComponentSet
 from pai_install.monitoring.scrape import Scraping, configuration, outside
 from pai_install.parts.base import hosts
-from pai_install.parts.monitoring import FOLDER
+from pai_install.parts.monitoring import FOLDER, monitoring_values
 from pai_install.parts.registry import make_context, needed_components, part_named
 from pai_install.plan.effects import impact
 from pai_install.plan.observed import Observed, RoleRecord
@@ -22,8 +23,10 @@ from pai_install.preflight.needs import peer_ports
 from pai_install.registry.compile import served_names
 from pai_install.registry.identity import make_identity
 from pai_install.site import Site
+from tests.addons import addon_action
 
-LAYOUTS = Path(__file__).parents[3] / "layouts"
+ROOT = Path(__file__).parents[3]
+LAYOUTS = ROOT / "layouts"
 SERVICES = """
 monitoring:
   retention: 30d
@@ -118,6 +121,25 @@ def test_a_file_server_beside_the_nodes_is_monitored(team: Site, components: Com
         it for it in outside(team, replace(scraping, outside=True), "")["scrape_configs"] if it["job_name"] == "node"
     )
     assert {it["labels"]["node"] for it in job["static_configs"]} == {it.hostname for it in team.present_machines}
+
+
+@pytest.mark.parametrize(("layout", "pods"), [("team", 2), ("one-node", 1)])
+def test_two_stores_are_two_pods_on_two_control_planes(
+    make_site: Callable[..., Site], components: ComponentSet, layout: str, pods: int
+) -> None:
+    site = make_site((LAYOUTS / layout / "layout.yaml").read_text(), services="monitoring: {replicas: 2}\n")
+    made = monitoring_values(make_context(site, components, Path("/s")))
+    given = ROOT / "addons/monitoring/tests/plain.input.yml"
+    words = {**yaml.safe_load(given.read_text())["values"], "replicas": made["replicas"]}
+    objects = addon_action().objects_of(given.parents[1], words, ())
+    (found,) = (it["spec"] for it in objects if (it["kind"], it["metadata"]["name"]) == ("Deployment", "monitoring"))
+    assert found["replicas"] == pods
+    apart = found["template"]["spec"]["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    assert [it["topologyKey"] for it in apart] == ["kubernetes.io/hostname"]
+    # a store of its own, on the disk of its node
+    assert {"path": FOLDER, "type": "DirectoryOrCreate"} in [
+        it.get("hostPath") for it in found["template"]["spec"]["volumes"]
+    ]
 
 
 def test_without_monitoring_a_file_server_knows_no_store(team: Site, components: ComponentSet) -> None:
