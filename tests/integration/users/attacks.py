@@ -434,7 +434,7 @@ GROUPS: Sequence[Group] = (
     Group(
         "pass the limit of pods outside queues",
         ("request-of-the-pod", "request-of-init", "memory-alone", "limits-alone", "pods-of-a-job-in-turn"),
-        "test_no_request_is_left_out",
+        "integration/users/test_unqueued.py::test_no_request_is_left_out",
     ),
     Group("fill etcd with names of clients", ("many-managers",), "test_number_of_field_managers"),
     Group("create the authority that pods trust", ("root-authority",), "test_the_authority_of_pods_is_not_a_users"),
