@@ -97,6 +97,11 @@ class Api:
 
     def ask(self, method: str, path: str, body: Json | None = None, kind: str = "application/json") -> Json:
         """Raises HTTPError."""
+        found: Json = json.loads(self.text(method, path, body, kind))
+        return found
+
+    def text(self, method: str, path: str, body: Json | None = None, kind: str = "application/json") -> str:
+        """An answer that is not JSON. Raises HTTPError."""
         headers = {"Authorization": f"Bearer {self.token}", "Content-Type": kind}
         if self.acts_as:
             headers["Impersonate-User"] = self.acts_as
@@ -107,18 +112,17 @@ class Api:
         request = urllib.request.Request(f"https://127.0.0.1:{self.port}{path}", data, headers, method=method)
         context = ssl.create_default_context(cafile=str(self.authority))
         with urllib.request.urlopen(request, timeout=20, context=context) as answer:  # noqa: S310 # a server of ours
-            found: Json = json.load(answer)
-            return found
+            return str(answer.read().decode())
 
     def apply(self, entry: Json) -> Json:
         """Server-side, as pai-install does."""
         path = f"{path_of(entry)}/{entry['metadata']['name']}?fieldManager=pai-install&force=true"
         return self.ask("PATCH", path, entry, "application/apply-patch+yaml")
 
-    def create(self, entry: Json) -> str:
+    def create(self, entry: Json, query: str = "") -> str:
         """Makes it; why it is refused, else empty."""
         try:
-            self.ask("POST", path_of(entry), entry)
+            self.ask("POST", f"{path_of(entry)}{query}", entry)
         except urllib.error.HTTPError as error:
             return str(json.load(error)["message"])
         return ""
@@ -172,19 +176,44 @@ def running(words: Sequence[str | Path], log: Path) -> Iterator[subprocess.Popen
         program.wait()
 
 
-@pytest.fixture(scope="module")
-def api(programs: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
+@dataclass(frozen=True)
+class Servers:
+    """A control plane that runs. etcd: its port. program: the API server."""
+
+    api: Api
+    etcd: int
+    program: subprocess.Popen[bytes]
+
+
+@contextmanager
+def started(programs: dict[str, Path], folder: Path) -> Iterator[Servers]:
     """An API server with its own etcd; no node, no controller."""
-    folder = tmp_path_factory.mktemp("control-plane")
     etcd, peer, port = free_ports(3)
-    store: list[str | Path] = [
-        *(programs["etcd"], f"--data-dir={folder}/etcd", f"--listen-client-urls=http://127.0.0.1:{etcd}"),
-        *(f"--advertise-client-urls=http://127.0.0.1:{etcd}", f"--listen-peer-urls=http://127.0.0.1:{peer}"),
+    with ExitStack() as stack:
+        stack.enter_context(running(store_words(programs["etcd"], folder, etcd, peer), folder / "etcd.log"))
+        write_credentials(folder)
+        _wait_for_port(etcd)  # an API server that finds none asks again a second later, and then more seldom
+        words = server_words(programs["kube-apiserver"], folder, etcd, port)
+        found = Servers(Api(port, folder), etcd, stack.enter_context(running(words, folder / "kube-apiserver.log")))
+        _wait(found)
+        yield found
+
+
+def store_words(program: Path, folder: Path, port: int, peer: int) -> list[str | Path]:
+    """The command of etcd."""
+    return [
+        *(program, f"--data-dir={folder}/etcd", f"--listen-client-urls=http://127.0.0.1:{port}"),
+        *(f"--advertise-client-urls=http://127.0.0.1:{port}", f"--listen-peer-urls=http://127.0.0.1:{peer}"),
         "--unsafe-no-fsync",  # nothing of it outlives the tests
+        *("--max-txn-ops=100000", "--max-request-bytes=100000000"),  # all changes of a module are undone at once
     ]
+
+
+def server_words(program: Path, folder: Path, etcd: int, port: int) -> list[str | Path]:
+    """The command of the API server. etcd: its port."""
     key = folder / "service-account.key"
-    server: list[str | Path] = [
-        *(programs["kube-apiserver"], f"--etcd-servers=http://127.0.0.1:{etcd}", f"--secure-port={port}"),
+    return [
+        *(program, f"--etcd-servers=http://127.0.0.1:{etcd}", f"--secure-port={port}"),
         "--allow-privileged=true",  # as kubeadm has it
         *("--bind-address=127.0.0.1", f"--cert-dir={folder}/certificates", "--authorization-mode=RBAC"),
         *(f"--token-auth-file={folder}/tokens.csv", "--service-account-issuer=https://here"),
@@ -194,18 +223,16 @@ def api(programs: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> 
         # their objects are made by controllers and kubelets, which are not here
         "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
     ]
-    with ExitStack() as stack:
-        stack.enter_context(running(store, folder / "etcd.log"))
-        subprocess.run(["openssl", "genrsa", "-out", key, "2048"], check=True, capture_output=True)
-        users = [f'{token},{user},{token},"{groups}"' for token, (user, groups) in USERS.items()]
-        (folder / "tokens.csv").write_text("\n".join(users) + "\n")
-        let_in(folder, [])
-        certify(folder)
-        _wait_for_port(etcd)  # an API server that finds none asks again a second later, and then more seldom
-        program = stack.enter_context(running(server, folder / "kube-apiserver.log"))
-        made = Api(port, folder)
-        _wait(made, program)
-        yield made
+
+
+def write_credentials(folder: Path) -> None:
+    """Whom the API server lets in, and the key of its service accounts."""
+    key = folder / "service-account.key"
+    subprocess.run(["openssl", "genrsa", "-out", key, "2048"], check=True, capture_output=True)
+    users = [f'{token},{user},{token},"{groups}"' for token, (user, groups) in USERS.items()]
+    (folder / "tokens.csv").write_text("\n".join(users) + "\n")
+    let_in(folder, [])
+    certify(folder)
 
 
 def certify(folder: Path) -> None:
@@ -241,14 +268,15 @@ def _wait_for_port(port: int) -> None:
             return
 
 
-def _wait(api: Api, program: subprocess.Popen[bytes]) -> None:
+def _wait(servers: Servers) -> None:
+    """Returns once the API server has made its own objects."""
     end = time.monotonic() + 120
     while True:
         try:
-            api.ask("GET", "/api/v1/namespaces/default")
-        except (OSError, ValueError):
-            if program.poll() is not None or time.monotonic() > end:
-                log = (api.folder / "kube-apiserver.log").read_text(errors="replace")
+            servers.api.text("GET", "/readyz")
+        except OSError:
+            if servers.program.poll() is not None or time.monotonic() > end:
+                log = (servers.api.folder / "kube-apiserver.log").read_text(errors="replace")
                 pytest.fail(f"the API server does not answer\n{log[-2000:]}")
             time.sleep(0.2)
         else:

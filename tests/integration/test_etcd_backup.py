@@ -16,11 +16,11 @@ import pytest
 
 from pai_install.registry.certificates import make_authority, make_serving
 from tests.ansible_path import PLAYBOOKS, module_util
-from tests.integration.control_plane import programs, running
+from tests.integration.control_plane import running
 from tests.ports import free_ports
 from tests.unit.modules.conftest import ModuleFailedError, Run, library, load, run_module
 
-__all__ = ["library", "programs", "run_module"]
+__all__ = ["library", "run_module"]
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = ROOT / "roles" / "control_plane" / "files" / "etcd_snapshot.py"

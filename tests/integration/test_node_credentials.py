@@ -10,9 +10,7 @@ from typing import Any
 import pytest
 
 from tests.addons import ROOT, addon_action
-from tests.integration.control_plane import Api, api, programs
-
-__all__ = ["api", "programs"]
+from tests.integration.control_plane import Api
 
 NODES = "/api/v1/nodes"
 FLANNEL = "/api/v1/namespaces/kube-flannel"

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from tests.addons import ROOT, addon_action
-from tests.integration.control_plane import Api, api, programs
-
-__all__ = ["api", "programs"]
+from tests.integration.control_plane import Api
 
 VALUES = {"helper_image": "registry.pai.internal/busybox:stable", "names": ["docker.io/team/train:1", "quay.io/b:2"]}
 

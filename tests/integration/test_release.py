@@ -6,9 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.ansible_path import module_util
-from tests.integration.control_plane import Api, Json, api, programs
-
-__all__ = ["api", "programs"]
+from tests.integration.control_plane import Api, Json
 
 _MAP: Json = {"type": "object", "additionalProperties": {"x-kubernetes-int-or-string": True}}
 # in the shape of Volcano's queues: no field may be null

@@ -22,10 +22,8 @@ from pai_install.components.modules import Modules
 from pai_install.components.store import Store, default_cache
 from pai_install.monitoring.scrape import KEPT, KUEUE, KUEUE_NAMESPACE, KUEUE_PORT_NAME
 from tests.addons import ROOT, addon_action
-from tests.integration.control_plane import Api, Json, api, programs, running
+from tests.integration.control_plane import Api, Json, running
 from tests.ports import free_ports
-
-__all__ = ["api", "programs"]
 
 ADDONS = ROOT / "addons"
 ACCOUNT = "kueue-controller-manager"
@@ -80,19 +78,6 @@ def token(api: Api, namespace: str, account: str) -> str:
     return found
 
 
-def wait_for_discovery(api: Api) -> None:
-    """Returns once everyone may list the kinds: the API server makes its own roles after its start."""
-    end = time.monotonic() + 60
-    while True:
-        try:
-            api.ask("GET", "/api")
-        except urllib.error.HTTPError:
-            assert time.monotonic() < end
-            time.sleep(0.3)
-        else:
-            return
-
-
 def kueue() -> Path:
     """The program, from the component cache."""
     catalogue = load_catalogue()
@@ -122,7 +107,6 @@ def url(api: Api, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     configuration["integrations"]["frameworks"] = ["batch/job"]
     (folder / "configuration.yaml").write_text(json.dumps(configuration))
     own = token(api, KUEUE_NAMESPACE, ACCOUNT)
-    wait_for_discovery(api.as_(own))
     access = api.kubeconfig("kueue", own)
     words: list[str | Path] = [kueue(), f"--config={folder}/configuration.yaml", f"--kubeconfig={access}"]
     with running(words, folder / "kueue.log") as program:

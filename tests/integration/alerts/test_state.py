@@ -19,10 +19,8 @@ from pai_install.components.modules import Modules
 from pai_install.components.store import Store, default_cache
 from pai_install.monitoring.state import state_arguments
 from tests.addons import ROOT
-from tests.integration.control_plane import Api, Json, api, programs, running
+from tests.integration.control_plane import Api, Json, running
 from tests.ports import free_ports
-
-__all__ = ["api", "programs"]
 
 RIGHTS = ("Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding")
 VOLCANO = "scheduling.volcano.sh/v1beta1"

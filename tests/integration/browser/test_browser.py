@@ -17,11 +17,11 @@ from pai_install.console.settings import read_settings
 from tests.integration.browser.driver import MOST, driven, person
 from tests.integration.browser.machine import JOBS, SPACE, kubelet, start_job
 from tests.integration.clients import http_client
-from tests.integration.openpai.conftest import Console, api, console, programs
+from tests.integration.openpai.conftest import Console, console, quickstart
 from tests.unit.app.test_code_upload import tarred
 from tests.unit.console.live import LiveClients, LiveCluster
 
-__all__ = ["api", "console", "programs"]
+__all__ = ["console", "quickstart"]
 FIELDS = {
     "cluster": "default",
     "r0.image": "example.com/train:1",

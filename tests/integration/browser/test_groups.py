@@ -14,11 +14,10 @@ import yaml
 from pai_install.site import load_site
 from tests.integration.browser.driver import driven, person
 from tests.integration.browser.machine import JOBSETS, kubelet, patch, start_job
-from tests.integration.control_plane import Api, api, programs
-from tests.integration.openpai.conftest import Console, console_of, large_site
+from tests.integration.control_plane import Api
+from tests.integration.openpai.conftest import Console, console_of, installed_site, large_site
 from tests.integration.openpai.test_requests_of_clients import VSCODE_JOB
 
-__all__ = ["api", "programs"]
 PEOPLE = {"root": ("admins",), "lion": ("lions",), "zebra": ("zebras",)}
 SCRIPT = "<script>window.pwned=1</script><img src=x onerror='window.pwned=1'>\"'>"
 WORDS = {"lion": "lion", "zebra": "zebra"}
@@ -61,7 +60,7 @@ def console(api: Api, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cons
     head, _, rest = services.read_text().partition("virtual-clusters:")
     _, _, rights = rest.partition("authentication:")
     services.write_text(f"{head}{CLUSTERS}\nauthentication:{rights.partition('    grouplist:')[0]}{SERVICES}")
-    with console_of(api, folder, load_site(folder / "site").site, PEOPLE) as made:
+    with console_of(installed_site(api, load_site(folder / "site").site, PEOPLE), folder) as made:
         yield made
 
 

@@ -11,9 +11,9 @@ import pytest
 
 from tests.integration.browser.driver import driven, person
 from tests.integration.browser.portal import portal
-from tests.integration.openpai.conftest import Console, api, console, programs
+from tests.integration.openpai.conftest import Console, console, quickstart
 
-__all__ = ["api", "console", "programs"]
+__all__ = ["console", "quickstart"]
 DIST = os.environ.get("PAI_PORTAL", "")
 pytestmark = pytest.mark.skipif(not DIST, reason="PAI_PORTAL names no portal of OpenPAI")
 # the console has neither, and a member asks for the list of all users

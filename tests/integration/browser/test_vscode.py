@@ -20,11 +20,11 @@ import yaml
 
 from tests.integration.browser.driver import driven
 from tests.integration.control_plane import running
-from tests.integration.openpai.conftest import Console, api, console, programs
+from tests.integration.openpai.conftest import Console, console, quickstart
 from tests.integration.openpai.test_requests_of_clients import VSCODE_JOB
 from tests.ports import free_port
 
-__all__ = ["api", "console", "programs"]
+__all__ = ["console", "quickstart"]
 EXTENSION, EDITOR = os.environ.get("PAI_VSCODE", ""), os.environ.get("PAI_CODE_SERVER", "")
 pytestmark = pytest.mark.skipif(not EXTENSION or not EDITOR, reason="PAI_VSCODE or PAI_CODE_SERVER names nothing")
 JOB = "from_vscode"

@@ -22,9 +22,7 @@ from pai_install.cluster.client import (
 from pai_install.kube.model import Ref
 from tests.errors import raises
 from tests.integration.clients import TRANSPORTS, client_of
-from tests.integration.control_plane import Api, Json, api, programs
-
-__all__ = ["api", "programs"]
+from tests.integration.control_plane import Api, Json
 
 MARK = {"contract": "yes"}
 

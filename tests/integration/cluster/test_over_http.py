@@ -15,10 +15,8 @@ from pai_install.cluster.over_http import HttpClient, with_token_file
 from pai_install.kube.model import Ref
 from tests.errors import raises
 from tests.integration.clients import http_client
-from tests.integration.control_plane import Api, Json, api, programs
+from tests.integration.control_plane import Api, Json
 from tests.ports import free_port
-
-__all__ = ["api", "programs"]
 
 REVIEW = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 

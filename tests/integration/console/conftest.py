@@ -19,11 +19,11 @@ from pai_install.console.settings import ConsoleSettings
 from pai_install.console.sign_in.service import SignInService, open_sign_in
 from pai_install.profile.model import ClusterProfile, ProfileGroup
 from pai_install.users.console_rights import NAME, NAMESPACE, console_objects
-from tests.integration.control_plane import Api, Json, api, programs
+from tests.integration.control_plane import Api, Json
 from tests.integration.users.conftest import NAMESPACES, Users, users
 from tests.integration.users.test_rights import asked, until
 
-__all__ = ["Console", "api", "console", "programs", "users"]
+__all__ = ["Console", "console", "users"]
 
 HOST = "pai.example.org"
 PASSWORDS = {name: f"password of {name}" for name in ("alice", "bob", "carol", "dora")}

@@ -11,11 +11,11 @@ from starlette.testclient import TestClient
 from pai_install.console.pages.rendering import MENU
 from pai_install.console.services import ConsoleServices
 from pai_install.report.run_history import RunSummary, with_run
-from tests.integration.console.conftest import HOST, PASSWORDS, Console, api, console, own, programs, users
+from tests.integration.console.conftest import HOST, PASSWORDS, Console, console, own, users
 from tests.integration.console.test_jobs import FILE, JOBS, served, until
 from tests.integration.console.test_pages import ORIGIN, form_of
 
-__all__ = ["api", "console", "own", "programs", "served", "users"]
+__all__ = ["console", "own", "served", "users"]
 Browser = Callable[[str], TestClient]
 
 

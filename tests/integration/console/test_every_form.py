@@ -10,12 +10,12 @@ from starlette.routing import Mount, Route
 from starlette.testclient import TestClient
 
 from pai_install.console.services import ConsoleServices
-from tests.integration.console.conftest import HOST, api, console, own, programs, users
+from tests.integration.console.conftest import HOST, console, own, users
 from tests.integration.console.test_cluster_pages import Browser, browser
 from tests.integration.console.test_jobs import served
 from tests.integration.console.test_pages import ORIGIN, form_of
 
-__all__ = ["api", "browser", "console", "own", "programs", "served", "users"]
+__all__ = ["browser", "console", "own", "served", "users"]
 Served = tuple[ConsoleServices, TestClient]
 # of another site, of a file, of a page without TLS, of a name that only looks like the console's
 ORIGINS = (None, "null", "https://evil.example.org", f"http://{HOST}", f"https://{HOST}.evil.example.org",

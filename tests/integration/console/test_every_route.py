@@ -12,10 +12,10 @@ from starlette.testclient import TestClient
 
 from pai_install.console.server import create_api
 from pai_install.console.services import ConsoleServices
-from tests.integration.console.conftest import PASSWORDS, Console, api, console, own, programs, users
+from tests.integration.console.conftest import PASSWORDS, Console, console, own, users
 from tests.integration.console.test_jobs import FILE, JOBS, Served, served, until
 
-__all__ = ["api", "console", "own", "programs", "served", "users"]
+__all__ = ["console", "own", "served", "users"]
 # path -> what everybody is answered
 PUBLIC = {
     "/healthz": {200},

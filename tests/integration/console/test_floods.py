@@ -13,10 +13,10 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from tests.integration.console.conftest import HOST, PASSWORDS, Console, api, console, own, programs, users
+from tests.integration.console.conftest import HOST, PASSWORDS, Console, console, own, users
 from tests.integration.console.test_web_pages import listening
 
-__all__ = ["api", "console", "own", "programs", "users"]
+__all__ = ["console", "own", "users"]
 SENDERS, LASTS_S, IN_TIME_S = 200, 6.0, 2.0
 MOST_MEMORY = 80 * 2**20
 JOBS = "/rest-server/api/v2/jobs"

@@ -12,11 +12,11 @@ from collections.abc import Iterator
 import pytest
 
 from pai_install.console import bodies
-from tests.integration.console.conftest import HOST, PASSWORDS, Console, api, console, own, programs, users
+from tests.integration.console.conftest import HOST, PASSWORDS, Console, console, own, users
 from tests.integration.console.test_attacks import HEAD, LOGIN, port, sent
 from tests.integration.users.conftest import Users
 
-__all__ = ["api", "console", "own", "port", "programs", "users"]
+__all__ = ["console", "own", "port", "users"]
 ME = "/rest-server/api/v2/tokens"
 
 

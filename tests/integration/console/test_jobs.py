@@ -18,10 +18,10 @@ from pai_install.profile.project import profile_of
 from pai_install.profile.publish import profile_object
 from pai_install.schedulers.last_applied import kept_object
 from tests.examples import site_of
-from tests.integration.console.conftest import HOST, PASSWORDS, Console, api, console, own, programs, users
+from tests.integration.console.conftest import HOST, PASSWORDS, Console, console, own, users
 from tests.integration.users.conftest import Users
 
-__all__ = ["api", "console", "own", "programs", "users"]
+__all__ = ["console", "own", "users"]
 FILE = """\
 apiVersion: batch/v1   # as written
 kind: Job

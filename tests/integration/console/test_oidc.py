@@ -73,7 +73,6 @@ def provider(console: Console, users: Users, tmp_path_factory: pytest.TempPathFa
         found = _console_at(issuer, console, tmp_path_factory.mktemp("console"))
         yield found
         found.console.sign_in.users.stop()
-    let_in(users.admin.folder, [])
 
 
 def _console_at(issuer: Issuer, console: Console, folder: Path) -> Provider:

@@ -12,12 +12,12 @@ import pytest
 from starlette.testclient import TestClient
 
 from pai_install.console.services import ConsoleServices
-from tests.integration.console.conftest import HOST, PASSWORDS, api, console, own, programs, users
+from tests.integration.console.conftest import HOST, PASSWORDS, console, own, users
 from tests.integration.console.test_cluster_pages import Browser, browser
 from tests.integration.console.test_jobs import served, until
 from tests.integration.console.test_pages import ORIGIN, form_of
 
-__all__ = ["api", "browser", "console", "own", "programs", "served", "users"]
+__all__ = ["browser", "console", "own", "served", "users"]
 PASSWORD = "a password of newbie"
 EVIL = "<script>alert(1)</script>"
 

@@ -21,7 +21,7 @@ from pai_install.console.services import ConsoleServices
 from pai_install.console.sign_in.sessions import COOKIE
 from pai_install.console.streams import MAX_OF_CALLER
 from pai_install.users.objects import account, membership
-from tests.integration.console.conftest import HOST, PASSWORDS, Console, api, console, own, programs, users
+from tests.integration.console.conftest import HOST, PASSWORDS, Console, console, own, users
 from tests.integration.console.test_floods import memory
 from tests.integration.console.test_jobs import FILE, JOBS, Served, served, until
 from tests.integration.console.test_web_pages import listening
@@ -29,7 +29,7 @@ from tests.integration.control_plane import Api, Json
 from tests.integration.users.conftest import Users
 from tests.integration.users.test_rights import job, template
 
-__all__ = ["api", "console", "own", "programs", "served", "users"]
+__all__ = ["console", "own", "served", "users"]
 MERGE = "application/merge-patch+json"
 IN_TIME_S = 2.0
 _SPACE = "/api/v1/namespaces"

@@ -11,12 +11,12 @@ from starlette.testclient import TestClient
 
 from pai_install.jobs.compile.names import TAGS
 from pai_install.users.objects import account
-from tests.integration.console.conftest import PASSWORDS, Console, api, console, own, programs, users
+from tests.integration.console.conftest import PASSWORDS, Console, console, own, users
 from tests.integration.console.test_jobs import FILE, JOBS, Served, served, until
 from tests.integration.users.conftest import Users
 from tests.integration.users.test_rights import asked
 
-__all__ = ["api", "console", "own", "programs", "served", "users"]
+__all__ = ["console", "own", "served", "users"]
 # alice's group has bob, carol is in another one, dora is an administrator. "": nobody
 PEOPLE = ("alice", "bob", "carol", "dora", "")
 JOB, KUBERNETES = "/api/v2/jobs/alice~{job}", "/apis/batch/v1/namespaces/vision/jobs"

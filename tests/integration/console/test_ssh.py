@@ -23,13 +23,13 @@ import pytest
 from websockets.asyncio.client import connect
 
 from tests.integration.console.test_program import Program, program
-from tests.integration.control_plane import Json, api, programs
+from tests.integration.control_plane import Json
 from tests.integration.users.conftest import Users, users
 from tests.integration.users.test_rights import until
 
 pytestmark = pytest.mark.skipif(shutil.which("ssh") is None, reason="there is no OpenSSH client")
 
-__all__ = ["api", "program", "programs", "users"]
+__all__ = ["program", "users"]
 # with a capital letter, which ssh leaves as it is in %n alone
 NAME, OTHER = "Shell_A", "other"
 SIZE = 100 * 1024 * 1024

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from starlette.testclient import TestClient
 
-from tests.integration.console.conftest import HOST, PASSWORDS, Console, api, console, own, programs, users
+from tests.integration.console.conftest import HOST, PASSWORDS, Console, console, own, users
 from tests.integration.console.test_jobs import Served, served
 from tests.integration.console.test_pages import ORIGIN, form_of
 from tests.integration.users.conftest import Users
 
-__all__ = ["api", "console", "own", "programs", "served", "users"]
+__all__ = ["console", "own", "served", "users"]
 POD = {
     "apiVersion": "v1",
     "kind": "Pod",

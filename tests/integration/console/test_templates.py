@@ -9,12 +9,12 @@ import pytest
 from starlette.testclient import TestClient
 
 from pai_install.console.server import create_app
-from tests.integration.console.conftest import HOST, PASSWORDS, Console, api, console, own, programs, users
+from tests.integration.console.conftest import HOST, PASSWORDS, Console, console, own, users
 from tests.integration.console.test_jobs import FILE, Served, served
 from tests.integration.console.test_pages import ORIGIN, form_of
 from tests.integration.users.conftest import Users
 
-__all__ = ["api", "console", "own", "programs", "served", "users"]
+__all__ = ["console", "own", "served", "users"]
 NEW = {"title": "batch", "group": "vision", "content": FILE, "description": "A batch Job", "tags": "cpu"}
 
 

@@ -25,12 +25,12 @@ from pai_install.console.sign_in.sessions import COOKIE
 from pai_install.console.slow_requests import PromptProtocol
 from pai_install.console.web_pages.access import COOKIE as PAGE_COOKIE
 from pai_install.console.web_pages.app import create_web_pages
-from tests.integration.console.conftest import HOST, PASSWORDS, Console, api, console, own, programs, users
+from tests.integration.console.conftest import HOST, PASSWORDS, Console, console, own, users
 from tests.integration.console.test_jobs import JOBS, Served, served, until
 from tests.integration.users.conftest import Users
 from tests.unit.console.web_pages.conftest import Program
 
-__all__ = ["api", "console", "own", "programs", "served", "users"]
+__all__ = ["console", "own", "served", "users"]
 PORT = 8444
 FILE = """\
 apiVersion: batch/v1

@@ -6,10 +6,10 @@ import yaml
 
 from pai_install.schedulers.compile import objects_of
 from tests.addons import ROOT, addon_action
-from tests.integration.control_plane import Api, Json, api, path_of, programs, running
+from tests.integration.control_plane import Api, Json, path_of, running
 from tests.integration.hived.pods import SITE, TEAMS
 
-__all__ = ["Api", "Json", "api", "apply_addon", "path_of", "programs", "running"]
+__all__ = ["Api", "Json", "apply_addon", "path_of", "running"]
 
 ADDON = ROOT / "addons/hived"
 

@@ -46,7 +46,7 @@ class Programs:
 
 
 @pytest.fixture(scope="session")
-def programs(tmp_path_factory: pytest.TempPathFactory) -> Programs:
+def log_programs(tmp_path_factory: pytest.TempPathFactory) -> Programs:
     catalogue = load_catalogue()
     selection, source = resolve(catalogue, needed=["victoria-logs", "haproxy"]), Modules(catalogue)
     fetch(selection, source)
@@ -209,7 +209,7 @@ class Stack:
 
 
 @pytest.fixture
-def stack(programs: Programs, tmp_path: Path) -> Iterator[Stack]:
+def stack(log_programs: Programs, tmp_path: Path) -> Iterator[Stack]:
     """Ends its programs with the test."""
     with ExitStack() as ended:
-        yield Stack(tmp_path, programs, ended)
+        yield Stack(tmp_path, log_programs, ended)

@@ -5,9 +5,7 @@ from __future__ import annotations
 import yaml
 
 from tests.addons import ROOT
-from tests.integration.control_plane import Api, api, path_of, programs
-
-__all__ = ["api", "programs"]
+from tests.integration.control_plane import Api, path_of
 
 
 def test_the_api_server_takes_every_field(api: Api) -> None:

@@ -36,10 +36,11 @@ from pai_install.users.changes import UserGroup, joining
 from pai_install.users.credentials import Credential, CredentialKind, secret_of
 from pai_install.users.read import Found
 from tests.addons import ROOT, addon_action
-from tests.integration.control_plane import Api, Json, api, programs, running
+from tests.integration.control_plane import Api, Json, running
+from tests.integration.shared_control_plane import ControlPlane
 from tests.ports import free_port
 
-__all__ = ["Console", "api", "console", "programs"]
+__all__ = ["Console", "console", "quickstart"]
 
 ADDONS = ("groups", "virtual_clusters", "console")
 # plural of Kueue's kinds -> kind, scope
@@ -89,6 +90,16 @@ class Console:
         return str(json.loads(text)["token"])
 
 
+@dataclass(frozen=True)
+class Installed:
+    """A site with a console that does not run yet. settings: of the console. identity: with its certificate."""
+
+    site: Site
+    api: Api
+    settings: Json
+    identity: Identity
+
+
 def large_site(folder: Path) -> Site:
     """The quickstart's site with machines as large as the jobs of OpenPAI's tests need."""
     shutil.copytree(ROOT / "layouts/quickstart", folder, ignore=shutil.ignore_patterns(".pai"))
@@ -111,23 +122,32 @@ def site_objects(site: Site, identity: Identity) -> Iterator[tuple[Json, Mapping
 
 
 @pytest.fixture(scope="module")
-def console(api: Api, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Console]:
-    folder = tmp_path_factory.mktemp("console")
-    with console_of(api, folder, large_site(folder / "site"), PEOPLE) as made:
+def quickstart(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    """The quickstart's site."""
+
+    def install(api: Api) -> Installed:
+        return installed_site(api, large_site(tmp_path_factory.mktemp("site") / "site"), PEOPLE)
+
+    return control_plane.prepared("quickstart", install)
+
+
+@pytest.fixture(scope="module")
+def console(quickstart: Installed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Console]:
+    with console_of(quickstart, tmp_path_factory.mktemp("console")) as made:
         yield made
 
 
 @contextmanager
-def console_of(api: Api, folder: Path, site: Site, people: Mapping[str, tuple[str, ...]]) -> Iterator[Console]:
-    """The console of a site. people: user -> groups."""
-    with served(api, folder, *installed_site(api, site, people)) as url:
-        made = Console(url, folder / "ca.crt", api, folder)
+def console_of(installed: Installed, folder: Path) -> Iterator[Console]:
+    """The console of a site."""
+    with served(installed, folder) as url:
+        made = Console(url, folder / "ca.crt", installed.api, folder)
         until_ready(made)
         yield made
 
 
-def installed_site(api: Api, site: Site, people: Mapping[str, tuple[str, ...]]) -> tuple[Json, Identity]:
-    """The settings of a console and its certificate, after its objects and users are there."""
+def installed_site(api: Api, site: Site, people: Mapping[str, tuple[str, ...]]) -> Installed:
+    """Applies the objects and users of a site with a console. people: user -> groups."""
     names = replace(served_names(site), console=("localhost", "127.0.0.1"))
     identity = make_identity(names, datetime.now(UTC))
     for one in definitions():
@@ -139,7 +159,7 @@ def installed_site(api: Api, site: Site, people: Mapping[str, tuple[str, ...]]) 
     known = {one.name: UserGroup(one.name, one.namespace, one.administrators) for one in profile_of(site).groups}
     for name, groups in people.items():
         join(api, name, [known[group] for group in groups])
-    return settings, identity
+    return Installed(site, api, settings, identity)
 
 
 def definitions() -> Iterator[Json]:
@@ -209,7 +229,8 @@ def join(api: Api, name: str, groups: Sequence[UserGroup]) -> None:
 class served:  # noqa: N801 - a context manager
     """The program of the image, with the settings of the add-on at other places."""
 
-    def __init__(self, api: Api, folder: Path, settings: Json, identity: Identity) -> None:
+    def __init__(self, installed: Installed, folder: Path) -> None:
+        api, settings, identity = installed.api, installed.settings, installed.identity
         assert identity.console
         self._log, self._port = folder / "console.log", free_port()
         (folder / "tls.crt").write_text(identity.console.certificate)

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from tests.addons import ROOT
-from tests.integration.openpai.conftest import Console, api, console, programs
+from tests.integration.openpai.conftest import Console, console, quickstart
 from tests.integration.openpai.node_clients import HERE, SDK, NodeClients
 from tests.npm import installed
 
-__all__ = ["api", "console", "programs"]
+__all__ = ["console", "quickstart"]
 
 Answers = dict[str, Any]
 JOB = "sdk-job"

@@ -9,10 +9,10 @@ import pytest
 import yaml
 
 from tests.addons import ROOT
-from tests.integration.openpai.conftest import Console, api, console, programs
+from tests.integration.openpai.conftest import Console, console, quickstart
 from tests.integration.openpai.opai_program import NEEDS_OPAI, PROGRAM, Opai
 
-__all__ = ["api", "console", "programs"]
+__all__ = ["console", "quickstart"]
 pytestmark = NEEDS_OPAI
 HERE = ("--cluster-alias", "here")
 V1 = {

@@ -15,12 +15,11 @@ import yaml
 
 from tests.console_replicas import WITHIN_S, Loss, Person, Replicas, lost, names_of_jobs
 from tests.integration.browser.machine import kubelet, patch, start_job
-from tests.integration.control_plane import Api, api, programs
-from tests.integration.openpai.conftest import PEOPLE, Console, installed_site, large_site, served, until_ready
+from tests.integration.openpai.conftest import Console, Installed, quickstart, served, until_ready
 from tests.integration.openpai.test_requests_of_clients import VSCODE_JOB
 from tests.integration.openpai.test_secrets import FILE as SECRETIVE
 
-__all__ = ["api", "programs"]
+__all__ = ["quickstart"]
 WATCHED = "watched"
 _LOGS = f"/api/v2/jobs/alice~{WATCHED}/attempts/0/taskRoles/worker/taskIndex/0/attempts/0/logs"
 ENDED = {
@@ -48,16 +47,16 @@ class Served:
 
 
 @pytest.fixture(scope="module")
-def three(api: Api, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def three(quickstart: Installed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     folder = tmp_path_factory.mktemp("replicas")
-    settings, identity = installed_site(api, large_site(folder / "site"), PEOPLE)
     with ExitStack() as stack:
         made = []
         for number in range(3):
             (folder / str(number)).mkdir()
-            made.append(served(api, folder / str(number), settings, identity))
+            made.append(served(quickstart, folder / str(number)))
         urls = [stack.enter_context(one) for one in made]
-        consoles = [Console(url, folder / "0/ca.crt", api, folder / str(number)) for number, url in enumerate(urls)]
+        ca, api = folder / "0/ca.crt", quickstart.api
+        consoles = [Console(url, ca, api, folder / str(number)) for number, url in enumerate(urls)]
         for one in consoles:
             until_ready(one)
         yield Served(Replicas(urls, folder / "0/ca.crt"), consoles[0], made[0])

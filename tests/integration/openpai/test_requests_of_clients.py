@@ -16,9 +16,9 @@ import pytest
 import yaml
 
 from tests.integration.browser.machine import kubelet, start_job
-from tests.integration.openpai.conftest import Console, api, console, programs
+from tests.integration.openpai.conftest import Console, console, quickstart
 
-__all__ = ["api", "console", "programs"]
+__all__ = ["console", "quickstart"]
 # the body of each request of the Python SDK without another one
 NOTHING: dict[str, Any] = {}
 RUNS = "runs-here"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import base64
 import json
 
-from tests.integration.openpai.conftest import Console, api, console, programs
+from tests.integration.openpai.conftest import Console, console, quickstart
 
-__all__ = ["api", "console", "programs"]
+__all__ = ["console", "quickstart"]
 
 FILE = """\
 protocolVersion: 2

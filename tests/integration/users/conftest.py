@@ -16,9 +16,10 @@ from pai_install.users.policies import policies
 from pai_install.users.rights import roles, submitter_bindings
 from pai_install.users.template_rights import template_rights
 from tests.addons import ROOT, addon_action
-from tests.integration.control_plane import Api, Json, api, programs
+from tests.integration.control_plane import Api, Json
+from tests.integration.shared_control_plane import ControlPlane
 
-__all__ = ["Users", "api", "programs", "users"]
+__all__ = ["Users", "users"]
 
 NAMESPACES = ("vision", "speech")
 # user -> namespaces of its groups
@@ -36,8 +37,13 @@ class Users:
 
 
 @pytest.fixture(scope="module")
-def users(api: Api) -> Users:
-    """Everybody with a token, once all policies count."""
+def users(control_plane: ControlPlane) -> Users:
+    """Everybody with a token, and nothing but what `everybody` has made."""
+    return control_plane.prepared("users", everybody)
+
+
+def everybody(api: Api) -> Users:
+    """Returns once all policies count."""
     for namespace in NAMESPACES:
         api.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
     for definition in definitions():
@@ -87,7 +93,7 @@ def joined(api: Api, name: str, places: tuple[str, ...]) -> Json:
         api.apply(administration(name))
     bound = api.apply(mark(name, uid, f"{name}.1"))["metadata"]
     reference = {"apiVersion": "v1", "kind": "Secret", "name": bound["name"], "uid": bound["uid"]}
-    spec = {"expirationSeconds": 3600, "boundObjectRef": reference}
+    spec = {"expirationSeconds": 24 * 3600, "boundObjectRef": reference}
     body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
     return api.ask("POST", f"/api/v1/namespaces/pai-users/serviceaccounts/{name}/token", body)
 

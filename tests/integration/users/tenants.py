@@ -37,16 +37,16 @@ from pai_install.users.model import OWNER
 from pai_install.users.policies import policies
 from pai_install.users.recorder import recorder_objects
 from pai_install.users.rights import roles, submitter_bindings
-from tests.integration.control_plane import Api, Json, api, programs
+from tests.integration.control_plane import Api, Json
+from tests.integration.shared_control_plane import ControlPlane
 from tests.integration.users.attacks import templates_of
 from tests.integration.users.conftest import MEMBERS, NAMESPACES, joined
 from tests.integration.users.test_rights import SPECS, asked, until
 from tests.virtual_clusters import cluster, gpus, share, site, with_backend
 
-__all__ = ["api", "programs", "tenants"]
+__all__ = ["tenants"]
 
 MERGE, APPLY = "application/merge-patch+json", "application/apply-patch+yaml"
-ADMISSION = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolic"
 SUPPLY = gpus("a100", 4)
 SITE = site(
     SUPPLY,
@@ -77,8 +77,19 @@ class Tenants:
     of: Mapping[str, Member]
 
 
-@pytest.fixture(scope="module")
-def members(api: Api) -> Mapping[str, Member]:
+@pytest.fixture(scope="module", params=BACKENDS)
+def tenants(request: pytest.FixtureRequest, control_plane: ControlPlane) -> Tenants:
+    """A cluster with the scheduler of the parameter."""
+    backend: Backend = request.param
+
+    def install(_: Api) -> Mapping[str, Api]:
+        return installed(control_plane.prepared("members", members), backend)
+
+    found = control_plane.prepared(f"members of {backend}", install)
+    return Tenants(backend, control_plane.servers.api, {name: Member(api) for name, api in found.items()})
+
+
+def members(api: Api) -> Mapping[str, Api]:
     """Everybody with a token; all kinds that any scheduler brings."""
     for namespace in NAMESPACES:
         api.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
@@ -86,26 +97,18 @@ def members(api: Api) -> Mapping[str, Member]:
         api.apply(definition)
     for one in roles("kueue"):
         api.apply(one)
-    return {name: Member(api.as_(joined(api, name, places)["status"]["token"])) for name, places in MEMBERS.items()}
-
-
-@pytest.fixture(scope="module", params=BACKENDS)
-def tenants(request: pytest.FixtureRequest, api: Api, members: Mapping[str, Member]) -> Iterator[Tenants]:
-    """A cluster with the scheduler of the parameter."""
-    backend: Backend = request.param
-    for kind in kinds_at(backend):
+    for kind in (kind for backend in BACKENDS for kind in kinds_at(backend)):
         until(lambda kind=kind: asked(api, "GET", path_of(kind)) == "", 30)  # type: ignore[misc]
+    return {name: api.as_(joined(api, name, places)["status"]["token"]) for name, places in MEMBERS.items()}
+
+
+def installed(members: Mapping[str, Api], backend: Backend) -> Mapping[str, Api]:
+    """Returns once all policies of the scheduler count."""
+    admin, alice = members["alice"].as_(Api.token), Member(members["alice"])
     for one in objects(backend):
-        api.apply(one)
-    alice = members["alice"]
+        admin.apply(one)
     until(lambda: "sentinel" in alice.refusal("POST", f"{CONFIG_MAPS}?dryRun=All", SENTINEL), 60)
-    yield Tenants(backend, api, members)
-    for ending in ("ybindings", "ies"):
-        api.ask("DELETE", f"{ADMISSION}{ending}")
-    for one in objects(backend):
-        if one["kind"] == "PriorityClass":
-            api.ask("DELETE", f"/apis/scheduling.k8s.io/v1/priorityclasses/{one['metadata']['name']}")
-    until(lambda: "sentinel" not in alice.refusal("POST", f"{CONFIG_MAPS}?dryRun=All", SENTINEL), 60)
+    return members
 
 
 CONFIG_MAPS = "/api/v1/namespaces/vision/configmaps"

@@ -11,10 +11,10 @@ from pai_install.jobs.code_pod import owned, upload_pod
 from pai_install.jobs.place import Claim
 from pai_install.users.model import OWNER
 from tests.integration.control_plane import Json
-from tests.integration.users.tenants import Tenants, api, members, programs, refused, tenants
+from tests.integration.users.tenants import Tenants, refused, tenants
 from tests.unit.jobs.examples import somewhere
 
-__all__ = ["api", "members", "programs", "tenants"]
+__all__ = ["tenants"]
 
 PODS = "/api/v1/namespaces/vision/pods"
 

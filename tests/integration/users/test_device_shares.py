@@ -27,12 +27,9 @@ from tests.integration.users.tenants import (
     SITE,
     SUPPLY,
     Tenants,
-    api,
     good,
     kinds_of,
-    members,
     path_of,
-    programs,
     refused,
     tenants,
 )
@@ -41,7 +38,7 @@ from tests.unit.jobs.examples import OWNER as ALICE
 from tests.unit.jobs.examples import role
 from tests.virtual_clusters import cluster, cores, gpus, share, with_backend
 
-__all__ = ["api", "members", "programs", "tenants"]
+__all__ = ["tenants"]
 
 # an a100 comes with 11.7 cores and 115 GiB, a v100 with 5 cores and 20 GiB, a core with 4 GiB
 SMALL = replace(gpus("v100", 2, 4), cpu_millis=5000, memory_bytes=20 * 2**30)

@@ -62,7 +62,6 @@ def people(users: Users, tmp_path_factory: pytest.TempPathFactory) -> Iterator[P
         let_in(users.admin.folder, [jwt(issuer)])
         until(lambda: seen(found.who("alice")) != UNKNOWN, 90)
         yield found
-    let_in(users.admin.folder, [])
 
 
 def seen(user: Api) -> str:

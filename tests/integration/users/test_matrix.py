@@ -43,18 +43,15 @@ from tests.integration.users.tenants import (
     APPLY,
     MERGE,
     Tenants,
-    api,
     good,
     kinds_of,
-    members,
     path_of,
-    programs,
     refused,
     tenants,
 )
 from tests.integration.users.test_rights import gone, until
 
-__all__ = ["api", "members", "programs", "tenants"]
+__all__ = ["tenants"]
 
 
 def evil(tenants: Tenants, kind: JobKind, change: Change) -> Json:

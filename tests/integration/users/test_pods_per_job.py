@@ -13,11 +13,11 @@ from pai_install.scheduling.job_queue import CLUSTER_LABEL
 from pai_install.users.kinds import kinds_at
 from tests.integration.control_plane import Json
 from tests.integration.users.attacks import roles_of, too_many
-from tests.integration.users.tenants import SITE, Tenants, api, good, members, path_of, programs, tenants
+from tests.integration.users.tenants import SITE, Tenants, good, path_of, tenants
 from tests.integration.users.test_rights import until
 from tests.virtual_clusters import with_backend
 
-__all__ = ["api", "members", "programs", "tenants"]
+__all__ = ["tenants"]
 
 LIMITS = {"vision": 4, "spare": 2}
 JOBS = "/apis/batch/v1/namespaces/vision/jobs"

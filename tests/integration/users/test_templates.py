@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tests.integration.control_plane import Api, Json, api, programs
+from tests.integration.control_plane import Api, Json
 from tests.integration.users.conftest import Users, users
 from tests.integration.users.test_rights import asked, until
 
-__all__ = ["Api", "api", "programs", "users"]
+__all__ = ["Api", "users"]
 SPACE = "/api/v1/namespaces/pai-templates/configmaps"
 
 

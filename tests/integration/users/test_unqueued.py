@@ -23,12 +23,9 @@ from tests.integration.users.tenants import (
     MERGE,
     SITE,
     Tenants,
-    api,
     good,
     kinds_of,
-    members,
     path_of,
-    programs,
     refused,
     tenants,
 )
@@ -36,7 +33,7 @@ from tests.integration.users.test_rights import until
 from tests.unit.jobs.examples import OWNER as ALICE
 from tests.virtual_clusters import with_backend
 
-__all__ = ["api", "members", "programs", "tenants"]
+__all__ = ["tenants"]
 
 PODS = "/api/v1/namespaces/vision/pods"
 QUOTAS = "/api/v1/namespaces/vision/resourcequotas"
@@ -44,7 +41,7 @@ LIMIT = UnqueuedLimit(2, 4 * 2**30)
 
 
 @pytest.fixture(scope="module")
-def limited(tenants: Tenants) -> Iterator[Tenants]:
+def limited(tenants: Tenants) -> Tenants:
     """The site with the limit, once it counts. No program of this cluster begins to count by itself."""
     scheduling = replace(with_backend(SITE, tenants.backend), unqueued=LIMIT)
     clusters = {place: [it.name for it in found] for place, found in clusters_at(SITE).items()}
@@ -57,10 +54,7 @@ def limited(tenants: Tenants) -> Iterator[Tenants]:
     counts_again(tenants)
     large = pods_outside(tenants, "large", cpu="3")
     until(lambda: "exceeded quota" in tenants.of["alice"].refusal("POST", f"{PODS}?dryRun=All", large), 30)
-    yield tenants
-    for name in NAMESPACES:
-        tenants.admin.ask("DELETE", f"/api/v1/namespaces/{name}/resourcequotas/{QUOTA}")
-    tenants.admin.ask("DELETE", f"/apis/scheduling.k8s.io/v1/priorityclasses/{CLASS}")
+    return tenants
 
 
 def counts_again(tenants: Tenants) -> None:
