@@ -86,7 +86,8 @@ def seen(quickstart: Installed, console: Console, tmp_path_factory: pytest.TempP
         "member": person("alice", console.password("alice")),
         "administrator": person("root", console.password("root")),
     }
-    return driven("tasks.js", {"url": console.url, "job": JOB, **people}, tmp_path_factory.mktemp("home"), 200)["texts"]
+    found = driven("tasks.js", {"url": console.url, "job": JOB, **people}, tmp_path_factory.mktemp("home"), 200)
+    return {**found["texts"], "violations": found["violations"], "wide": found["wide"]}
 
 
 def test_a_template_is_submitted(seen: Any) -> None:
@@ -99,6 +100,10 @@ def test_a_waiting_job_says_why(seen: Any) -> None:
     assert "16" in seen["why"]
     for word in ("bob", "16", "idle"):
         assert word in seen["holder"], seen["holder"]
+
+
+def test_the_page_of_a_waiting_job_is_accessible(seen: Any) -> None:
+    assert (seen["violations"], seen["wide"]) == ([], [])
 
 
 def test_an_idle_notebook_has_an_owner_and_a_button(seen: Any) -> None:

@@ -7,7 +7,7 @@ const given = JSON.parse(process.env.GIVEN);
 const found = { violations: [], wide: [], foreign: [], errors: [], sizes: {} };
 // no host but the console's has an address, whatever a page asks for
 const ALONE = '--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE localhost , EXCLUDE 127.0.0.1';
-const SIZES = [[320, 'light'], [1300, 'light'], [1300, 'dark']];
+const SIZES = [[320, 'light'], [1300, 'light'], [320, 'dark'], [1300, 'dark']];
 
 // Opens an address. Networks of other tests on this host come and go meanwhile, for which Chromium gives up once.
 async function open(page, address) {

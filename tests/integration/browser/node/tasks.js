@@ -1,6 +1,6 @@
 // Five tasks of docs/console.md, by the words of the pages alone: no address, no selector that a person cannot see.
 'use strict';
-const { given, found, signIn, walk } = require('./console.js');
+const { given, found, signIn, check, walk } = require('./console.js');
 
 Object.assign(found, { texts: {} });
 
@@ -30,6 +30,7 @@ async function findOutWhy(page) {
   await page.getByRole('heading', { name: 'Why the job waits' }).waitFor({ timeout: 60000 });
   found.texts.why = await page.getByRole('region', { name: 'Why the job waits' }).innerText();
   found.texts.holder = await page.getByRole('row', { name: 'notebook' }).innerText();
+  await check(page, new URL(page.url()).pathname);
 }
 
 async function findIdleNotebook(page) {
