@@ -15,12 +15,11 @@ from pai_install.monitoring.rules import alerts
 from pai_install.monitoring.scrape import Scraping, configuration
 from pai_install.ports import ETCD_METRICS_PORT
 from pai_install.site import load_site
-from tests.integration.control_plane import programs, running
+from tests.integration.control_plane import running
 from tests.perf.many_nodes import series, store_arguments
 from tests.ports import free_ports
 from tests.unit.site.sites import write_site
 
-__all__ = ["programs"]
 
 LOST = alerts()["control_plane"]["EtcdMemberDown"].when
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.integration.browser.driver import driven
-from tests.integration.console.conftest import HOST, api, console, own, programs, users
+from tests.integration.console.conftest import HOST, console, own, users
 from tests.integration.console.test_oidc import VSCODE, Provider, provider, to_vscode
 
-__all__ = ["api", "console", "own", "programs", "provider", "users"]
+__all__ = ["console", "own", "provider", "users"]
 
 
 def test_the_page_is_accessible(provider: Provider, tmp_path: Path) -> None:
