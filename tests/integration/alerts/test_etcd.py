@@ -20,7 +20,6 @@ from tests.perf.many_nodes import series, store_arguments
 from tests.ports import free_ports
 from tests.unit.site.sites import write_site
 
-
 LOST = alerts()["control_plane"]["EtcdMemberDown"].when
 
 
