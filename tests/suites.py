@@ -29,7 +29,7 @@ OWN_MACHINES = frozenset(
     f"e2e/test_{name}" for name in ("lab", "preflight", "ha", "killed", "log_store", "monitoring", "nodes")
 )
 # those that share a cluster with a scheduler, groups, and storages; all others share one without
-JOB_CLUSTER = frozenset(f"e2e/test_{name}" for name in ("quickstart", "jobs", "groups", "users"))
+JOB_CLUSTER = frozenset(f"e2e/test_{name}" for name in ("quickstart", "jobs", "groups", "member_attacks", "users"))
 # fixtures that stand for these two clusters -> the one group of tests that may take them
 CLUSTERS = {"founding": "cluster", "cluster": "cluster", "first_jobs": "job-cluster", "job_cluster": "job-cluster"}
 # these begin at once, in this order; everything else fills the gaps
