@@ -63,6 +63,7 @@ def job_rules(
         yield _priority_of_the_group(scheduler, priorities, () if unqueued is None else unqueued.namespaces)
     yield from _ownership(kind)
     yield _deletion(kind)
+    yield _parts(kind)
     yield from _end()
     yield from _size()
     yield from _placement()
@@ -184,13 +185,18 @@ def _end() -> Iterator[Rule]:
     )
 
 
-def _pod_deletion() -> Iterator[Rule]:
-    """A job replaces a deleted pod at once, while the deleted one still holds its devices."""
-    owners, grace = "oldObject.metadata.ownerReferences", "request.options.gracePeriodSeconds"
-    yield Rule(
-        f"request.operation != 'DELETE' || !has({owners}) || {owners}.all(o, !has(o.controller) || !o.controller)",
-        "'this pod is a part of a job: delete the job'",
+def _parts(kind: JobKind) -> Rule:
+    """A job replaces a deleted or suspended part at once, while the pods of that still hold their devices."""
+    owners = "oldObject.metadata.ownerReferences"
+    operation = "request.operation != 'DELETE'" if kind is POD else "request.operation == 'CREATE'"
+    return Rule(
+        f"{operation} || !has({owners}) || {owners}.all(o, !has(o.controller) || !o.controller)",
+        f"'this {kind.name} is a part of a job: delete the job'",
     )
+
+
+def _pod_deletion() -> Iterator[Rule]:
+    grace = "request.options.gracePeriodSeconds"
     yield Rule(
         f"request.operation != 'DELETE' || !has({grace}) || {grace} <= {MAX_GRACE_S}",
         f"'pods of users end within {MAX_GRACE_S} seconds: lower --grace-period'",

@@ -381,6 +381,13 @@ ORPHANS: Mapping[str, tuple[str, Json | None]] = {
     "orphan-by-an-old-field": ("", {**OPTIONS, "orphanDependents": True}),
     "orphan-by-default-of-batch": ("", None),
 }
+# changes of a Job that another job made
+PARTS: Mapping[str, Any] = {
+    "suspend": False,
+    "activeDeadlineSeconds": 1,
+    "backoffLimit": 0,
+    "ttlSecondsAfterFinished": 0,
+}
 SUBRESOURCES = ("status", "scale")
 OF_PODS = ("ephemeralcontainers", "resize", "status")
 STARTED = ("exec?command=sh", "attach", "portforward?ports=22", "eviction", "binding", "proxy/")
@@ -409,6 +416,7 @@ GROUPS: Sequence[Group] = (
     ),
     Group("join the gang of another namespace", tuple(GANGS), "test_gang_of_another_namespace", ("hived",)),
     Group("delete a job without its pods", tuple(ORPHANS), "test_orphan"),
+    Group("delete or change a part of a job", ("delete", *PARTS), "test_a_part_of_a_job"),
     Group(
         "write or open a subresource",
         tuple(name.partition("?")[0].strip("/") for name in (*SUBRESOURCES, *OF_PODS[:-1], *STARTED)),

@@ -26,6 +26,7 @@ from tests.integration.users.attacks import (
     OF_PODS,
     ORPHANS,
     OWN,
+    PARTS,
     PODS,
     STARTED,
     SUBRESOURCES,
@@ -209,20 +210,22 @@ def test_suspended_job_gets_devices_before_it_begins(tenants: Tenants) -> None:
 
 
 def test_suspend(tenants: Tenants) -> None:
-    """A member may suspend a job and resume it, but Kueue alone resumes one that names a virtual cluster."""
+    """A member may suspend a job and resume it, but Kueue alone does so with one that names a virtual cluster."""
     alice, kueue = tenants.of["alice"], kueues(tenants.admin)
     for kind in kinds_at(tenants.backend):
+        if kind.group == "batch.volcano.sh":
+            continue
         with victim(tenants, kind) as (path, _):
-            for suspend in (True, False):
+            queued = tenants.backend == "kueue" and "kueue" in kind.queued
+            for suspend in (True, False, True):
                 change: Json = {"suspend": suspend}
                 if kind is not JOB and kind.name != "JobSet":
                     change = {"runPolicy": change}
-                if kind.group == "batch.volcano.sh":
-                    continue
                 found = alice.refusal("PATCH", path, {"spec": change}, MERGE)
-                if tenants.backend == "kueue" and "kueue" in kind.queued and not suspend:
-                    assert "Kueue alone resumes" in found, kind
-                    kueue.ask("PATCH", f"{path}?dryRun=All", {"spec": change}, MERGE)
+                # a batch Job was suspended before
+                if queued and not (kind is JOB and suspend and found == ""):
+                    assert "Kueue alone suspends and resumes" in found, (kind, suspend)
+                    kueue.ask("PATCH", path, {"spec": change}, MERGE)
                 else:
                     assert found == "", kind
 
@@ -292,6 +295,25 @@ def test_orphan(tenants: Tenants) -> None:
             assert alice.refusal("DELETE", f"{path}?dryRun=All&propagationPolicy=Background") == ""
 
     all_refused(one for kind in kinds_at(tenants.backend) for one in of(kind))
+
+
+def test_a_part_of_a_job(tenants: Tenants) -> None:
+    """JobSet makes a deleted Job of its own again, and resumes a suspended one, while the pods of that still end."""
+    alice, made = tenants.of["alice"], good(tenants.backend, JOB, "part")
+    made["metadata"]["ownerReferences"] = [{**OWN, "controller": True}]
+    path = path_of(JOB, "part")
+    assert tenants.admin.create(made) == ""
+
+    def found() -> Iterator[tuple[str, str]]:
+        yield "delete", alice.refusal("DELETE", f"{path}?propagationPolicy=Background")
+        for field, value in PARTS.items():
+            yield field, alice.refusal("PATCH", f"{path}?dryRun=All", {"spec": {field: value}}, MERGE)
+
+    try:
+        all_refused(found())
+    finally:
+        tenants.admin.ask("DELETE", f"{path}?propagationPolicy=Background")
+        gone(tenants.admin, path)
 
 
 def test_gang_of_another_namespace(tenants: Tenants) -> None:

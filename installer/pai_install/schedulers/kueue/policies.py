@@ -28,7 +28,7 @@ _POD_MAKERS = (
     "system:serviceaccount:kube-system:job-controller",
     "system:serviceaccount:pai-training-operator:training-operator",
 )
-# who lets a job start that stands in a queue
+# who suspends and resumes a job that stands in a queue
 _KUEUE = "system:serviceaccount:pai-kueue:kueue-controller-manager"
 # who makes Jobs that are parts of something that stands in a queue
 _PART_MAKERS = ("system:serviceaccount:pai-jobset:jobset-controller-manager",)
@@ -58,7 +58,7 @@ def _jobs(scheduling: Scheduling) -> Object:
         "named": f"has({template}.priorityClassName) && {template}.priorityClassName != ''",
         **_labels(scheduling),
     }
-    return policy("pai-queued-jobs", _JOB, (*_rules("variables.part || "), _start("spec")), variables)
+    return policy("pai-queued-jobs", _JOB, (*_rules("variables.part || "), _suspension("spec")), variables)
 
 
 def _jobsets(scheduling: Scheduling) -> Object:
@@ -69,7 +69,7 @@ def _jobsets(scheduling: Scheduling) -> Object:
         "named": f"has({parts}) && {parts}.exists(j, has({template}.priorityClassName))",
         **_labels(scheduling),
     }
-    return policy("pai-queued-jobsets", _JOBSET, (*_rules(""), _start("spec")), variables)
+    return policy("pai-queued-jobsets", _JOBSET, (*_rules(""), _suspension("spec")), variables)
 
 
 def _operated(kind: JobKind, scheduling: Scheduling) -> Object:
@@ -81,7 +81,7 @@ def _operated(kind: JobKind, scheduling: Scheduling) -> Object:
         **_labels(scheduling),
     }
     request_kind = RequestKind(kind.group, kind.version, kind.resource, _CHANGES)
-    return policy(f"pai-queued-{kind.resource}", request_kind, (*_rules(""), _start("spec.runPolicy")), variables)
+    return policy(f"pai-queued-{kind.resource}", request_kind, (*_rules(""), _suspension("spec.runPolicy")), variables)
 
 
 def _labels(scheduling: Scheduling) -> Mapping[str, str]:
@@ -123,10 +123,11 @@ def _rules(unless: str) -> tuple[Rule, ...]:
     )
 
 
-def _start(holder: str) -> Rule:
+def _suspension(holder: str) -> Rule:
     """Pods of a job that a member resumes run until Kueue suspends it again, and no queue counts them meanwhile.
 
-    holder: of the field `suspend`.
+    Kueue resumes a job that a member suspends, and its new pods run beside those that still end. holder: of the field
+    `suspend`.
     """
 
     def suspended(which: str) -> str:
@@ -134,10 +135,10 @@ def _start(holder: str) -> Rule:
         return " && ".join([*(f"has({part})" for part in parts), parts[-1]])
 
     return Rule(
-        f"oldObject == null || !({suspended('oldObject')}) || ({suspended('object')}) || "
+        f"oldObject == null || ({suspended('oldObject')}) == ({suspended('object')}) || "
         f"!({literal(QUEUE_LABEL)} in variables.before || variables.queue != '') || "
         f"request.userInfo.username in {literal([_KUEUE, *_PART_MAKERS])}",
-        "'Kueue alone resumes a job that names a virtual cluster, once its quota has room'",
+        "'Kueue alone suspends and resumes a job that names a virtual cluster'",
     )
 
 
