@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import stat
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -83,9 +84,21 @@ def _site_file(value: object, info: ValidationInfo) -> Path:
     word = read_text(value)
     folder = info.context.folder if isinstance(info.context, Document) else Path()
     try:
-        return site_path(word, folder)
+        path = site_path(word, folder)
     except (RuntimeError, ValueError):
         raise invalid("path", f"{shown(word)} is not a path on the controller host") from None
+    if _is_special(path):
+        # ssh reads /dev/zero until the memory of the controller host is full
+        raise invalid("path", f"{shown(word)} is a device, a pipe, or a socket")
+    return path
+
+
+def _is_special(path: Path) -> bool:
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return False
+    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
 
 
 def _sorted_unique(values: tuple[str, ...]) -> tuple[str, ...]:
