@@ -305,7 +305,7 @@ def test_a_part_of_a_job(tenants: Tenants) -> None:
     assert tenants.admin.create(made) == ""
 
     def found() -> Iterator[tuple[str, str]]:
-        yield "delete", alice.refusal("DELETE", f"{path}?propagationPolicy=Background")
+        yield "delete", alice.refusal("DELETE", f"{path}?dryRun=All&propagationPolicy=Background")
         for field, value in PARTS.items():
             yield field, alice.refusal("PATCH", f"{path}?dryRun=All", {"spec": {field: value}}, MERGE)
 
