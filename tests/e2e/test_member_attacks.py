@@ -349,6 +349,7 @@ def test_a_job_that_runs_is_counted_until_its_pods_end(alice: Member) -> None:
         "owner": alice.patch("job/victim", {"metadata": {"ownerReferences": [{**own, "controller": True}]}}),
         "devices": alice.patch("job/victim", {"spec": alice.made(JOB, "victim", gpus=8)["spec"]}),
         "parallelism": alice.patch("job/victim", {"spec": {"parallelism": 8, "completions": 8}}),
+        "suspended": alice.patch("job/victim", {"spec": {"suspend": True}}),
         "pod": alice.ask("delete", "pod", pod, "--grace-period=120", "--wait=false"),
         "pod without its owner": alice.patch(f"pod/{pod}", {"metadata": {"ownerReferences": None}}),
         "pod without its labels": alice.patch(f"pod/{pod}", {"metadata": {"labels": {"job-name": None}}}),
@@ -367,6 +368,29 @@ def test_a_job_that_runs_is_counted_until_its_pods_end(alice: Member) -> None:
     assert running(alice.cluster, "victim") == [pod]
     assert alice.ask("delete", "job", "victim") == ""
     assert until(lambda: (counted(alice.cluster), held(alice.cluster)) == (0, {}), 60)
+
+
+def test_a_part_of_a_jobset_is_not_made_again_while_its_pods_end(alice: Member) -> None:
+    """The Jobs of a JobSet have the label of its owner, and JobSet makes a deleted one again at once."""
+    started(alice, alice.made(JOBSET, "whole", gpus=2))
+    (pod,) = running(alice.cluster, "whole")
+    (part,) = (f"job/{it['metadata']['name']}" for it in items(alice.cluster, "jobs", NAMESPACE))
+    assert (
+        accepted(
+            {
+                "deleted": alice.ask("delete", part, "--wait=false"),
+                "orphaned": alice.ask("delete", part, "--cascade=orphan"),
+                "suspended": alice.patch(part, {"spec": {"suspend": True}}),
+                "ended": alice.patch(part, {"spec": {"activeDeadlineSeconds": 1}}),
+                "without its owner": alice.patch(part, {"metadata": {"ownerReferences": None}}),
+                "whole suspended": alice.patch("jobset/whole", {"spec": {"suspend": True}}),
+                "whole with its part": alice.ask("delete", "jobset", "whole", "--cascade=orphan"),
+            }
+        )
+        == {}
+    )
+    assert running(alice.cluster, "whole") == [pod]
+    assert uncounted(alice.cluster) == 0
 
 
 def test_no_job_is_a_part_of_ones_own_job(alice: Member) -> None:
