@@ -9,13 +9,22 @@ from collections.abc import Callable, Sequence
 from http import HTTPStatus
 from pathlib import Path
 
+from yaml import YAMLError
+
 from pai_install.errors import ExitCode, PaiError
+from pai_install.kube.objects import child, rows
 from pai_install.ports import API_SERVER_PORT
 from pai_install.run.environment import cached_program
 from pai_install.run.state import state_of
 from pai_install.site import load_site
+from pai_install.system.yaml import load_untrusted_yaml
 
 TIMEOUT_S = 2.0
+# what apply writes of a cluster and of a user
+_KEYS = {
+    "cluster": frozenset({"server", "certificate-authority-data"}),
+    "user": frozenset({"client-certificate-data", "client-key-data"}),
+}
 
 
 def run_kubectl(site_dir: Path, words: Sequence[str], *, terminal: bool) -> int:
@@ -33,6 +42,7 @@ def run_kubectl(site_dir: Path, words: Sequence[str], *, terminal: bool) -> int:
             remedy=f"run pai-install apply --site {site_dir}",
             exit_code=ExitCode.USAGE,
         )
+    _check(kubeconfig)
     kubectl = cached_program(site, "kubectl")
     where = server_words([machine.hostip for machine in site.control_planes], ready) if kubectl else None
     if kubectl is not None and where is not None:
@@ -41,6 +51,23 @@ def run_kubectl(site_dir: Path, words: Sequence[str], *, terminal: bool) -> int:
     from pai_install.cluster.over_ssh import attached_kubectl  # noqa: PLC0415 - not needed on the direct way
 
     return attached_kubectl(site, state.known_hosts, words, terminal=terminal)
+
+
+def _check(kubeconfig: Path) -> None:
+    """Raises PaiError for a kubeconfig that apply did not write: it may name programs to run, and files to send."""
+    try:
+        document = load_untrusted_yaml(kubeconfig.read_text(encoding="utf-8"))
+        entries = [(row, name) for name in _KEYS for row in rows(child({"it": document}, "it").get(f"{name}s"))]
+        is_own = all(set(child(row, name)) <= _KEYS[name] for row, name in entries)
+    except (OSError, YAMLError, ValueError):
+        is_own = False
+    if not is_own:
+        raise PaiError(
+            f"cannot use {kubeconfig}: apply did not write it. kubectl would run its programs on this host",
+            code="kubeconfig-invalid",
+            remedy="move the file away, and run pai-install apply, which writes the file",
+            exit_code=ExitCode.USAGE,
+        )
 
 
 def server_words(addresses: Sequence[str], answers: Callable[[str], bool]) -> tuple[str, ...] | None:

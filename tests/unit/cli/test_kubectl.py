@@ -101,3 +101,24 @@ def test_without_a_cluster_there_is_nothing_to_ask(tmp_path: Path, ways: Ways, c
     assert run(["kubectl", "--site", str(folder), "--", "get", "nodes"]) == 2
     assert "code: kubeconfig-missing" in capsys.readouterr().err
     assert done == []
+
+
+FOREIGN = {
+    "program": "users: [{name: a, user: {exec: {command: touch}}}]",
+    "provider": "users: [{name: a, user: {auth-provider: {name: gcp}}}]",
+    "second-user": "users: [{name: a, user: {}}, {name: b, user: {exec: {command: touch}}}]",
+    "file-to-send": "users: [{name: a, user: {tokenFile: /etc/shadow}}]",
+    "proxy": "clusters: [{name: a, cluster: {server: 'https://10.0.0.1:6443', proxy-url: 'http://evil'}}]",
+    "any-certificate": "clusters: [{name: a, cluster: {insecure-skip-tls-verify: true}}]",
+    "deep": "[" * 5_000,
+    "nothing-readable": "\0",
+}
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_a_kubeconfig_that_came_with_the_site_runs_no_program(site: Path, ways: Ways, name: str, capsys: Any) -> None:
+    done = ways(cached=True, direct=True)
+    (site / ".pai" / "kubeconfig").write_text(FOREIGN[name])
+    assert run(["kubectl", "--site", str(site), "--", "get", "nodes"]) == 2
+    assert "code: kubeconfig-invalid" in capsys.readouterr().err
+    assert done == []
