@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
@@ -30,8 +29,17 @@ Json = dict[str, Any]
 QUEUE = "default"
 # the attacker, and a colleague of the same group
 MEMBERS = ("alice", "bob")
-# of policies, roles, the kind itself, and the admission of priorities
-REFUSED = ("ValidatingAdmissionPolicy", "immutable", "Unsupported value", "no PriorityClass", "cannot ", "not allow")
+# of policies, roles, the kind itself, the admission of priorities and accounts, and Kueue
+REFUSED = (
+    "ValidatingAdmissionPolicy",
+    "immutable",
+    "Unsupported value",
+    "no PriorityClass",
+    "cannot ",
+    "not allow",
+    "looking up service account",
+    '"own" not found',
+)
 NAMESPACE = f"--namespace={GROUP}"
 ALL = "jobs,jobsets,pods"
 SLEEP = "trap 'exit 0' TERM; sleep 600 & wait"
@@ -214,13 +222,19 @@ def evil(member: Member) -> Iterator[tuple[str, Json]]:
                 yield made["metadata"]["name"], made
 
 
+def about(name: str, lines: list[str]) -> str:
+    """The answer to one of many objects."""
+    # Kueue looks for the owner before any policy, and names that alone
+    first = f'"m{name.partition("-")[0]}.kb.io"' if name.endswith("-fake-owner") else f'"{name}"'
+    return next((line for line in lines if first in line), "")
+
+
 def test_hostile_jobs_and_pods_are_refused_beside_the_webhooks_of_kueue(alice: Member) -> None:
     """Kueue changes objects before policies see them. The list is that of the API server without controllers."""
     attacks = dict(evil(alice))
     assert len(attacks) > 200
     lines = alice.create(*attacks.values()).splitlines()
-    answers = {name: next((line for line in lines if re.search(rf'"{name}"', line)), "") for name in attacks}
-    assert accepted(answers) == {}
+    assert accepted({name: about(name, lines) for name in attacks}) == {}
     assert left(alice.cluster) == []
 
 
@@ -345,7 +359,7 @@ def test_a_job_that_runs_is_counted_until_its_pods_end(alice: Member) -> None:
         "no queue": alice.ask("label", "job", "victim", f"{QUEUE_LABEL}-"),
         "other queue": alice.ask("label", "job", "victim", "--overwrite", f"{QUEUE_LABEL}=team"),
         "other virtual cluster": alice.ask("label", "job", "victim", "--overwrite", f"{CLUSTER_LABEL}=team"),
-        "of a notebook": alice.ask("label", "job", "victim", "--overwrite", f"{CLUSTER_LABEL}=pai-install/notebook"),
+        "of a notebook": alice.ask("label", "job", "victim", "--overwrite", f"{CLUSTER_LABEL}=notebook"),
         "owner": alice.patch("job/victim", {"metadata": {"ownerReferences": [{**own, "controller": True}]}}),
         "devices": alice.patch("job/victim", {"spec": alice.made(JOB, "victim", gpus=8)["spec"]}),
         "parallelism": alice.patch("job/victim", {"spec": {"parallelism": 8, "completions": 8}}),
@@ -420,7 +434,7 @@ def test_a_colleagues_job_is_not_ended(alice: Member, members: Mapping[str, Memb
     by_name = alice.made(POD, "by-name", gpus=0, script="exit 1")
     by_name["metadata"]["labels"] |= {"job-name": "bobs"}
     adopts = alice.made(JOB, "adopts", gpus=0)
-    adopts["spec"] |= {"manualSelector": True, "selector": {"matchLabels": {USER_LABEL: "bob"}}}
+    adopts["spec"] |= {"manualSelector": True, "selector": {"matchLabels": {USER_LABEL: "alice"}}}
     later = alice.made(POD, "later", gpus=0)
     assert alice.create(later) == ""
     answers = {
