@@ -225,8 +225,8 @@ def evil(member: Member) -> Iterator[tuple[str, Json]]:
 def about(name: str, lines: list[str]) -> str:
     """The answer to one of many objects."""
     # Kueue looks for the owner before any policy, and names that alone
-    first = f'"m{name.partition("-")[0]}.kb.io"' if name.endswith("-fake-owner") else f'"{name}"'
-    return next((line for line in lines if first in line), "")
+    webhook = f'"m{name.partition("-")[0]}.kb.io"' if name.endswith("-fake-owner") else f'"{name}"'
+    return next((line for line in lines if f'"{name}"' in line or webhook in line), "")
 
 
 def test_hostile_jobs_and_pods_are_refused_beside_the_webhooks_of_kueue(alice: Member) -> None:
