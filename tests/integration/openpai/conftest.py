@@ -133,7 +133,9 @@ def quickstart(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFac
 
 @pytest.fixture(scope="module")
 def console(quickstart: Installed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Console]:
-    with console_of(quickstart, tmp_path_factory.mktemp("console")) as made:
+    folder = tmp_path_factory.mktemp("console")
+    large_site(folder / "site")  # commands of a module may write there
+    with console_of(quickstart, folder) as made:
         yield made
 
 
