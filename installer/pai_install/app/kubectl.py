@@ -65,7 +65,7 @@ def _check(kubeconfig: Path) -> None:
         raise PaiError(
             f"cannot use {kubeconfig}: apply did not write it. kubectl would run its programs on this host",
             code="kubeconfig-invalid",
-            remedy="move the file away, and run pai-install apply, which writes the file",
+            remedy="delete the file, and run pai-install apply, which writes it",
             exit_code=ExitCode.USAGE,
         )
 
