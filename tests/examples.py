@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pai_install.errors import PaiError
-from pai_install.jobs.kubernetes import Native
+from pai_install.jobs.kubernetes import KubernetesFile
 from pai_install.jobs.place import JobOwner, place, seat
 from pai_install.jobs.read import JobReading, read_job_text
 from pai_install.profile.project import profile_of
@@ -138,7 +138,7 @@ def takes(name: str, backend: Backend) -> bool:
     assert scheduling is not None
     if job is None:
         return False
-    if isinstance(job, Native):
+    if isinstance(job, KubernetesFile):
         said = {one.name: queue_of(one.content, one.kind) for one in job.jobs}
         usual = {one: next((it for it in PRIORITIES if it == said[one].priority), None) for one in said}
         places = {one: seat(scheduling, owner, said[one].cluster or None, usual[one]) for one in said}

@@ -13,7 +13,7 @@ from pai_install.documents.model_introspection import descriptions, models_in, p
 from pai_install.site.field_metadata import NotYet, WithoutEffect, marker_of
 from pai_install.site.services import Services
 from pai_install.site.services.model import status_of
-from pai_install.site.services.section import Kept
+from pai_install.site.services.section import OpaqueSection
 from tests.docs.markdown import page, table
 
 _HEAD = (
@@ -53,7 +53,7 @@ def _idle(info: FieldInfo) -> str:
 def _sections() -> Iterator[str]:
     for info in Services.model_fields.values():
         models = list(models_in(info.annotation))
-        if not models or models[0] is Kept:
+        if not models or models[0] is OpaqueSection:
             continue
         yield from ("", f"## {info.alias}", "")
         rows = list(_keys(models[0]))

@@ -16,14 +16,14 @@ from pai_install.schedulers.simulation import Simulation
 from pai_install.schedulers.usage import Usage
 from pai_install.scheduling.job_request import JobRequestError, job_request_of
 from pai_install.scheduling.model import PRIORITIES
-from pai_install.scheduling.usage.model import SeenJob
+from pai_install.scheduling.usage.model import UnfinishedJob
 
 
 @dataclass(frozen=True, slots=True)
 class QuotaJob:
     """A job as the scheduler counts it. job: its state, None where no job of a user has this name."""
 
-    seen: SeenJob
+    seen: UnfinishedJob
     job: JobState | None
 
     @property
@@ -89,7 +89,7 @@ def quota_of_job(
     )
 
 
-def _is_ahead(seen: SeenJob, other: JobState | None, job: JobState) -> bool:
+def _is_ahead(seen: UnfinishedJob, other: JobState | None, job: JobState) -> bool:
     other_priority = _priority(other.priority) if other is not None else seen.priority
     own_priority = _priority(job.priority)
     return other_priority > own_priority or (
@@ -131,7 +131,7 @@ def utilization_in(profile: ClusterProfile, job: JobState, now: float) -> JobUti
     return utilization_of_job((one.use for one in job.holders), below, now)
 
 
-def states_of_seen(seen: Sequence[SeenJob], jobs: Sequence[JobState]) -> Iterable[tuple[str, JobState]]:
+def states_of_seen(seen: Sequence[UnfinishedJob], jobs: Sequence[JobState]) -> Iterable[tuple[str, JobState]]:
     """Yields the name of a job as its scheduler counts it, and its state.
 
     A scheduler names a job, its gang (HiveD: NAMESPACE.JOB.GROUP), or a part of a JobSet (JOBSET-ROLE-NUMBER).

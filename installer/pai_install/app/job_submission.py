@@ -21,7 +21,7 @@ from pai_install.documents.problem import Problem, dotted, printable, text_lines
 from pai_install.errors import ExitCode, PaiError
 from pai_install.jobs.directory import JobDirectory
 from pai_install.jobs.dry_run import without_secrets
-from pai_install.jobs.kubernetes import Native, NativeJob
+from pai_install.jobs.kubernetes import KubernetesFile, KubernetesJob
 from pai_install.jobs.model import Job
 from pai_install.jobs.place import JobOwner, JobPlace, place, seat
 from pai_install.jobs.pod_status import ENDED
@@ -155,7 +155,7 @@ def compile_unchecked(
     """The objects of a job file that was read, and its warnings. Raises PaiError for an invalid file."""
     profile.require_group(request.group)
     reading = reading.in_queue(request.cluster, request.priority)
-    if isinstance(reading.job, Native):
+    if isinstance(reading.job, KubernetesFile):
         reading = replace(reading, job=replace(reading.job, jobs=tuple(map(_named, reading.job.jobs))))
     reading = check_job(reading, profile, request.group)
     return compile_reading(profile, request, reading), tuple(text_lines(reading.problems))
@@ -164,11 +164,11 @@ def compile_unchecked(
 def compile_reading(profile: ClusterProfile, request: JobOptions, reading: JobReading) -> JobSubmission:
     """The objects of a checked file. Raises PaiError for an invalid file."""
     _require_valid(reading)
-    compiled = (_native if isinstance(reading.job, Native) else _openpai)(profile, request, reading)
+    compiled = (_native if isinstance(reading.job, KubernetesFile) else _openpai)(profile, request, reading)
     return compiled.with_file(reading.text)
 
 
-def _named(job: NativeJob) -> NativeJob:
+def _named(job: KubernetesJob) -> KubernetesJob:
     """The job with a whole name, as `kubectl create` gives it."""
     return job.with_suffix("".join(choice(_SUFFIX) for _ in range(5))) if job.generated else job
 
@@ -199,7 +199,7 @@ def _openpai(profile: ClusterProfile, request: JobOptions, reading: JobReading) 
 def _native(profile: ClusterProfile, request: JobOptions, reading: JobReading) -> JobSubmission:
     """Returns the objects of the file with defaults. Raises PaiError for values that contradict the defaults."""
     native = reading.job
-    assert isinstance(native, Native)  # noqa: S101 - the other kind goes another way
+    assert isinstance(native, KubernetesFile)  # noqa: S101 - the other kind goes another way
     places = {job.name: _place(profile, request, job) for job in native.jobs}
     before = {id(document): len(document.problems) for document in native.documents}
     contradictions(native, places, queues=request.cluster is None)
@@ -212,7 +212,7 @@ def _native(profile: ClusterProfile, request: JobOptions, reading: JobReading) -
     return JobSubmission(tuple(jobs), companions)
 
 
-def _place(profile: ClusterProfile, request: JobOptions, job: NativeJob) -> JobPlace:
+def _place(profile: ClusterProfile, request: JobOptions, job: KubernetesJob) -> JobPlace:
     """The queue of the object: by the request, else by its labels."""
     named = queue_of(job.content, job.kind)
     priority = next((name for name in PRIORITIES if name == named.priority), None)

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, DirectoryPath, Field, FilePath
 from pai_install.app.cluster_context import ClusterContext
 from pai_install.errors import ExitCode, PaiError, argument_error
 from pai_install.jobs.code import CodeArchive, StoredCode
-from pai_install.jobs.kubernetes import Native
+from pai_install.jobs.kubernetes import KubernetesFile
 from pai_install.jobs.masking import has_mask
 from pai_install.jobs.read import JobReading, read_job, read_job_text
 from pai_install.jobs.template import JobTemplate
@@ -86,7 +86,7 @@ def with_code(reading: JobReading, code: CodeArchive | StoredCode | None) -> Job
     """The reading of a job with code, if there is some. Raises PaiError for code with objects of Kubernetes."""
     if code is None:
         return reading
-    if isinstance(reading.job, Native):
+    if isinstance(reading.job, KubernetesFile):
         raise PaiError(
             f"cannot add code to {reading.file}: it has objects of Kubernetes",
             code="code-not-supported",

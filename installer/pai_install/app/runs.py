@@ -19,7 +19,7 @@ from pai_install.checks.verdict import Verdict
 from pai_install.errors import ExitCode
 from pai_install.health.cluster.conditions import versions
 from pai_install.operations.install import Install, site_findings
-from pai_install.operations.look import Look
+from pai_install.operations.observe import Look
 from pai_install.operations.restore import Restore
 from pai_install.operations.verify import certificates_of
 from pai_install.plan.model import Plan
@@ -31,7 +31,7 @@ from pai_install.run.backup import bring_back, read_backup, take_machine
 from pai_install.run.journal import interrupted_run
 from pai_install.run.lock import holder
 from pai_install.run.pipeline import admit, prepare, preview
-from pai_install.run.proof import read_proof
+from pai_install.run.verification_state import read_proof
 from pai_install.system.files import read_bounded
 from pai_install.system.parameters import Parameter
 

@@ -31,12 +31,12 @@ from pai_install.users.credentials import Credential, CredentialKind, fingerprin
 from pai_install.users.import_file import MAX_BYTES, parse_users
 from pai_install.users.model import NAMESPACE, OWNER, User
 from pai_install.users.objects import expiring, kubeconfig, mark
-from pai_install.users.read import Found, effective, name_of, namespace_of, over, read_time
+from pai_install.users.read import UserObjects, effective, name_of, namespace_of, over, read_time
 
 
 def list_users(app: ClusterContext) -> tuple[User, ...]:
     """The users of the cluster. Raises NoClusterError and ApiError."""
-    return Found(*app.cluster.list(*USERS)).users
+    return UserObjects(*app.cluster.list(*USERS)).users
 
 
 class ImportUsers(BaseModel):
@@ -88,7 +88,7 @@ def make_password_link(app: App, request: MakePasswordLink) -> PasswordLink:
 def password_link(cluster: ClusterClient, user: str, server: str, lasting: timedelta) -> PasswordLink:
     """As `make_password_link`, with a client of the cluster."""
     secret, until = secrets.token_urlsafe(24), datetime.now(UTC) + lasting
-    account = _account(Found(*cluster.list(*USERS)).of(user), user)
+    account = _account(UserObjects(*cluster.list(*USERS)).of(user), user)
     uid = text(child(account, "metadata").get("uid"))
     credential = Credential(CredentialKind.LINK, fingerprint(secret), user, uid, until)
     earlier = Select(("secrets",), CONSOLE, f"{CREDENTIAL}={CredentialKind.LINK},{OWNER}={user}")
@@ -150,7 +150,7 @@ class _Writer:
 
     def write(self) -> UserKubeconfig:
         user, cluster = self.request.name, self.cluster
-        found = Found(*cluster.list(*USERS)).of(user)
+        found = UserObjects(*cluster.list(*USERS)).of(user)
         account = _account(found, user)
         namespaces = tuple(sorted(namespace_of(one) for one in found.memberships if effective(one, user)))
         if not namespaces:
@@ -238,7 +238,7 @@ def _require_free(path: Path) -> None:
         )
 
 
-def _account(found: Found, user: str) -> JsonObject:
+def _account(found: UserObjects, user: str) -> JsonObject:
     if not found.accounts:
         raise PaiError(
             f"cannot find user {user} in the cluster",

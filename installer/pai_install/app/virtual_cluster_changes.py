@@ -19,7 +19,7 @@ from pai_install.plan.addons import PHASE as ADDONS
 from pai_install.report.model import HostStatus, Outcome
 from pai_install.report.virtual_clusters import NONE
 from pai_install.report.virtual_clusters_plan import ClustersChange, jobs_at_risk
-from pai_install.run.proof import read_proof
+from pai_install.run.verification_state import read_proof
 from pai_install.run.virtual_clusters import read_good, read_object_statuses, write_good
 from pai_install.run.workflow import StageFailed, StageStopped, Workflow, WorkflowStage, WorkflowStore, never_done
 from pai_install.schedulers.hived.migration import everything, hived_block_of, lost_in_hived, sections_of, within_hived

@@ -13,7 +13,7 @@ from pai_install.cli.output import echo
 from pai_install.cli.terminal import Terminal
 from pai_install.errors import ExitCode
 from pai_install.plan.literal import literal
-from pai_install.plan.unsecret import without_secrets
+from pai_install.plan.redacted_inventory import without_secrets
 
 
 @click.command

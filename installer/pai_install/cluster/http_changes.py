@@ -37,14 +37,14 @@ _LONGEST_PAUSE_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class ObservedObject:
     """An object that was seen. uid: tells it from a later one of the same name, "" where it was not asked for."""
 
     ref: Ref
     uid: str = ""
 
 
-def selected(api: Api, select: Select) -> tuple[Known, ...]:
+def selected(api: Api, select: Select) -> tuple[ObservedObject, ...]:
     """The objects of a selection."""
     found = []
     for name in select.kinds:
@@ -52,7 +52,7 @@ def selected(api: Api, select: Select) -> tuple[Known, ...]:
         for item in api.items(kind, select)[0]:
             metadata = child(item, "metadata")
             ref = Ref(kind.full_name, text(metadata.get("name")), text(metadata.get("namespace")))
-            found.append(Known(ref, text(metadata.get("uid"))))
+            found.append(ObservedObject(ref, text(metadata.get("uid"))))
     return tuple(found)
 
 
@@ -82,7 +82,7 @@ def patched(api: Api, change: Patch) -> JsonObject:
     )
 
 
-def delete(api: Api, objects: Sequence[Known], cascade: str, wait_s: float) -> None:
+def delete(api: Api, objects: Sequence[ObservedObject], cascade: str, wait_s: float) -> None:
     """Deletes objects and ignores missing ones. Raises ApiError "Timeout" where one is still there after wait_s."""
     ended = [found for one in objects if (found := _deleted(api, one, cascade)) is not None]
     if wait_s and not settled(api, ended, GONE, wait_s):
@@ -94,7 +94,7 @@ def delete(api: Api, objects: Sequence[Known], cascade: str, wait_s: float) -> N
         )
 
 
-def settled(api: Api, objects: Sequence[Known], condition: str, timeout_s: float) -> bool:
+def settled(api: Api, objects: Sequence[ObservedObject], condition: str, timeout_s: float) -> bool:
     """Whether all objects came to a condition in time."""
     end = time.monotonic() + timeout_s
     left = list(objects)
@@ -148,7 +148,7 @@ def _post(what: str, path: str, body: Mapping[str, Any], *, patient: bool = True
     return ApiRequest(what, path, "POST", body=json.dumps(body).encode(), reads=False, patient=patient)
 
 
-def _deleted(api: Api, one: Known, cascade: str) -> Known | None:
+def _deleted(api: Api, one: ObservedObject, cascade: str) -> ObservedObject | None:
     """Deletes an object. Returns it with its uid, or None if there was none."""
     options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": cascade}
     # Another object may have got the name since this one was seen.
@@ -165,10 +165,10 @@ def _deleted(api: Api, one: Known, cascade: str) -> Known | None:
         raise
     # Some kinds answer with a Status that has the uid in its details, others with the object.
     uid = text(child(found, "details").get("uid")) or text(child(found, "metadata").get("uid"))
-    return Known(one.ref, one.uid or uid)
+    return ObservedObject(one.ref, one.uid or uid)
 
 
-def _met(api: Api, one: Known, condition: str) -> bool:
+def _met(api: Api, one: ObservedObject, condition: str) -> bool:
     item = read(api, one.ref)
     if item is not None and one.uid and text(child(item, "metadata").get("uid")) != one.uid:
         item = None

@@ -105,7 +105,7 @@ class HttpClient:
 
     def delete(self, refs: Sequence[Ref], *, wait_s: float = 0) -> None:
         """Deletes objects."""
-        http_changes.delete(self._api, [http_changes.Known(ref) for ref in refs], "Background", wait_s)
+        http_changes.delete(self._api, [http_changes.ObservedObject(ref) for ref in refs], "Background", wait_s)
 
     def delete_selected(self, select: Select, *, wait_s: float = 0) -> None:
         """Deletes a selection. Raises ValueError for an unlimited selection."""
@@ -123,7 +123,9 @@ class HttpClient:
         if condition != GONE and None in (found := self.get(select)):
             missing = select[found.index(None)]
             raise ApiError(f"cannot wait for {missing}: NotFound", reason="NotFound", details="it does not exist")
-        return http_changes.settled(self._api, [http_changes.Known(ref) for ref in select], condition, timeout_s)
+        return http_changes.settled(
+            self._api, [http_changes.ObservedObject(ref) for ref in select], condition, timeout_s
+        )
 
     def logs(self, pod: Ref, *, container: str = "", tail: int = -1, previous: bool = False) -> str:
         """A container's log."""

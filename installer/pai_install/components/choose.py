@@ -10,8 +10,8 @@ from pai_install.components.access import UPSTREAM, Mirror
 from pai_install.components.bundle import Bundle
 from pai_install.components.catalogue import Catalogue, no_longer, resolve
 from pai_install.components.fetch import open_source
-from pai_install.components.given import GivenImages
 from pai_install.components.model import PinnedComponent, Selection, SourceName
+from pai_install.components.site_images import SiteImages
 from pai_install.components.source import Source, box_architecture
 from pai_install.errors import ExitCode, PaiError
 
@@ -46,7 +46,7 @@ def choose(
             architecture=box_architecture(),
         )
         opened = open_source(catalogue, source, mirror)
-    return selection, GivenImages(catalogue, given, opened) if given else opened
+    return selection, SiteImages(catalogue, given, opened) if given else opened
 
 
 def _of_bundle(

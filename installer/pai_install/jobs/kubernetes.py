@@ -38,7 +38,7 @@ _CPU = re.compile(r"(\d{1,9})(?:\.(\d{1,3}))?|(\d{1,12})m")
 
 
 @dataclass(frozen=True, slots=True)
-class NativeRole:
+class KubernetesRole:
     """Pods of a native job that are alike. cpu_millis, memory_bytes: that one asks for; gpus: device -> how many."""
 
     name: str
@@ -59,7 +59,7 @@ class Companion:
 
 
 @dataclass(frozen=True, slots=True)
-class NativeJob:
+class KubernetesJob:
     """One object that is a job. content: as the file has it, at the places of `document`. queue: that it names.
 
     generated: the name is a prefix, and the cluster needs a whole name.
@@ -69,12 +69,12 @@ class NativeJob:
     name: str
     namespace: str
     queue: str
-    roles: tuple[NativeRole, ...]
+    roles: tuple[KubernetesRole, ...]
     content: Mapping[str, Any] = field(repr=False)
     document: Document = field(repr=False, compare=False)
     generated: bool = False
 
-    def with_suffix(self, suffix: str) -> NativeJob:
+    def with_suffix(self, suffix: str) -> KubernetesJob:
         """The job with a whole name. suffix: what makes the name unique, 5 letters or digits."""
         name = f"{self.name}{suffix}"
         metadata = {key: value for key, value in self.content["metadata"].items() if key != _PREFIX}
@@ -83,10 +83,10 @@ class NativeJob:
 
 
 @dataclass(frozen=True, slots=True)
-class Native:
+class KubernetesFile:
     """A file of Kubernetes objects. beside: those that are no jobs and go with them, in the order of the file."""
 
-    jobs: tuple[NativeJob, ...]
+    jobs: tuple[KubernetesJob, ...]
     beside: tuple[Companion, ...] = ()
 
     @property
@@ -105,7 +105,7 @@ def is_native(document: Document) -> bool:
     return "kind" in document.content or "apiVersion" in document.content
 
 
-def read_object(document: Document) -> NativeJob | Companion | None:
+def read_object(document: Document) -> KubernetesJob | Companion | None:
     """A job, or an object that may stand beside one; None where problems were added that leave none."""
     root = document.content
     api, name = (_text(root.get(key)) for key in ("apiVersion", "kind"))
@@ -131,7 +131,7 @@ def read_object(document: Document) -> NativeJob | Companion | None:
     if not roles or not sum(role.instances for role in roles):
         document.add(kind.way, "site.missing", "no pods are asked for", "see `kubectl explain`")
         return None
-    return NativeJob(kind, named, namespace, _queue(document, kind), roles, _as_written(root), document, generated)
+    return KubernetesJob(kind, named, namespace, _queue(document, kind), roles, _as_written(root), document, generated)
 
 
 def queue_path(document: Document, kind: JobKind) -> YamlPath:
@@ -172,7 +172,7 @@ def _named(document: Document, *, generated: bool) -> str:
     return name
 
 
-def _roles(document: Document, kind: JobKind) -> Iterator[NativeRole]:
+def _roles(document: Document, kind: JobKind) -> Iterator[KubernetesRole]:
     """Roles, by each place where a kind has them. What stands before the first of them has to be there."""
     marks = [kind.way.index(mark) for mark in (ITEM, ENTRY) if mark in kind.way]
     required = kind.way[: marks[0]] if marks else (*kind.way, "spec")
@@ -181,7 +181,7 @@ def _roles(document: Document, kind: JobKind) -> Iterator[NativeRole]:
 
 def _below(
     document: Document, required: tuple[str, ...], path: YamlPath, pattern: tuple[str, ...], name: str
-) -> Iterator[NativeRole]:
+) -> Iterator[KubernetesRole]:
     """Follows a way to templates."""
     if not pattern:
         yield from _role(document, path, name)
@@ -207,7 +207,7 @@ def _below(
         document.add(path, "site.type", f"roles are expected, found {_shown(value)}", "see `kubectl explain`")
 
 
-def _role(document: Document, path: YamlPath, name: str) -> Iterator[NativeRole]:
+def _role(document: Document, path: YamlPath, name: str) -> Iterator[KubernetesRole]:
     """The pods of the specification at `path`."""
     instances = 1
     # A JobSet has templates within templates, and each level has a number of its own.
@@ -227,7 +227,7 @@ def _role(document: Document, path: YamlPath, name: str) -> Iterator[NativeRole]
         for device in _devices(document, below):
             devices[device] = devices.get(device, 0) + _device(document, below, device)
     named = name or _text(document.at(("metadata", "name"))) or _text(document.at(("metadata", _PREFIX)))
-    yield NativeRole(named, instances, cpu, memory, devices)
+    yield KubernetesRole(named, instances, cpu, memory, devices)
 
 
 def _count(document: Document, path: YamlPath) -> int:

@@ -1,4 +1,4 @@
-"""A job's file -> a Job or Native, or what is wrong with it: the one door to every protocol."""
+"""A job's file -> a Job or a KubernetesFile, or what is wrong with it: the one door to every protocol."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pai_install.documents.parse import parse_document, parse_rewritten, split_l
 from pai_install.documents.problem import Problem, YamlPath, printable
 from pai_install.documents.reader import read_text_file
 from pai_install.jobs.job_file import MAX_BYTES
-from pai_install.jobs.kubernetes import Companion, Native, NativeJob, is_native, queue_path, read_object
+from pai_install.jobs.kubernetes import Companion, KubernetesFile, KubernetesJob, is_native, queue_path, read_object
 from pai_install.jobs.model import Job
 from pai_install.jobs.openpai_v1 import read_v1
 from pai_install.jobs.openpai_v2 import read_v2
@@ -47,7 +47,7 @@ class JobReading:
     """
 
     file: str
-    job: Job | Native | None
+    job: Job | KubernetesFile | None
     problems: tuple[Problem, ...]
     protocol: Protocol | None = None
     places: Mapping[str, Place] = field(default_factory=dict, repr=False)
@@ -63,7 +63,7 @@ class JobReading:
         if isinstance(self.job, Job):
             cluster, priority = cluster or self.job.virtual_cluster, priority or self.job.priority
             return replace(self, job=replace(self.job, virtual_cluster=cluster, priority=priority))
-        if isinstance(self.job, Native):
+        if isinstance(self.job, KubernetesFile):
             jobs = tuple(replace(job, queue=cluster or job.queue) for job in self.job.jobs)
             return replace(self, job=replace(self.job, jobs=jobs))
         return self
@@ -157,12 +157,12 @@ def _openpai(document: Document) -> JobReading:
 
 
 def _native(found: list[Document]) -> JobReading:
-    jobs: list[NativeJob] = []
+    jobs: list[KubernetesJob] = []
     beside: list[Companion] = []
     places: dict[str, Place] = {}
     for document in found:
         read = read_object(document) if document.root is not None else None
-        if isinstance(read, NativeJob):
+        if isinstance(read, KubernetesJob):
             number = len(jobs)
             places |= {
                 f"namespace:{number}": Place(document, ("metadata", "namespace")),
@@ -182,7 +182,7 @@ def _native(found: list[Document]) -> JobReading:
         found[0].add((), "site.missing", "holds no job, only what goes with one", "add the job to the file")
         problems = list(found[0].problems)
     errors = any(problem.is_error for problem in problems)
-    job = Native(tuple(jobs), tuple(beside)) if jobs and not errors else None
+    job = KubernetesFile(tuple(jobs), tuple(beside)) if jobs and not errors else None
     return JobReading(found[0].file, job, _sorted(problems), "kubernetes", places)
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pai_install.lab.bringup import UpReport, heal, reinstall, up
-from pai_install.lab.choice import Choice, chosen
 from pai_install.lab.distribution import SUITES
 from pai_install.lab.faults import Fault, inject
 from pai_install.lab.gpu_stand_in import GpuState, show, work
 from pai_install.lab.keys import ssh_command
+from pai_install.lab.machine_options import Choice, chosen
 from pai_install.lab.mixin import mixins
 from pai_install.lab.observe import LabStatus, MachineStatus, status
 from pai_install.lab.requirements import check_host

@@ -13,8 +13,8 @@ from pathlib import Path
 from pai_install.errors import ExitCode, PaiError
 from pai_install.lab import cgroups, disk, faults, keys, machine, network, rootfs
 from pai_install.lab.box import box_hierarchies, lab_lock, raise_settings
-from pai_install.lab.choice import Choice
 from pai_install.lab.distribution import SUITE
+from pai_install.lab.machine_options import Choice
 from pai_install.lab.mixin import BEHIND_BASTION, as_resource, mix_in, mixins_of, recorded
 from pai_install.lab.names import MachineNames, lab_names, machine_names
 from pai_install.lab.plan import open_ledger

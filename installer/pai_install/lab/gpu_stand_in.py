@@ -9,7 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from pai_install.errors import ExitCode, PaiError
-from pai_install.lab.entry import Entry
+from pai_install.lab.file_entry import Entry
 from pai_install.lab.gpu import (
     DRIVER,
     STAND_IN_DIR,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pai_install.errors import PaiError
 from pai_install.lab import disk, gpu_stand_in, keys, size
-from pai_install.lab.entry import Entry
+from pai_install.lab.file_entry import Entry
 from pai_install.lab.names import data_folders, machine_names
 from pai_install.lab.spec import LabMachine, LabSpec
 from pai_install.system.files import write_atomic

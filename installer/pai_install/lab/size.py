@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from pai_install.lab.entry import Entry
+from pai_install.lab.file_entry import Entry
 from pai_install.lab.spec import LabMachine
 
 _FOLDER = "var/lib/pai-stand-in-size"

@@ -24,16 +24,16 @@ OLD_NAMES = {
 _RULES = "rules: it names the account of all machines, and this is another one"
 
 
-class Named(NamedTuple):
+class KeyedValue(NamedTuple):
     """A value of a machine and its key, or "" for both."""
 
     value: str = ""
     key: str = ""
 
 
-def named(texts: dict[str, Text], kind: str) -> Named:
+def named(texts: dict[str, Text], kind: str) -> KeyedValue:
     """Returns an entry's value of one kind, under the first of its names."""
-    return next((Named(str(texts[key]).strip(), key) for key in OLD_NAMES[kind] if key in texts), Named())
+    return next((KeyedValue(str(texts[key]).strip(), key) for key in OLD_NAMES[kind] if key in texts), KeyedValue())
 
 
 def _most(values: Iterable[str]) -> str:
@@ -43,7 +43,7 @@ def _most(values: Iterable[str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class WrittenLogin:
+class LoginChange:
     """The differences of one machine: the keys below its `ssh`, and the variable of its password, or ""."""
 
     ssh: dict[str, str]
@@ -87,7 +87,7 @@ class Logins:
         if len(keys) == 1 and "" not in keys:
             self.config.add(KEY, keys.pop())
 
-    def of_machine(self, entry: dict[str, Text], name: str, book: Book, place: str) -> WrittenLogin:
+    def of_machine(self, entry: dict[str, Text], name: str, book: Book, place: str) -> LoginChange:
         """Returns the differences of one machine, and accounts for its keys. place: of the machine in the new
         layout.yaml.
         """
@@ -99,7 +99,7 @@ class Logins:
             self._report(book, entry, kind, usual, f"{place}.ssh.{key}")
         variable = self._variable(entry, name)
         self._report(book, entry, PASSWORD, self.config.value(PASSWORD), "", variable)
-        return WrittenLogin(ssh, variable)
+        return LoginChange(ssh, variable)
 
     def _overruled(self, kind: str, entry: dict[str, Text]) -> bool:
         """Whether a file of settings decides instead: then machines have no account of their own."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pai_install.errors import ExitCode, PaiError
 from pai_install.plan.model import HostStep, LocalWork, Step
-from pai_install.schedulers.job_inventory import KeptJob, busy_jobs, listed
+from pai_install.schedulers.job_inventory import BlockingJob, busy_jobs, listed
 from pai_install.scheduling.amounts import devices_of
 from pai_install.scheduling.model import Backend
 from pai_install.scheduling.read import scheduling_of
@@ -39,7 +39,7 @@ def _goes(before: Backend, to: Backend | None) -> tuple[str, ...]:
     return (f"the cluster has {before}", f"what is left of jobs of {before} that ended goes with it")
 
 
-def require_ended(site: Site, before: Backend, to: Backend | None, jobs: Sequence[KeptJob]) -> None:
+def require_ended(site: Site, before: Backend, to: Backend | None, jobs: Sequence[BlockingJob]) -> None:
     """Raises PaiError for jobs of the old scheduler that run or wait. Finished jobs do not count."""
     busy = busy_jobs(jobs)
     if not busy:

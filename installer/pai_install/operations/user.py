@@ -18,10 +18,10 @@ from pai_install.site.model import Site
 from pai_install.system.parameters import Parameter
 from pai_install.users.changes import UserGroup, joining
 from pai_install.users.model import MEMBER, NAMESPACE, OWNER, near_name, unknown_groups, why_no_name
-from pai_install.users.read import Found, name_of
+from pai_install.users.read import UserObjects, name_of
 
 ASKED = "asked for"
-# all that users have, in the order of Found's fields
+# all that users have, in the order of the fields of UserObjects
 USERS = (
     Select(("serviceaccounts",), NAMESPACE, OWNER),
     Select(("secrets",), NAMESPACE, OWNER),
@@ -54,14 +54,14 @@ class UserOperation(UsersOperation):
         require_name(self.user)
         require_groups(site, self.groups)
 
-    def found(self, observation: Observation) -> Found:
+    def found(self, observation: Observation) -> UserObjects:
         """Returns the cluster's objects of the user."""
         return found_users(observation).of(self.user)
 
 
-def found_users(observation: Observation) -> Found:
+def found_users(observation: Observation) -> UserObjects:
     """Returns the cluster's objects of all users."""
-    return Found(*observation.answers[: len(USERS)])
+    return UserObjects(*observation.answers[: len(USERS)])
 
 
 def additions(members: Mapping[str, Collection[str]], site: Site, observation: Observation) -> Step | None:

@@ -18,7 +18,7 @@ from pai_install.site.groups import groups_of
 from pai_install.site.model import Site
 from pai_install.system.parameters import Parameter
 from pai_install.users.changes import ADMINISTRATIONS, BINDINGS, departure
-from pai_install.users.read import Found, group_of, name_of, namespace_of
+from pai_install.users.read import UserObjects, group_of, name_of, namespace_of
 
 _STAYS = "jobs that run go on; an administrator stops them"
 
@@ -68,14 +68,14 @@ class UserRemove(UserOperation):
         del plan, hosts
         return f"remove {self.user} from {', '.join(self.groups)}" if self.groups else f"remove the user {self.user}"
 
-    def _altogether(self, found: Found) -> tuple[ClusterCall, ...]:
+    def _altogether(self, found: UserObjects) -> tuple[ClusterCall, ...]:
         return (
             *self._unbinding(found.memberships, found.administrations),
             *self._deleting("secrets", found.marks, "End its kubeconfigs"),
             *self._deleting("serviceaccounts", found.accounts, "Delete the account"),
         )
 
-    def _from_groups(self, site: Site, found: Found) -> tuple[ClusterCall, ...]:
+    def _from_groups(self, site: Site, found: UserObjects) -> tuple[ClusterCall, ...]:
         ends = departure(found, self.groups, [user_group(group) for group in groups_of(site.services)])
         return self._unbinding(ends.memberships, ends.administrations)
 

@@ -9,7 +9,7 @@ from typing import Any
 from pai_install.errors import ExitCode, PaiError
 from pai_install.plan.model import Inventory
 from pai_install.plan.observed import Certificate, Observed
-from pai_install.schedulers.job_inventory import KeptJob
+from pai_install.schedulers.job_inventory import BlockingJob
 
 
 def require_leader(leader: str, unreachable: Mapping[str, str], machines: Collection[str] | None = None) -> None:
@@ -65,7 +65,7 @@ class Observation:
     answers: tuple[tuple[Mapping[str, Any], ...], ...] = ()
     deprecated: tuple[ApiUse, ...] = ()
     box: tuple[Certificate, ...] | None = None
-    kept_jobs: tuple[KeptJob, ...] = ()
+    kept_jobs: tuple[BlockingJob, ...] = ()
 
     @property
     def silent(self) -> bool:

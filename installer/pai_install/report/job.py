@@ -10,7 +10,7 @@ from pydantic import Field, WithJsonSchema
 
 from pai_install.documents.problem import Severity, printable, short, text_lines
 from pai_install.documents.quantity import format_bytes
-from pai_install.jobs.kubernetes import Native, NativeJob, NativeRole
+from pai_install.jobs.kubernetes import KubernetesFile, KubernetesJob, KubernetesRole
 from pai_install.jobs.model import Job, JobMount, JobPort, Role
 from pai_install.jobs.read import JobReading, Protocol
 from pai_install.jobs.variable_names import own_variables, variable_names
@@ -86,7 +86,7 @@ class ReadObject(ReportObject):
     kind: str
     name: str
     queue: str | None
-    roles: tuple[NativeRole, ...]
+    roles: tuple[KubernetesRole, ...]
 
 
 class ReadFile(ReportObject):
@@ -120,7 +120,7 @@ def _file(reading: JobReading) -> ReadFile:
         protocol=reading.protocol,
         problems=tuple(map(JobProblem.model_validate, reading.problems)),
         job=_job(job) if isinstance(job, Job) else None,
-        objects=tuple(map(_native, job.jobs)) if isinstance(job, Native) else (),
+        objects=tuple(map(_native, job.jobs)) if isinstance(job, KubernetesFile) else (),
     )
 
 
@@ -156,7 +156,7 @@ def _role(role: Role) -> ReadRole:
     )
 
 
-def _native(job: NativeJob) -> ReadObject:
+def _native(job: KubernetesJob) -> ReadObject:
     return ReadObject(
         api_version=job.kind.api, kind=job.kind.name, name=job.name, queue=job.queue or None, roles=job.roles
     )
@@ -240,7 +240,7 @@ def _ends(job: Job) -> Iterator[str]:
     yield f"has succeeded when these instances succeed: {', or '.join(done) or 'all of all roles'}"
 
 
-def _native_lines(reading: JobReading, native: Native) -> Iterator[str]:
+def _native_lines(reading: JobReading, native: KubernetesFile) -> Iterator[str]:
     jobs = ", ".join(f"{job.kind.name} {job.name}" for job in native.jobs)
     beside = f" and {plural(len(native.beside), 'object')} beside" if native.beside else ""
     yield f"{reading.file}: {jobs}{beside}, kept as written"

@@ -12,7 +12,7 @@ from pai_install.schedulers.hived.cells import lost_cell_types
 from pai_install.schedulers.usage import Usage
 from pai_install.scheduling.change import Affected, QuotaChange, Running, affected, changes
 from pai_install.scheduling.model import Backend, Scheduling
-from pai_install.scheduling.usage.model import SeenJob
+from pai_install.scheduling.usage.model import UnfinishedJob
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +28,9 @@ class ClustersChange:
     after: Backend | None
     changes: tuple[QuotaChange, ...]
     affected: tuple[Affected, ...] = ()
-    orphans: tuple[SeenJob, ...] = ()
+    orphans: tuple[UnfinishedJob, ...] = ()
     unknown: tuple[str, ...] = ()
-    evictable: tuple[SeenJob, ...] = ()
+    evictable: tuple[UnfinishedJob, ...] = ()
 
 
 def clusters_change(before: Scheduling | None, after: Scheduling | None, usage: Usage | None) -> ClustersChange:
@@ -52,8 +52,8 @@ def clusters_change(before: Scheduling | None, after: Scheduling | None, usage: 
 
 
 def _evictable(
-    before: Scheduling, after: Scheduling, losses: Iterable[Affected], jobs: Iterable[SeenJob]
-) -> Iterator[SeenJob]:
+    before: Scheduling, after: Scheduling, losses: Iterable[Affected], jobs: Iterable[UnfinishedJob]
+) -> Iterator[UnfinishedJob]:
     """Yields the running jobs that are guaranteed their devices now, and may not be then."""
     lost = {(it.cluster, before.supply[it.sku].resource) for it in losses if not it.removed and it.sku in before.supply}
     renamed = lost_cell_types(before, after) if before.backend == after.backend == "hived" else {}
@@ -71,7 +71,7 @@ def _submitters(scheduling: Scheduling | None) -> frozenset[tuple[str, str]]:
     return frozenset((cluster.name, namespace) for cluster in clusters for namespace in cluster.namespaces)
 
 
-def _namespace(job: SeenJob) -> str:
+def _namespace(job: UnfinishedJob) -> str:
     return job.name.partition("/")[0]
 
 

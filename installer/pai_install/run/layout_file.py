@@ -11,8 +11,8 @@ from pai_install.documents.problem import text_lines
 from pai_install.errors import ExitCode, PaiError
 from pai_install.health.memory.store import HealthStore
 from pai_install.run.actions import LocalWorker
-from pai_install.run.proof import Proof, read_proof, write_proof
 from pai_install.run.state import StateFolder
+from pai_install.run.verification_state import Proof, read_proof, write_proof
 from pai_install.site.load import LAYOUT, LoadedSite, load_site, read_site
 from pai_install.site_edit.machines import with_absent, without_machines
 from pai_install.site_edit.spans import EditError

@@ -37,20 +37,20 @@ from pai_install.report.plan import plan_document
 from pai_install.run.actions import Stage
 from pai_install.run.adoption import adoption_refusal, with_adopted
 from pai_install.run.await_cluster import await_cluster
-from pai_install.run.box import box_certificates
 from pai_install.run.environment import Environment
 from pai_install.run.eventlog import EventLog
 from pai_install.run.executor import Means, execute
 from pai_install.run.journal import Interrupted, Journal, interrupted_run
+from pai_install.run.local_certificates import box_certificates
 from pai_install.run.observe import observe
 from pai_install.run.preflight_gate import TITLE, PreflightGate, against_all, preflight_gate
-from pai_install.run.proof import begun, ended, read_proof, write_proof
 from pai_install.run.request import Request
 from pai_install.run.run_history import publish_run
 from pai_install.run.scheduler_switch import jobs_in
 from pai_install.run.signals import finishing
 from pai_install.run.site_state import keep_state, take_over
 from pai_install.run.state import RunFolder, StateFolder
+from pai_install.run.verification_state import begun, ended, read_proof, write_proof
 from pai_install.run.workspace import Workspace
 from pai_install.scheduling.amounts import devices_of
 from pai_install.scheduling.read import scheduling_of

@@ -14,7 +14,7 @@ from pai_install.kube.model import Ref
 from pai_install.kube.objects import JsonObject
 from pai_install.run.actions import LocalWorker
 from pai_install.run.services_file import services_file, write_services
-from pai_install.schedulers.job_inventory import KeptJob, busy_jobs, in_order, listed
+from pai_install.schedulers.job_inventory import BlockingJob, busy_jobs, in_order, listed
 from pai_install.schedulers.registry import backend_of
 from pai_install.scheduling.model import Backend
 from pai_install.site.load import SERVICES, read_site
@@ -45,7 +45,7 @@ def scheduler_switch(cluster: ClusterClient, site_dir: Path) -> LocalWorker:
     return work
 
 
-def jobs_in(cluster: ClusterClient, backend: Backend, devices: Collection[str]) -> tuple[KeptJob, ...]:
+def jobs_in(cluster: ClusterClient, backend: Backend, devices: Collection[str]) -> tuple[BlockingJob, ...]:
     """Returns the scheduler's existing jobs. Raises NoClusterError, and ApiError if the API refuses."""
     keeper = backend_of(backend)
     answers = {kind: _requested(cluster, kind) for kind in keeper.inventory_resources}
@@ -89,13 +89,13 @@ def end_jobs(
         pause(_POLL_S)
 
 
-def ref_of(job: KeptJob) -> Ref:
+def ref_of(job: BlockingJob) -> Ref:
     """Returns the reference of its object."""
     kind = job.kind.lower()
     return Ref(f"{kind}.{job.group}" if job.group else kind, job.name, job.namespace)
 
 
-def still_busy(jobs: Sequence[KeptJob], backend: Backend) -> PaiError:
+def still_busy(jobs: Sequence[BlockingJob], backend: Backend) -> PaiError:
     """The refusal to switch under jobs that have not ended."""
     return PaiError(
         f"cannot switch the scheduler: {plural(len(jobs), 'job')} of {backend} not ended",
@@ -106,7 +106,7 @@ def still_busy(jobs: Sequence[KeptJob], backend: Backend) -> PaiError:
     )
 
 
-def _stay(jobs: Sequence[KeptJob]) -> PaiError:
+def _stay(jobs: Sequence[BlockingJob]) -> PaiError:
     return PaiError(
         f"cannot stop {plural(len(jobs), 'job')} within {END_S:g} s",
         code="scheduler-jobs-not-ended",

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from pai_install.documents.document import Document, Entries, Items, Text
 from pai_install.documents.problem import YamlPath, short
-from pai_install.jobs.kubernetes import Companion, Native, NativeJob
+from pai_install.jobs.kubernetes import Companion, KubernetesFile, KubernetesJob
 from pai_install.jobs.place import JobPlace
 from pai_install.schedulers.job_fields import SubmittedPod
 from pai_install.schedulers.registry import backend_of
@@ -22,7 +22,7 @@ _CONTAINERS = ("containers", "initContainers")
 _NOTHING = (None, "", "false", "0", "~", "null")
 
 
-def reject(native: Native, places: Mapping[str, JobPlace]) -> None:
+def reject(native: KubernetesFile, places: Mapping[str, JobPlace]) -> None:
     """Adds a problem to the documents for each object that bypasses a queue or that members cannot create."""
     for one in native.beside:
         _companion(one, places[native.name].owner.user)
@@ -52,7 +52,7 @@ def _companion(one: Companion, user: str) -> None:
 class _Pod:
     """A pod's specification at `path`."""
 
-    job: NativeJob
+    job: KubernetesJob
     place: JobPlace
     path: YamlPath
 

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pai_install.kube.objects import JsonObject
 from pai_install.schedulers.job_fields import FieldMisfit, FieldProblem, JobField, SubmittedPod
-from pai_install.schedulers.job_inventory import KeptJob
+from pai_install.schedulers.job_inventory import BlockingJob
 from pai_install.scheduling.model import Backend, Scheduling
 from pai_install.scheduling.quota_rules import QuotaRules
-from pai_install.scheduling.usage.model import Seen
+from pai_install.scheduling.usage.model import SchedulerState
 
 if TYPE_CHECKING:  # verbs that read submit no job, and test no scheduler
-    from pai_install.jobs.kubernetes import NativeJob
+    from pai_install.jobs.kubernetes import KubernetesJob
     from pai_install.jobs.model import Job
     from pai_install.jobs.place import JobPlace
     from pai_install.schedulers.self_test.driver import SelfTestDriver
@@ -82,7 +82,7 @@ class SchedulerBackend(ABC):
                 yield FieldMisfit(f"affinity:{role.name}", _NO_EFFECT, "remove it", "warning")
 
     @abstractmethod
-    def queue_fields(self, job: NativeJob, place: JobPlace) -> Iterator[JobField]:
+    def queue_fields(self, job: KubernetesJob, place: JobPlace) -> Iterator[JobField]:
         """Fields that put a job written as a Kubernetes object into its queue."""
 
     def pod_problems(self, pod: SubmittedPod) -> Iterator[FieldProblem]:
@@ -91,9 +91,9 @@ class SchedulerBackend(ABC):
         return iter(())
 
     @abstractmethod
-    def usage(self, scheduling: Scheduling, answers: Answers) -> Seen:
+    def usage(self, scheduling: Scheduling, answers: Answers) -> SchedulerState:
         """What jobs use. answers: the objects of each of `usage_resources`."""
 
     @abstractmethod
-    def kept_jobs(self, answers: Answers, devices: Collection[str]) -> Iterator[KeptJob]:
+    def kept_jobs(self, answers: Answers, devices: Collection[str]) -> Iterator[BlockingJob]:
         """Jobs that must end before the scheduler can be removed. answers: of each of `inventory_resources`."""

@@ -9,7 +9,7 @@ from typing import Any
 from pai_install.documents.document import Document, Text
 from pai_install.documents.problem import Severity, YamlPath, short
 from pai_install.jobs.compile import names
-from pai_install.jobs.kubernetes import Native, NativeJob
+from pai_install.jobs.kubernetes import KubernetesFile, KubernetesJob
 from pai_install.jobs.place import JobOwner, JobPlace
 from pai_install.schedulers.job_fields import JobField, queue_field
 from pai_install.schedulers.registry import backend_of
@@ -20,14 +20,16 @@ Object = dict[str, Any]
 NAMESPACE: YamlPath = ("metadata", "namespace")
 
 
-def native_objects(native: Native, places: Mapping[str, JobPlace]) -> tuple[tuple[Object, ...], tuple[Object, ...]]:
+def native_objects(
+    native: KubernetesFile, places: Mapping[str, JobPlace]
+) -> tuple[tuple[Object, ...], tuple[Object, ...]]:
     """The jobs, and what goes with them. places: of each job by its name; one group's all."""
     jobs = tuple(_with(job.content, injected(job, places[job.name])) for job in native.jobs)
     owner = places[native.name].owner
     return jobs, tuple(_with(one.content, _owned(owner, ())) for one in native.beside)
 
 
-def contradictions(native: Native, places: Mapping[str, JobPlace], *, queues: bool = True) -> None:
+def contradictions(native: KubernetesFile, places: Mapping[str, JobPlace], *, queues: bool = True) -> None:
     """Adds a problem to the documents for each value of theirs that would have to be another.
 
     The namespace of the group replaces another one, with a warning. queues: whether a queue counts, too.
@@ -38,7 +40,7 @@ def contradictions(native: Native, places: Mapping[str, JobPlace], *, queues: bo
         _contradict(one.document, _owned(places[native.name].owner, ()))
 
 
-def injected(job: NativeJob, place: JobPlace) -> Iterator[JobField]:
+def injected(job: KubernetesJob, place: JobPlace) -> Iterator[JobField]:
     """What a job gets: its group's namespace, whose it is, its virtual cluster and priority."""
     yield from _owned(place.owner, ())
     ways = [way for way in template_ways(job.content, job.kind) if way]

@@ -11,7 +11,7 @@ from pai_install.documents.validate import did_you_mean
 from pai_install.errors import PaiError
 from pai_install.jobs.capacity import Capacity, InstanceRequest
 from pai_install.jobs.hdfs import CODE, MOUNT, OUTPUT, folder_on, with_hdfs
-from pai_install.jobs.kubernetes import Native, NativeJob
+from pai_install.jobs.kubernetes import KubernetesFile, KubernetesJob
 from pai_install.jobs.model import Job
 from pai_install.jobs.place import JobOwner, JobPlace
 from pai_install.jobs.read import JobReading
@@ -183,7 +183,7 @@ class _Checker:
         except PaiError as error:  # a role does not say which machines
             yield Refusal("virtual-cluster", error.code, error.message, error.remedy or "")
 
-    def of_native(self, native: Native) -> Iterator[Refusal]:
+    def of_native(self, native: KubernetesFile) -> Iterator[Refusal]:
         """What is wrong with objects of Kubernetes."""
         for number, job in enumerate(native.jobs):
             yield from self._kind(number, job)
@@ -206,7 +206,7 @@ class _Checker:
             if not misfits and self._share_rules is not None:
                 yield from (_of_share(one, f"role:{number}") for one in excessive_roles(self._share_rules, job))
 
-    def _kind(self, number: int, job: NativeJob) -> Iterator[Refusal]:
+    def _kind(self, number: int, job: KubernetesJob) -> Iterator[Refusal]:
         backend = self._scheduling.backend if self._scheduling is not None else "default"
         if backend not in job.kind.queued:
             message = f"{backend}, this site's scheduler, does not queue {job.kind.shown}"
@@ -220,7 +220,7 @@ class _Checker:
             remedy = "add training-operator: true to the section scheduler of services-configuration.yaml, and apply"
             yield Refusal(f"kind:{number}", "kind", message, remedy)
 
-    def _namespace(self, number: int, job: NativeJob) -> Iterator[Refusal]:
+    def _namespace(self, number: int, job: KubernetesJob) -> Iterator[Refusal]:
         if not job.namespace:
             return
         own = [namespace_of(self.group)] if self.group else [one.namespace for one in self.profile.groups] or [DEFAULT]

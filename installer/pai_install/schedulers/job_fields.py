@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pai_install.documents.document import Text
 from pai_install.documents.problem import Severity, YamlPath
-from pai_install.jobs.kubernetes import NativeJob
+from pai_install.jobs.kubernetes import KubernetesJob
 from pai_install.jobs.place import JobPlace
 from pai_install.scheduling.job_kinds import POD, template_ways
 from pai_install.scheduling.unqueued import CLASS, is_limited
@@ -26,7 +26,7 @@ class JobField:
 class SubmittedPod:
     """A pod specification of a job, at `path` of its document. devices: where its containers request devices."""
 
-    job: NativeJob
+    job: KubernetesJob
     place: JobPlace
     path: YamlPath
     devices: tuple[YamlPath, ...]
@@ -75,6 +75,6 @@ def priority_field(way: YamlPath, place: JobPlace, *, outside: bool) -> JobField
     return JobField(path, *priority_reason(place))
 
 
-def pod_ways(job: NativeJob) -> list[YamlPath]:
+def pod_ways(job: KubernetesJob) -> list[YamlPath]:
     """The way to each pod of a job; a pod is its own."""
     return [()] if job.kind is POD else list(template_ways(job.content, job.kind))

@@ -21,7 +21,7 @@ _JOBSET_LABEL = "jobset.sigs.k8s.io/jobset-name"
 
 
 @dataclass(frozen=True, slots=True)
-class KeptJob:
+class BlockingJob:
     """What keeps a scheduler from going: a job, or what is left of one. Its names are those of the object to delete.
 
     cluster: the virtual cluster, "" where the job names none.
@@ -50,7 +50,7 @@ def _jobset_state(jobset: JsonObject) -> State:
     return "waits" if child(jobset, "spec").get("suspend") is True else "runs"
 
 
-def jobsets(found: Answers) -> Iterator[KeptJob]:
+def jobsets(found: Answers) -> Iterator[BlockingJob]:
     """JobSets among the answers."""
     return (kept_job(jobset, _jobset_state(jobset), _named(jobset)) for jobset in found[JOBSETS])
 
@@ -78,19 +78,19 @@ def owners_of(item: JsonObject) -> list[JsonObject]:
     return list(rows(child(item, "metadata").get("ownerReferences")))
 
 
-def owner_job(item: JsonObject, state: State, cluster: str = "") -> KeptJob:
+def owner_job(item: JsonObject, state: State, cluster: str = "") -> BlockingJob:
     """What made an object, as that would make it again; the object itself where nothing did."""
     # Deleting a pod of a controller is of no use: the controller makes it again.
     made_by = next((row for row in owners_of(item) if row.get("controller")), None) or next(iter(owners_of(item)), None)
     if made_by is None:
         return kept_job(item, state, cluster)
     namespace = text(child(item, "metadata").get("namespace"))
-    return KeptJob(text(made_by.get("kind")), _group(made_by), namespace, text(made_by.get("name")), state, cluster)
+    return BlockingJob(text(made_by.get("kind")), _group(made_by), namespace, text(made_by.get("name")), state, cluster)
 
 
-def kept_job(item: JsonObject, state: State, cluster: str = "") -> KeptJob:
+def kept_job(item: JsonObject, state: State, cluster: str = "") -> BlockingJob:
     """The object itself, as a job."""
-    return KeptJob(text(item.get("kind")), _group(item), *_place(item), state, cluster)
+    return BlockingJob(text(item.get("kind")), _group(item), *_place(item), state, cluster)
 
 
 def _group(item: JsonObject) -> str:
@@ -98,20 +98,20 @@ def _group(item: JsonObject) -> str:
     return group if slash else ""
 
 
-def busy_jobs(jobs: Iterable[KeptJob]) -> tuple[KeptJob, ...]:
+def busy_jobs(jobs: Iterable[BlockingJob]) -> tuple[BlockingJob, ...]:
     """Returns the jobs that run or wait. Jobs of the self-test are deleted with their namespaces."""
     return tuple(job for job in jobs if not job.ended and not is_place(job.namespace))
 
 
-def listed(jobs: Sequence[KeptJob]) -> str:
+def listed(jobs: Sequence[BlockingJob]) -> str:
     """A line for each, and the number of further ones."""
     more = [f"and {len(jobs) - _SHOWN} more"] if len(jobs) > _SHOWN else []
     return "\n".join([*map(str, jobs[:_SHOWN]), *more])
 
 
-def in_order(jobs: Iterable[KeptJob]) -> tuple[KeptJob, ...]:
+def in_order(jobs: Iterable[BlockingJob]) -> tuple[BlockingJob, ...]:
     """Every one once, those that run first."""
-    found: dict[tuple[str, ...], KeptJob] = {}
+    found: dict[tuple[str, ...], BlockingJob] = {}
     for job in jobs:
         found.setdefault((job.kind, job.group, job.namespace, job.name), job)
     order: tuple[State, ...] = ("runs", "waits", "has ended")

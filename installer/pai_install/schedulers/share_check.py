@@ -8,7 +8,7 @@ from typing import Any
 
 from pai_install.documents.quantity import format_bytes
 from pai_install.jobs.capacity import InstanceRequest
-from pai_install.jobs.kubernetes import NativeJob
+from pai_install.jobs.kubernetes import KubernetesJob
 from pai_install.kube.objects import text
 from pai_install.scheduling.device_shares import DeviceShare, ShareRules, is_within
 from pai_install.scheduling.job_kinds import template_ways
@@ -36,7 +36,7 @@ def excessive_requests(rules: ShareRules, requests: Iterable[InstanceRequest]) -
             yield from _misfits(one.role, shares, one.devices, one.cpu_millis, one.memory_bytes, "device")
 
 
-def excessive_roles(rules: ShareRules, job: NativeJob) -> Iterator[ShareMisfit]:
+def excessive_roles(rules: ShareRules, job: KubernetesJob) -> Iterator[ShareMisfit]:
     """Those of a job that is a Kubernetes object."""
     for role, way in zip(job.roles, template_ways(job.content, job.kind), strict=False):
         for shares, units in _limits(rules, job, way) if rules.cells else _of_devices(rules, role.devices):
@@ -51,7 +51,9 @@ def _of_devices(rules: ShareRules, devices: Mapping[str, int]) -> Iterator[tuple
             yield shares, units
 
 
-def _limits(rules: ShareRules, job: NativeJob, way: Sequence[str | int]) -> Iterator[tuple[Sequence[DeviceShare], int]]:
+def _limits(
+    rules: ShareRules, job: KubernetesJob, way: Sequence[str | int]
+) -> Iterator[tuple[Sequence[DeviceShare], int]]:
     """A pod of HiveD that names no machine type may get cells of any."""
     if not requests_hived(job.content, way):
         return

@@ -23,7 +23,7 @@ from pai_install.scheduling.job_request import JobRequest, PodRequest
 from pai_install.scheduling.model import PRIORITIES, Scheduling, Share, Supply, VirtualCluster
 from pai_install.scheduling.quota_rules import QuotaRules
 from pai_install.scheduling.usage.amounts import resource_of, units_of
-from pai_install.scheduling.usage.model import SeenJob, Use
+from pai_install.scheduling.usage.model import UnfinishedJob, Use
 
 # fits: within the guarantee. borrows: with idle quota of others. preempts: others return what they borrowed, or jobs
 # of lower priority end. waits: for quota in use. never: more than there is. refused: by the API server.
@@ -59,7 +59,7 @@ class Simulation:
     outcome: Outcome
     reasons: tuple[str, ...] = ()
     quotas: tuple[QuotaState, ...] = ()
-    holders: tuple[SeenJob, ...] = ()
+    holders: tuple[UnfinishedJob, ...] = ()
     notes: tuple[str, ...] = ()
 
 
@@ -265,7 +265,7 @@ class _Judge:
             f"{quota.idle} idle, {quota.borrowable} to borrow"
         )
 
-    def holders(self, skus: Mapping[str, Outcome]) -> Iterator[SeenJob]:
+    def holders(self, skus: Mapping[str, Outcome]) -> Iterator[UnfinishedJob]:
         """Running jobs that use the same resources."""
         resources = {"devices", *(self.scheduling.supply[sku].resource for sku in skus)}
         running = [job for job in self.usage.jobs if not job.waits and resources & job.units.keys()]

@@ -10,7 +10,7 @@ from pai_install.schedulers.registry import backend_of
 from pai_install.scheduling.model import Backend, Scheduling
 from pai_install.scheduling.usage.borrowed_quota import lent_of
 from pai_install.scheduling.usage.health import Unmet, unmet
-from pai_install.scheduling.usage.model import SeenJob, Use
+from pai_install.scheduling.usage.model import UnfinishedJob, Use
 
 NODES = "nodes"
 
@@ -25,7 +25,7 @@ class Usage:
 
     uses: Mapping[tuple[str, str], Use]
     lent: Mapping[tuple[str, str], int]
-    jobs: tuple[SeenJob, ...]
+    jobs: tuple[UnfinishedJob, ...]
     unknown: frozenset[str]
     unmet: tuple[Unmet, ...]
 

@@ -10,7 +10,7 @@ from pai_install.kube.model import Ref
 from pai_install.kube.objects import JsonObject
 from pai_install.users.model import NAMESPACE
 from pai_install.users.objects import account, administration, membership
-from pai_install.users.read import Found, effective, group_of, name_of, namespace_of
+from pai_install.users.read import UserObjects, effective, group_of, name_of, namespace_of
 
 Object = dict[str, Any]
 
@@ -39,7 +39,7 @@ class Joining:
     object: Object
 
 
-def joining(user: str, groups: Collection[UserGroup], found: Found) -> Iterator[Joining]:
+def joining(user: str, groups: Collection[UserGroup], found: UserObjects) -> Iterator[Joining]:
     """Yields what is missing to make the user a member of these groups. found: what the user has."""
     if not found.accounts:
         yield Joining("a user of that name, who has no kubeconfig yet", "Make the account", account(user))
@@ -54,7 +54,7 @@ def joining(user: str, groups: Collection[UserGroup], found: Found) -> Iterator[
         yield Joining(effect, "Bind to the administrators", administration(user))
 
 
-def departure(found: Found, left: Collection[str], groups: Collection[UserGroup]) -> Found:
+def departure(found: UserObjects, left: Collection[str], groups: Collection[UserGroup]) -> UserObjects:
     """What to delete when a user leaves some groups. left: their names. groups: of the site.
 
     It stays an administrator as long as one group that it stays in makes it one.
@@ -62,10 +62,10 @@ def departure(found: Found, left: Collection[str], groups: Collection[UserGroup]
     memberships = [one for one in found.memberships if group_of(one) in left]
     stays = {group_of(one) for one in found.memberships} - set(left)
     admins = {group.name for group in groups if group.administrators}
-    return Found((), (), memberships, () if stays & admins else found.administrations)
+    return UserObjects((), (), memberships, () if stays & admins else found.administrations)
 
 
-def refs_of(found: Found, *, marks: bool = True) -> tuple[Ref, ...]:
+def refs_of(found: UserObjects, *, marks: bool = True) -> tuple[Ref, ...]:
     """The objects to delete, rights first. marks: of kubeconfigs, which also end with the account."""
     kinds = (
         (ADMINISTRATIONS, found.administrations),

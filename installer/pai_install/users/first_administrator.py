@@ -16,7 +16,7 @@ from pai_install.site.passwords import is_public
 from pai_install.users.changes import UserGroup, joining
 from pai_install.users.credentials import Credential, CredentialKind, secret_of
 from pai_install.users.model import user_name, why_no_name
-from pai_install.users.read import Found
+from pai_install.users.read import UserObjects
 
 Object = dict[str, Any]
 
@@ -45,7 +45,7 @@ def first_administrator(
     user, administrators = user_name(name), [group for group in groups if group.administrators][:1]
     if why_no_name(user) or not password or is_public(password) or not administrators:
         return None
-    objects = [_kept(one.object) for one in joining(user, administrators, Found())]
+    objects = [_kept(one.object) for one in joining(user, administrators, UserObjects())]
     secret = secret_of(Credential(CredentialKind.FIRST, user, user, ""))
     kept = {"metadata": secret["metadata"], "type": secret["type"]}
     return FirstAdministrator(objects, {**kept, "secret_data": {HASH: _hashed(user, password, salt)}})

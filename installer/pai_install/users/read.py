@@ -11,7 +11,7 @@ from pai_install.users.model import EXPIRES, GROUP, NAMESPACE, OWNER, User
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class UserObjects:
     """All objects of users: accounts, marks of kubeconfigs, memberships, administrations."""
 
     accounts: Sequence[JsonObject] = ()
@@ -19,13 +19,13 @@ class Found:
     memberships: Sequence[JsonObject] = ()
     administrations: Sequence[JsonObject] = ()
 
-    def of(self, user: str) -> Found:
+    def of(self, user: str) -> UserObjects:
         """Those of one user."""
         kept = (
             [one for one in objects if user_of(one) == user]
             for objects in (self.accounts, self.marks, self.memberships, self.administrations)
         )
-        return Found(*kept)
+        return UserObjects(*kept)
 
     @property
     def users(self) -> tuple[User, ...]:

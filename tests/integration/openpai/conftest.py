@@ -34,7 +34,7 @@ from pai_install.scheduling.job_kinds import KINDS
 from pai_install.site import Site, load_site
 from pai_install.users.changes import UserGroup, joining
 from pai_install.users.credentials import Credential, CredentialKind, secret_of
-from pai_install.users.read import Found
+from pai_install.users.read import UserObjects
 from tests.addons import ROOT, addon_action
 from tests.integration.control_plane import Api, Json, running
 from tests.integration.shared_control_plane import ControlPlane
@@ -220,7 +220,7 @@ def join(api: Api, name: str, groups: Sequence[UserGroup]) -> None:
     """A user as `user add` makes it, with a password."""
     from pai_install.console.sign_in.hashing import hashed  # noqa: PLC0415 - loads argon2
 
-    for one in joining(name, groups, Found()):
+    for one in joining(name, groups, UserObjects()):
         api.apply(one.object)
     uid = api.ask("GET", f"/api/v1/namespaces/pai-users/serviceaccounts/{name}")["metadata"]["uid"]
     since = datetime.now(UTC).isoformat(timespec="seconds")

@@ -9,7 +9,7 @@ import pytest
 from pai_install.app.job_quota import QuotaJob, states_of_seen, visible_jobs
 from pai_install.jobs.state import JobState
 from pai_install.scheduling.job_kinds import JOB, KINDS
-from pai_install.scheduling.usage.model import SeenJob
+from pai_install.scheduling.usage.model import UnfinishedJob
 
 SET = next(kind for kind in KINDS if kind.name == "JobSet")
 TRAIN = JobState(
@@ -38,13 +38,13 @@ SINGLE = replace(TRAIN, label="single", kind=JOB)
     ],
 )
 def test_a_scheduler_names_a_job_a_gang_or_a_part(name: str, job: JobState | None) -> None:
-    found = dict(states_of_seen([SeenJob("default", name, waits=False)], [TRAIN, LONGER, SINGLE]))
+    found = dict(states_of_seen([UnfinishedJob("default", name, waits=False)], [TRAIN, LONGER, SINGLE]))
     assert found.get(name) == job
 
 
 def test_jobs_of_other_namespaces_are_summed_up() -> None:
     jobs = [
-        QuotaJob(SeenJob("default", f"{space}/{number}", waits=False, units=units), None)
+        QuotaJob(UnfinishedJob("default", f"{space}/{number}", waits=False, units=units), None)
         for space in ("vision", "speech")
         for number, units in enumerate(({"nvidia.com/gpu": 4}, {"": 16}))
     ]

@@ -12,8 +12,8 @@ from syrupy.assertion import SnapshotAssertion
 from pai_install.errors import ExitCode
 from pai_install.kube.model import Ref
 from pai_install.operations.removed_machines import NAME, removed_machines
-from pai_install.run.proof import read_proof
 from pai_install.run.state import open_state
+from pai_install.run.verification_state import read_proof
 from tests.unit.cli.stub_environment import LAYOUT, World, run, write_site
 from tests.unit.cluster.fake import FakeCluster
 from tests.unit.cluster.test_drain import pod

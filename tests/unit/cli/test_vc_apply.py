@@ -19,8 +19,8 @@ from pai_install.errors import ExitCode
 from pai_install.kube.model import Ref
 from pai_install.kube.objects import JsonObject
 from pai_install.plan.model import HostStep, Plan, Playbook, Step
-from pai_install.run.proof import Proof, Unproven, read_proof, write_proof
 from pai_install.run.state import state_of
+from pai_install.run.verification_state import Proof, VerificationGap, read_proof, write_proof
 from pai_install.run.virtual_clusters import read_good, write_good
 from pai_install.schedulers.compile import labels_of, objects_of
 from pai_install.schedulers.last_applied import KEPT, KEPT_IN, kept_of
@@ -239,7 +239,7 @@ def test_what_changes_is_said_first_then_done_and_asked(
 
 def test_machines_that_an_earlier_run_left_unverified_stay_so(site: Path, machines: Machines, capsys: Any) -> None:
     """The proof of a quota shows nothing of an interrupted installation, and nobody waits for a whole one."""
-    left = {"master": Unproven(why="a run was interrupted", operation="apply")}
+    left = {"master": VerificationGap(why="a run was interrupted", operation="apply")}
     write_proof(state_of(site).proof, Proof(unproven=left))
     notify(site, services(4, 12))
     assert vc_apply(site) == ExitCode.OK

@@ -8,7 +8,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from pai_install.jobs.job_file import MAX_BYTES
-from pai_install.jobs.kubernetes import Native
+from pai_install.jobs.kubernetes import KubernetesFile
 from pai_install.jobs.model import Job, JobMount, JobPort, PullLogin
 from pai_install.jobs.read import JobReading, read_job, read_job_text
 
@@ -294,7 +294,7 @@ def test_what_has_no_effect_is_told() -> None:
 
 def test_kubernetes_objects_are_kept() -> None:
     found = read_job(FILES / "volcano.yaml")
-    assert isinstance(found.job, Native)
+    assert isinstance(found.job, KubernetesFile)
     (one,) = found.job.jobs
     assert (one.kind.name, one.name, one.queue) == ("Job", "tf-ps", "")
     assert [(role.name, role.instances, role.cpu_millis, dict(role.devices)) for role in one.roles] == [
@@ -340,7 +340,7 @@ BARE = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{nam
 )
 def test_kinds_of_kubernetes(text: str, roles: list[tuple[str, int]], queue: str) -> None:
     reading = read(text)
-    assert isinstance(reading.job, Native), reading.problems
+    assert isinstance(reading.job, KubernetesFile), reading.problems
     assert [(role.name, role.instances) for role in reading.job.jobs[0].roles] == roles
     assert reading.job.jobs[0].queue == queue
 
@@ -403,7 +403,7 @@ def test_jobs_of_the_training_operator_are_read(kind: str, roles: str, tmp_path:
     text = f"apiVersion: kubeflow.org/v1\nkind: {kind}\nmetadata: {{name: train}}\n"
     text += f"spec: {{{roles}: {{Worker: {{replicas: 3, template: {template}}}}}}}\n"
     job = read_job_text(text, tmp_path / "job.yaml").job
-    assert isinstance(job, Native)
+    assert isinstance(job, KubernetesFile)
     assert [(role.name, role.instances, dict(role.devices)) for role in job.jobs[0].roles] == [
         ("Worker", 3, {"nvidia.com/gpu": 2})
     ]

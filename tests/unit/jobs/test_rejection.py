@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pai_install.documents.problem import dotted
-from pai_install.jobs.kubernetes import Native
+from pai_install.jobs.kubernetes import KubernetesFile
 from pai_install.jobs.read import read_job_text
 from pai_install.jobs.rejection import rejected_field
 
@@ -39,11 +39,11 @@ spec:
 )  # fmt: skip
 def test_field_that_is_named_is_found(words: str, expected: str) -> None:
     job = read_job_text(TEXT, Path("job.yaml")).job
-    assert isinstance(job, Native)
+    assert isinstance(job, KubernetesFile)
     assert dotted(rejected_field(job.jobs[0].document, words)) == expected
 
 
 def test_hostile_words_end_soon() -> None:
     job = read_job_text(TEXT, Path("job.yaml")).job
-    assert isinstance(job, Native)
+    assert isinstance(job, KubernetesFile)
     assert rejected_field(job.jobs[0].document, "spec" + ".a" * 100_000 + "[99999]") == ()

@@ -13,7 +13,7 @@ from pai_install.errors import PaiError
 from pai_install.lab import box, bringup, cgroups, disk, faults, keys, machine, names, network, plan, rootfs
 from pai_install.lab.bringup import heal, reinstall, up
 from pai_install.lab.cgroups import Hierarchy
-from pai_install.lab.choice import Choice
+from pai_install.lab.machine_options import Choice
 from pai_install.lab.names import lab_names
 from pai_install.lab.record import Kind, read_record
 from pai_install.lab.spec import LabMachine, LabSpec

@@ -13,7 +13,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from pai_install.lab import disk, keys, rootfs
-from pai_install.lab.entry import Entry
+from pai_install.lab.file_entry import Entry
 from pai_install.lab.names import MachineNames, machine_names
 from pai_install.lab.rootfs import account, machine_entries, resolver_text
 from pai_install.lab.spec import LabMachine, LabSpec

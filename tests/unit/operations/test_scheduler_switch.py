@@ -21,7 +21,7 @@ from pai_install.plan.model import LocalWork, Plan
 from pai_install.plan.observation import Observation
 from pai_install.plan.observed import RoleRecord
 from pai_install.plan.scheduler_change import installed_schedulers
-from pai_install.schedulers.job_inventory import KeptJob
+from pai_install.schedulers.job_inventory import BlockingJob
 from pai_install.site import Site
 from tests.errors import raises
 from tests.unit.plan.conftest import ROLES, converged
@@ -79,8 +79,8 @@ def test_jobs_end_first_then_all_of_an_installation_and_the_test(
     assert switch.question(plan, ()) == snapshot
 
 
-RUNS = KeptJob("Job", "batch", "team", "a", "runs")
-ENDED = KeptJob("Job", "batch", "team", "b", "has ended")
+RUNS = BlockingJob("Job", "batch", "team", "a", "runs")
+ENDED = BlockingJob("Job", "batch", "team", "b", "has ended")
 
 
 def test_installation_knows_jobs_of_the_scheduler_that_goes(moving: tuple[Site, Observation]) -> None:

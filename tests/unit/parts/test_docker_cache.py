@@ -19,7 +19,7 @@ from pai_install.parts.docker_cache import CacheConfiguration, cache_values
 from pai_install.parts.part import Space
 from pai_install.parts.registry import images, make_context, needed_components, ports
 from pai_install.plan.inventory import build_inventory
-from pai_install.plan.unsecret import without_secrets
+from pai_install.plan.redacted_inventory import without_secrets
 from pai_install.redact import Redactor, secret_values
 from pai_install.registry.content import Content
 from pai_install.registry.identity import Identity, make_identity, with_content_kept, with_content_left, with_new_login

@@ -14,7 +14,7 @@ import yaml
 from pai_install.components.model import ComponentSet
 from pai_install.parts.registry import ADDONS, kernel_modules, make_context, part_named
 from pai_install.plan.inventory import build_inventory
-from pai_install.plan.unsecret import without_secrets
+from pai_install.plan.redacted_inventory import without_secrets
 from pai_install.redact import MASK, Redactor, secret_values
 from pai_install.site import Site
 from pai_install.users.kinds import kinds_at

@@ -12,7 +12,7 @@ from typing import Any
 from pai_install.components.model import ComponentSet
 from pai_install.parts.registry import make_context, part_named
 from pai_install.plan.inventory import build_inventory
-from pai_install.plan.unsecret import without_secrets
+from pai_install.plan.redacted_inventory import without_secrets
 from pai_install.registry.identity import make_identity
 from pai_install.registry.model import ServedNames
 from pai_install.site import Site

@@ -17,7 +17,7 @@ from pai_install.report.virtual_clusters_plan import (
 )
 from pai_install.schedulers.usage import Usage
 from pai_install.scheduling.read import scheduling_of
-from pai_install.scheduling.usage.model import SeenJob, Use
+from pai_install.scheduling.usage.model import UnfinishedJob, Use
 from tests.hived_demo import BLOCK, demo_site
 from tests.virtual_clusters import cluster, gpus, share, site, with_backend
 
@@ -27,7 +27,11 @@ AFTER = site(SUPPLY, clusters=(cluster("a", share(SUPPLY, 8)), cluster("c", shar
 USAGE = Usage(
     uses={("a", "a100"): Use("a", "a100", 12), ("b", "a100"): Use("b", "a100", 4)},
     lent={},
-    jobs=(SeenJob("b", "x/train", waits=False), SeenJob("b", "x/later", waits=True), SeenJob("a", "x/y", waits=False)),
+    jobs=(
+        UnfinishedJob("b", "x/train", waits=False),
+        UnfinishedJob("b", "x/later", waits=True),
+        UnfinishedJob("a", "x/y", waits=False),
+    ),
     unknown=frozenset({"c"}),
     unmet=(),
 )
@@ -41,10 +45,10 @@ def test_what_changes_and_whose_jobs_are_touched(snapshot: SnapshotAssertion) ->
 
 def test_running_jobs_that_lose_their_guarantee_are_named() -> None:
     jobs = (
-        SeenJob("a", "x/runs", waits=False, units={"nvidia.com/gpu": 12}),
-        SeenJob("a", "x/waits", waits=True, units={"nvidia.com/gpu": 1}),
-        SeenJob("a", "x/cores", waits=False, units={"": 1}),
-        SeenJob("c", "x/grows", waits=False, units={"nvidia.com/gpu": 1}),
+        UnfinishedJob("a", "x/runs", waits=False, units={"nvidia.com/gpu": 12}),
+        UnfinishedJob("a", "x/waits", waits=True, units={"nvidia.com/gpu": 1}),
+        UnfinishedJob("a", "x/cores", waits=False, units={"": 1}),
+        UnfinishedJob("c", "x/grows", waits=False, units={"nvidia.com/gpu": 1}),
     )
     change = clusters_change(BEFORE, AFTER, replace(USAGE, jobs=jobs))
     assert [it.job for it in clusters_change_report(change).evictable] == ["x/runs"]
@@ -56,7 +60,11 @@ def test_jobs_on_cells_of_other_names_are_named(tmp_path: Path) -> None:
     block = scheduling_of(demo_site(tmp_path))
     assert block is not None
     usage = Usage(
-        {}, {}, (SeenJob("vc1", "x/one", waits=False), SeenJob("vc1", "x/later", waits=True)), frozenset(), ()
+        {},
+        {},
+        (UnfinishedJob("vc1", "x/one", waits=False), UnfinishedJob("vc1", "x/later", waits=True)),
+        frozenset(),
+        (),
     )
     for before, named in ((block, []), (replace(block, block=None), ["x/one"])):
         change = clusters_change(before, block, usage)

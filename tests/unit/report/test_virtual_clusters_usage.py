@@ -9,7 +9,7 @@ from pai_install.json_schema import schema_of
 from pai_install.report.virtual_clusters_usage import QuotaUsageReport, quota_usage_report, quota_usage_text
 from pai_install.schedulers.usage import Usage
 from pai_install.scheduling.usage.health import Lack, Unmet
-from pai_install.scheduling.usage.model import SeenJob, Use
+from pai_install.scheduling.usage.model import UnfinishedJob, Use
 from tests.virtual_clusters import cluster, gpus, share, site
 
 SUPPLY = gpus("a100", 4)
@@ -18,9 +18,9 @@ USAGE = Usage(
     uses={("a", "a100"): Use("a", "a100", 4), ("b", "a100"): Use("b", "a100", 18, borrowed=10)},
     lent={("a", "a100"): 2},
     jobs=(
-        SeenJob("a", "x/runs", waits=False, units={"nvidia.com/gpu": 4}),
-        SeenJob("a", "x/waits", waits=True, units={"nvidia.com/gpu": 8}),
-        SeenJob("a", "x/too", waits=True, units={"": 2}),
+        UnfinishedJob("a", "x/runs", waits=False, units={"nvidia.com/gpu": 4}),
+        UnfinishedJob("a", "x/waits", waits=True, units={"nvidia.com/gpu": 8}),
+        UnfinishedJob("a", "x/too", waits=True, units={"": 2}),
     ),
     unknown=frozenset(),
     unmet=(Unmet("a100", ("a", "b"), 1, (Lack("a100-1", 8, "is cordoned"),)),),

@@ -17,8 +17,8 @@ from pai_install.health.memory.store import HealthStore
 from pai_install.registry.identity import read_identity
 from pai_install.run.journal import interrupted_run
 from pai_install.run.lock import holder, site_lock
-from pai_install.run.proof import Proof, read_proof
 from pai_install.run.state import StateFolder, open_state
+from pai_install.run.verification_state import Proof, read_proof
 from pai_install.run.virtual_clusters import read_good
 from pai_install.site.rotations import read_rotations
 from pai_install.system.ssh import host_key_options

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from pai_install.jobs.kubernetes import Native
+from pai_install.jobs.kubernetes import KubernetesFile
 from pai_install.jobs.place import JobPlace
 from pai_install.jobs.read import read_job_text
 from pai_install.schedulers.admission import reject
@@ -80,9 +80,9 @@ data: {rate: "0.1"}
 """
 
 
-def native(text: str) -> Native:
+def native(text: str) -> KubernetesFile:
     reading = read_job_text(text, Path("job.yaml"))
-    assert isinstance(reading.job, Native), reading.problems
+    assert isinstance(reading.job, KubernetesFile), reading.problems
     return reading.job
 
 

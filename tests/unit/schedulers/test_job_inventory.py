@@ -8,7 +8,7 @@ from typing import Any
 from syrupy.assertion import SnapshotAssertion
 
 from pai_install.kube.objects import JsonObject
-from pai_install.schedulers.job_inventory import KeptJob, busy_jobs, in_order
+from pai_install.schedulers.job_inventory import BlockingJob, busy_jobs, in_order
 from pai_install.schedulers.registry import backend_of
 from pai_install.scheduling.model import Backend
 from tests.unit.scheduling.usage.objects import pod
@@ -16,7 +16,9 @@ from tests.unit.scheduling.usage.objects import pod
 GPU = "nvidia.com/gpu"
 
 
-def jobs_of(backend: Backend, answers: Sequence[Iterable[JsonObject]], devices: Collection[str]) -> tuple[KeptJob, ...]:
+def jobs_of(
+    backend: Backend, answers: Sequence[Iterable[JsonObject]], devices: Collection[str]
+) -> tuple[BlockingJob, ...]:
     """answers: the objects of each of the back end's `inventory_resources`."""
     found = backend_of(backend)
     return in_order(found.kept_jobs(dict(zip(found.inventory_resources, answers, strict=True)), devices))
@@ -46,10 +48,10 @@ def test_a_workload_stands_for_its_job_until_that_has_ended() -> None:
         workload("alone", None),
     ]
     assert jobs_of("kueue", (workloads, ()), (GPU,)) == (
-        KeptJob("Job", "batch", "vision", "a", "runs", "research"),
-        KeptJob("Workload", "kueue.x-k8s.io", "vision", "alone", "waits", "research"),
-        KeptJob("Job", "batch", "vision", "b", "waits", "research"),
-        KeptJob("Workload", "kueue.x-k8s.io", "vision", "job-c-1", "has ended", "research"),
+        BlockingJob("Job", "batch", "vision", "a", "runs", "research"),
+        BlockingJob("Workload", "kueue.x-k8s.io", "vision", "alone", "waits", "research"),
+        BlockingJob("Job", "batch", "vision", "b", "waits", "research"),
+        BlockingJob("Workload", "kueue.x-k8s.io", "vision", "job-c-1", "has ended", "research"),
     )
 
 
@@ -122,6 +124,6 @@ def test_a_jobset_stands_for_its_pods(snapshot: SnapshotAssertion) -> None:
 
 def test_jobs_of_the_self_test_keep_no_scheduler() -> None:
     """They end with their namespaces, seconds after the proof of `vc apply`."""
-    runs = KeptJob("Job", "batch", "vision", "a", "runs")
-    proof = KeptJob("JobSet", "jobset.x-k8s.io", "scheduler-self-test-quota", "more", "runs")
+    runs = BlockingJob("Job", "batch", "vision", "a", "runs")
+    proof = BlockingJob("JobSet", "jobset.x-k8s.io", "scheduler-self-test-quota", "more", "runs")
     assert busy_jobs([runs, proof]) == (runs,)

@@ -16,7 +16,7 @@ from pai_install.schedulers.simulation import Outcome, Simulation, simulate
 from pai_install.schedulers.usage import Usage
 from pai_install.scheduling.job_request import read_job_request
 from pai_install.scheduling.model import Backend
-from pai_install.scheduling.usage.model import SeenJob, Use
+from pai_install.scheduling.usage.model import UnfinishedJob, Use
 from pai_install.site.load import load_site
 from tests.unit.scheduling.test_read import VALID
 from tests.unit.site.rules.scheduling.sites import GROUPS, LAYOUT
@@ -44,7 +44,11 @@ def job(pods: int, devices: int, priority: str = "test", cluster: str = "researc
 
 
 def judged(
-    folder: Path, content: str, uses: Mapping[tuple[str, str], Use] = IDLE, *jobs: SeenJob, backend: Backend = "kueue"
+    folder: Path,
+    content: str,
+    uses: Mapping[tuple[str, str], Use] = IDLE,
+    *jobs: UnfinishedJob,
+    backend: Backend = "kueue",
 ) -> Simulation:
     """In the site of `test_read`."""
     profile = profile_of(load_site(write_site(folder, layout=LAYOUT, services=VALID + GROUPS)).site)
@@ -58,7 +62,7 @@ def used(cluster: str, units: int, own: int = 0, borrowed: int = 0) -> dict[tupl
     return {(cluster, "a100"): Use(cluster, "a100", units, own, borrowed)}
 
 
-LOW, SAME = (SeenJob("research", "admins/other", waits=False, units={GPU: 16}, priority=it) for it in (-1, 10))
+LOW, SAME = (UnfinishedJob("research", "admins/other", waits=False, units={GPU: 16}, priority=it) for it in (-1, 10))
 
 
 @pytest.mark.parametrize(
@@ -79,7 +83,7 @@ LOW, SAME = (SeenJob("research", "admins/other", waits=False, units={GPU: 16}, p
         (job(1, 0, cpu="4"), IDLE, (), "fits"),
     ],
 )
-def test_answers(tmp_path: Path, content: str, uses: Any, running: tuple[SeenJob, ...], outcome: Outcome) -> None:
+def test_answers(tmp_path: Path, content: str, uses: Any, running: tuple[UnfinishedJob, ...], outcome: Outcome) -> None:
     found = judged(tmp_path, content, uses, *running)
     assert found.outcome == outcome
     assert bool(found.quotas) == (outcome not in ("never", "refused"))
@@ -99,8 +103,8 @@ def test_oppo_has_no_guarantee_with_hived_and_takes_what_is_idle(tmp_path: Path)
 
 
 def test_full_limit_waits_and_names_the_holders(tmp_path: Path) -> None:
-    holder = SeenJob("default", "vision/sweep", waits=False, units={GPU: 8})
-    waiting = SeenJob("default", "vision/later", waits=True, units={GPU: 8})
+    holder = UnfinishedJob("default", "vision/sweep", waits=False, units={GPU: 8})
+    waiting = UnfinishedJob("default", "vision/later", waits=True, units={GPU: 8})
     uses = {**used("research", 16, own=8), **used("default", 8)}
     found = judged(tmp_path, job(1, 8), uses, SAME, holder, waiting)
     assert found.outcome == "waits"

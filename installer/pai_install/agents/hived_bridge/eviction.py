@@ -32,7 +32,7 @@ _UNBOUND = ""
 
 
 @dataclass(frozen=True)
-class Wanted:
+class EvictionTargets:
     """Who goes. pods: UIDs. nodes: where they are. gangs: names of those that go whole."""
 
     pods: frozenset[str]
@@ -40,11 +40,11 @@ class Wanted:
     gangs: tuple[str, ...] = ()
 
 
-def wanted(victims: Victims, gangs: Iterable[Gang]) -> Wanted:
+def wanted(victims: Victims, gangs: Iterable[Gang]) -> EvictionTargets:
     """The pods that were named and all of their gangs."""
     named: frozenset[str] = frozenset().union(*victims.values())
     hit = [gang for gang in gangs if gang.pods & named]
-    return Wanted(
+    return EvictionTargets(
         named.union(*(gang.pods for gang in hit)),
         frozenset(victims).union(*(gang.nodes for gang in hit)),
         tuple(sorted(gang.name for gang in hit)),
@@ -111,7 +111,7 @@ class Eviction:
             self._log("HiveD does not list its gangs: they go node by node", reason=str(error))
             return ()
 
-    def _find(self, who: Wanted) -> list[Pod]:
+    def _find(self, who: EvictionTargets) -> list[Pod]:
         """Those of the pods that exist. Raises ApiError."""
         found = {pod.uid: pod for node in sorted(who.nodes) for pod in self._cluster.pods_on(node)}
         # The list of all pods without a node is long where many jobs wait, so it is read only if a pod is missing.

@@ -33,7 +33,7 @@ from pai_install.users.changes import (
 )
 from pai_install.users.credentials import Credential, CredentialKind
 from pai_install.users.model import NAMESPACE, OWNER, User, user_name, why_no_name
-from pai_install.users.read import Found, user_of
+from pai_install.users.read import UserObjects, user_of
 
 # annotation of an account: who changed its password or its data last. The API server decides whether they may
 CHANGED_BY = "pai-install/changed-by"
@@ -80,7 +80,7 @@ class UserAdministration:
         if self._found(user).accounts:
             raise _exists(name)
         chosen = [self._group(group) for group in groups] or self._default
-        objects = [one.object for one in joining(user, chosen, Found())]
+        objects = [one.object for one in joining(user, chosen, UserObjects())]
         try:
             (account, *_) = self.client.create(objects[:1])
         except ApiError as error:
@@ -204,17 +204,17 @@ class UserAdministration:
             raise RestError(HTTPStatus.NOT_FOUND, "NoGroupError", f"Group {name} is not found.")
         return found
 
-    def _require(self, name: str) -> tuple[str, Found]:
+    def _require(self, name: str) -> tuple[str, UserObjects]:
         user = user_name(name)
-        found = self._found(user) if not why_no_name(user) else Found()
+        found = self._found(user) if not why_no_name(user) else UserObjects()
         if not found.accounts:
             raise RestError(HTTPStatus.NOT_FOUND, "NoUserError", f"User {name} is not found.")
         return user, found
 
-    def _found(self, user: str) -> Found:
+    def _found(self, user: str) -> UserObjects:
         return self._listed(f"{OWNER}={user}")
 
-    def _listed(self, labels: str) -> Found:
+    def _listed(self, labels: str) -> UserObjects:
         try:
             accounts, memberships, administrations = self.client.list(
                 Select((ACCOUNTS,), NAMESPACE, labels),
@@ -223,22 +223,22 @@ class UserAdministration:
             )
         except ApiError as error:
             raise _refused(error) from error
-        return Found(accounts, (), memberships, administrations)
+        return UserObjects(accounts, (), memberships, administrations)
 
-    def _change(self, user: str, found: Found, joins: Collection[UserGroup], left: Collection[str]) -> None:
+    def _change(self, user: str, found: UserObjects, joins: Collection[UserGroup], left: Collection[str]) -> None:
         """New rights first: who moves from one group of administrators to another stays one."""
         objects = [one.object for one in joining(user, joins, found)]
-        ends = departure(found, left, self._groups) if left else Found()
+        ends = departure(found, left, self._groups) if left else UserObjects()
         stays_admin = any(group.administrators for group in joins)
         if stays_admin:
-            ends = Found((), (), ends.memberships, ())
+            ends = UserObjects((), (), ends.memberships, ())
         try:
             self.client.apply(objects, force=True)
         except ApiError as error:
             raise _refused(error) from error
         self._delete(ends)
 
-    def _delete(self, found: Found) -> None:
+    def _delete(self, found: UserObjects) -> None:
         try:
             self.client.delete(refs_of(found, marks=False))
         except ApiError as error:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from pai_install.kube.model import Pod
 from pai_install.kube.objects import JsonObject, child, conditions, state_of, text
-from pai_install.schedulers.self_test.model import GANG, GangSeen, PodSeen, Sample, Scenario
+from pai_install.schedulers.self_test.model import GANG, ObservedGang, ObservedPod, Sample, Scenario
 
 # what an object's own condition says of a job that ended well, by its kind
 _ENDED = {"Job": "Complete", "JobSet": "Completed"}
@@ -31,17 +31,17 @@ def last_warning(events: Iterable[JsonObject]) -> str:
     return text(ordered[-1].get("message")) if ordered else ""
 
 
-def _gang(objects: Sequence[JsonObject]) -> GangSeen:
+def _gang(objects: Sequence[JsonObject]) -> ObservedGang:
     pods = [entry for entry in objects if entry.get("kind") == "Pod"]
     jobs = [entry for entry in objects if entry.get("kind") != "Pod"]
     why = next((read.why for read in map(Pod.parse, pods) if read.phase == "Pending" and read.why), "")
-    return GangSeen(tuple(map(_pod, pods)), bool(jobs) and all(map(_done, jobs)), why)
+    return ObservedGang(tuple(map(_pod, pods)), bool(jobs) and all(map(_done, jobs)), why)
 
 
-def _pod(entry: JsonObject) -> PodSeen:
+def _pod(entry: JsonObject) -> ObservedPod:
     read = Pod.parse(entry)
     identity = text(child(entry, "metadata").get("uid")) or read.name
-    return PodSeen(identity, read.name, read.node, read.phase, read.terminating)
+    return ObservedPod(identity, read.name, read.node, read.phase, read.terminating)
 
 
 def _done(job: JsonObject) -> bool:

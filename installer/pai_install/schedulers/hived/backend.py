@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from pai_install.jobs.kubernetes import NativeJob
+from pai_install.jobs.kubernetes import KubernetesJob
 from pai_install.jobs.model import Job
 from pai_install.jobs.place import JobPlace
 from pai_install.schedulers.backend import Answers, Desired, SchedulerBackend
@@ -15,10 +15,10 @@ from pai_install.schedulers.hived.jobs import hived_fields, hived_misfits, hived
 from pai_install.schedulers.hived.jobs import hived_objects as hived_job_objects
 from pai_install.schedulers.hived.self_test import DRIVER
 from pai_install.schedulers.job_fields import FieldMisfit, FieldProblem, JobField, SubmittedPod
-from pai_install.schedulers.job_inventory import KeptJob
+from pai_install.schedulers.job_inventory import BlockingJob
 from pai_install.scheduling.model import Scheduling
 from pai_install.scheduling.quota_rules import QuotaRules
-from pai_install.scheduling.usage.model import Seen
+from pai_install.scheduling.usage.model import SchedulerState
 
 
 class HiveDBackend(SchedulerBackend):
@@ -43,7 +43,7 @@ class HiveDBackend(SchedulerBackend):
         """Groups of pods that no cells can hold."""
         return hived_misfits(job, place)
 
-    def queue_fields(self, job: NativeJob, place: JobPlace) -> Iterator[JobField]:
+    def queue_fields(self, job: KubernetesJob, place: JobPlace) -> Iterator[JobField]:
         """Queue and priority."""
         return hived_fields(job, place)
 
@@ -51,11 +51,11 @@ class HiveDBackend(SchedulerBackend):
         """Fields with devices and annotations that HiveD does not know."""
         return hived_problems(pod)
 
-    def usage(self, scheduling: Scheduling, answers: Answers) -> Seen:
+    def usage(self, scheduling: Scheduling, answers: Answers) -> SchedulerState:
         """What jobs use."""
         return usage.hived_seen(scheduling, answers)
 
-    def kept_jobs(self, answers: Answers, devices: Collection[str]) -> Iterator[KeptJob]:
+    def kept_jobs(self, answers: Answers, devices: Collection[str]) -> Iterator[BlockingJob]:
         """Jobs that keep the scheduler."""
         del devices
         return inventory.hived_kept_jobs(answers)

@@ -9,7 +9,7 @@ from typing import Any
 
 from pai_install.jobs.compile.jobset import job_set, outline_of
 from pai_install.jobs.compile.pod import Outline, PodExtras, companions
-from pai_install.jobs.kubernetes import NativeJob
+from pai_install.jobs.kubernetes import KubernetesJob
 from pai_install.jobs.model import Job, Role
 from pai_install.jobs.place import JobPlace
 from pai_install.schedulers.hived.placement import PodGroup, refusal
@@ -129,7 +129,7 @@ def hived_misfits(job: Job, place: JobPlace) -> Iterator[FieldMisfit]:
             yield FieldMisfit(at, why, "ask for less, or divide the roles by affinityGroupName and pinnedCellId")
 
 
-def hived_fields(job: NativeJob, place: JobPlace) -> Iterator[JobField]:
+def hived_fields(job: KubernetesJob, place: JobPlace) -> Iterator[JobField]:
     """The scheduler of pods with devices, and the priority of all pods."""
     for way in pod_ways(job):
         queued = requests_hived(job.content, way)

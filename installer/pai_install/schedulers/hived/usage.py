@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pai_install.kube.objects import JsonObject, child, number, text
 from pai_install.scheduling.job_queue import HIVED_SCHEDULER, cells_of, hived_spec
 from pai_install.scheduling.model import PRIORITIES, Scheduling
-from pai_install.scheduling.usage.model import Seen, SeenJob, Use
+from pai_install.scheduling.usage.model import SchedulerState, UnfinishedJob, Use
 from pai_install.scheduling.usage.pods import alive, full_name, node_of
 
 KINDS = ("pods",)
@@ -30,10 +30,10 @@ class HivedPod:
     priority: int = 0
 
 
-def hived_seen(scheduling: Scheduling, found: Mapping[str, Iterable[JsonObject]]) -> Seen:
+def hived_seen(scheduling: Scheduling, found: Mapping[str, Iterable[JsonObject]]) -> SchedulerState:
     """found: the objects of each of KINDS."""
     pods_of_hived = hived_pods(found["pods"])
-    return Seen(tuple(_uses(scheduling, pods_of_hived)), tuple(_jobs(pods_of_hived)))
+    return SchedulerState(tuple(_uses(scheduling, pods_of_hived)), tuple(_jobs(pods_of_hived)))
 
 
 def hived_pods(pods: Iterable[JsonObject]) -> list[HivedPod]:
@@ -77,7 +77,7 @@ def _uses(scheduling: Scheduling, pods: Iterable[HivedPod]) -> Iterator[Use]:
     yield from (Use(*key, units, own[key], borrowed[key]) for key, units in total.items() if key[0] in known and units)
 
 
-def _jobs(pods: Iterable[HivedPod]) -> Iterator[SeenJob]:
+def _jobs(pods: Iterable[HivedPod]) -> Iterator[UnfinishedJob]:
     """One for all pods of a gang; it waits while none of them has a machine."""
     placed: dict[tuple[str, str], bool] = {}
     units: Counter[tuple[str, str]] = Counter()
@@ -89,4 +89,4 @@ def _jobs(pods: Iterable[HivedPod]) -> Iterator[SeenJob]:
         units[key] += pod.units
     for (cluster, name), runs in placed.items():
         total = {"devices": units[cluster, name]} if units[cluster, name] else {}
-        yield SeenJob(cluster, name, not runs, total, priorities[cluster, name])
+        yield UnfinishedJob(cluster, name, not runs, total, priorities[cluster, name])

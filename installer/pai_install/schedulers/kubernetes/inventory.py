@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from pai_install.kube.objects import child
-from pai_install.schedulers.job_inventory import JOBSETS, Answers, KeptJob, jobsets, owner_job, pods_beside_jobsets
+from pai_install.schedulers.job_inventory import JOBSETS, Answers, BlockingJob, jobsets, owner_job, pods_beside_jobsets
 from pai_install.scheduling.usage.amounts import requests_of_pod
 from pai_install.scheduling.usage.pods import node_of
 
 KINDS = ("pods", JOBSETS)
 
 
-def kubernetes_kept_jobs(found: Answers, devices: Collection[str]) -> Iterator[KeptJob]:
+def kubernetes_kept_jobs(found: Answers, devices: Collection[str]) -> Iterator[BlockingJob]:
     """JobSets, and pods that ask for devices: no other scheduler would know of them."""
     yield from jobsets(found)
     for pod in pods_beside_jobsets(found):

@@ -7,7 +7,7 @@ from typing import Any
 
 from pai_install.jobs.compile.jobset import job_set, outline_of
 from pai_install.jobs.compile.pod import PodExtras, companions
-from pai_install.jobs.kubernetes import NativeJob
+from pai_install.jobs.kubernetes import KubernetesJob
 from pai_install.jobs.model import Job, Role
 from pai_install.jobs.place import JobPlace
 from pai_install.schedulers.job_fields import JobField, pod_ways, priority_field
@@ -30,7 +30,7 @@ def _class(role: Role, place: JobPlace) -> str:
     return CLASS if limited else place.priority
 
 
-def kubernetes_fields(job: NativeJob, place: JobPlace) -> Iterator[JobField]:
+def kubernetes_fields(job: KubernetesJob, place: JobPlace) -> Iterator[JobField]:
     """The priority of all pods; the queue is the namespace."""
     for way in pod_ways(job):
         outside = not asks_devices(place.scheduling, job.content, way)

@@ -12,18 +12,18 @@ from pai_install.kube.objects import JsonObject, child, text
 from pai_install.scheduling.admission import clusters_at
 from pai_install.scheduling.model import Scheduling
 from pai_install.scheduling.usage.amounts import requests_of_pod, words_of
-from pai_install.scheduling.usage.model import Seen, SeenJob
+from pai_install.scheduling.usage.model import SchedulerState, UnfinishedJob
 from pai_install.scheduling.usage.pods import alive, full_name, node_of, uses_of
 
 KINDS = ("pods",)
 
 
-def kubernetes_seen(scheduling: Scheduling, found: Mapping[str, Iterable[JsonObject]]) -> Seen:
+def kubernetes_seen(scheduling: Scheduling, found: Mapping[str, Iterable[JsonObject]]) -> SchedulerState:
     """found: the objects of each of KINDS."""
     owners = owners_of(scheduling)
     unknown = frozenset(it.name for those in clusters_at(scheduling).values() if len(those) > 1 for it in those)
     pods = alive(found["pods"])
-    return Seen(
+    return SchedulerState(
         uses_of(scheduling, pods, lambda pod: owners.get(_namespace(pod))),
         tuple(_jobs(scheduling, pods, owners)),
         unknown,
@@ -40,7 +40,7 @@ def _namespace(pod: JsonObject) -> str:
     return text(child(pod, "metadata").get("namespace"))
 
 
-def _jobs(scheduling: Scheduling, pods: Iterable[JsonObject], owners: Mapping[str, str]) -> Iterator[SeenJob]:
+def _jobs(scheduling: Scheduling, pods: Iterable[JsonObject], owners: Mapping[str, str]) -> Iterator[UnfinishedJob]:
     """One for all pods of a controller; it waits while none of them has a machine."""
     running: dict[tuple[str, str], bool] = {}
     requested: defaultdict[tuple[str, str], defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
@@ -51,4 +51,4 @@ def _jobs(scheduling: Scheduling, pods: Iterable[JsonObject], owners: Mapping[st
             for name, amount in requests_of_pod(child(pod, "spec")).items():
                 requested[key][name] += amount
     for (cluster, name), placed in running.items():
-        yield SeenJob(cluster, name, not placed, words_of(scheduling, requested[cluster, name]))
+        yield UnfinishedJob(cluster, name, not placed, words_of(scheduling, requested[cluster, name]))

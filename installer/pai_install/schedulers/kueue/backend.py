@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from pai_install.jobs.kubernetes import NativeJob
+from pai_install.jobs.kubernetes import KubernetesJob
 from pai_install.jobs.model import Job
 from pai_install.jobs.place import JobPlace
 from pai_install.schedulers.backend import Answers, Desired, SchedulerBackend
 from pai_install.schedulers.job_fields import FieldProblem, JobField, SubmittedPod
-from pai_install.schedulers.job_inventory import KeptJob
+from pai_install.schedulers.job_inventory import BlockingJob
 from pai_install.schedulers.kueue import inventory, usage
 from pai_install.schedulers.kueue.compile import kueue_labels, kueue_objects, kueue_remarks
 from pai_install.schedulers.kueue.jobs import kueue_fields, kueue_problems
@@ -18,7 +18,7 @@ from pai_install.schedulers.kueue.jobs import kueue_objects as kueue_job_objects
 from pai_install.schedulers.kueue.self_test import DRIVER
 from pai_install.scheduling.model import Scheduling
 from pai_install.scheduling.quota_rules import QuotaRules
-from pai_install.scheduling.usage.model import Seen
+from pai_install.scheduling.usage.model import SchedulerState
 
 
 class KueueBackend(SchedulerBackend):
@@ -42,7 +42,7 @@ class KueueBackend(SchedulerBackend):
         """The job's own object, then its Secrets."""
         return kueue_job_objects(job, place)
 
-    def queue_fields(self, job: NativeJob, place: JobPlace) -> Iterator[JobField]:
+    def queue_fields(self, job: KubernetesJob, place: JobPlace) -> Iterator[JobField]:
         """Queue and priority."""
         del job
         return kueue_fields(place)
@@ -51,11 +51,11 @@ class KueueBackend(SchedulerBackend):
         """Fields with a priority that Kueue does not know."""
         return kueue_problems(pod)
 
-    def usage(self, scheduling: Scheduling, answers: Answers) -> Seen:
+    def usage(self, scheduling: Scheduling, answers: Answers) -> SchedulerState:
         """What jobs use."""
         return usage.kueue_seen(scheduling, answers)
 
-    def kept_jobs(self, answers: Answers, devices: Collection[str]) -> Iterator[KeptJob]:
+    def kept_jobs(self, answers: Answers, devices: Collection[str]) -> Iterator[BlockingJob]:
         """Jobs that keep the scheduler."""
         del devices
         return inventory.kueue_kept_jobs(answers)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pai_install.kube.objects import child, conditions, state_of, text
-from pai_install.schedulers.job_inventory import JOBSETS, Answers, KeptJob, State, jobsets, kept_job, owner_job
+from pai_install.schedulers.job_inventory import JOBSETS, Answers, BlockingJob, State, jobsets, kept_job, owner_job
 
 WORKLOADS = "workloads.kueue.x-k8s.io"
 KINDS = (WORKLOADS, JOBSETS)
 
 
-def kueue_kept_jobs(found: Answers) -> Iterator[KeptJob]:
+def kueue_kept_jobs(found: Answers) -> Iterator[BlockingJob]:
     """A Workload stands for its job. A JobSet without one is a job, too: its kind goes with the scheduler."""
     for workload in found[WORKLOADS]:
         status = child(workload, "status")

@@ -9,18 +9,18 @@ from pai_install.kube.objects import JsonObject, child, conditions, number, quan
 from pai_install.schedulers.kueue.compile import flavor_name
 from pai_install.scheduling.model import Scheduling, VirtualCluster
 from pai_install.scheduling.usage.amounts import requests_of_pod, resource_of, units_of, use_of, words_of
-from pai_install.scheduling.usage.model import Seen, SeenJob, Use
+from pai_install.scheduling.usage.model import SchedulerState, UnfinishedJob, Use
 from pai_install.scheduling.usage.pods import full_name
 
 KINDS = ("clusterqueues.kueue.x-k8s.io", "workloads.kueue.x-k8s.io")
 
 
-def kueue_seen(scheduling: Scheduling, found: Mapping[str, Iterable[JsonObject]]) -> Seen:
+def kueue_seen(scheduling: Scheduling, found: Mapping[str, Iterable[JsonObject]]) -> SchedulerState:
     """found: the objects of each of KINDS."""
     queues, workloads = (found[kind] for kind in KINDS)
     statuses = {text(child(one, "metadata").get("name")): child(one, "status") for one in queues}
     uses = (use for it in scheduling.clusters for use in _uses(scheduling, it, statuses.get(it.name, {})))
-    return Seen(tuple(uses), tuple(_jobs(scheduling, workloads)))
+    return SchedulerState(tuple(uses), tuple(_jobs(scheduling, workloads)))
 
 
 def _uses(scheduling: Scheduling, cluster: VirtualCluster, status: JsonObject) -> Iterator[Use]:
@@ -39,7 +39,7 @@ def _taken(scheduling: Scheduling, sku: str, flavor: JsonObject) -> int:
     return units_of(supply, totals.get(resource_of(supply)) or 0.0)
 
 
-def _jobs(scheduling: Scheduling, workloads: Iterable[JsonObject]) -> Iterator[SeenJob]:
+def _jobs(scheduling: Scheduling, workloads: Iterable[JsonObject]) -> Iterator[UnfinishedJob]:
     for workload in workloads:
         spec, status = child(workload, "spec"), child(workload, "status")
         states = conditions(status.get("conditions"))
@@ -49,7 +49,7 @@ def _jobs(scheduling: Scheduling, workloads: Iterable[JsonObject]) -> Iterator[S
         # a queue that jobs name is called as its virtual cluster
         cluster = text(child(status, "admission").get("clusterQueue")) or text(spec.get("queueName"))
         units, priority = words_of(scheduling, _requested(spec)), number(spec.get("priority")) or 0
-        yield SeenJob(cluster, full_name(workload), waits, units, priority)
+        yield UnfinishedJob(cluster, full_name(workload), waits, units, priority)
 
 
 def _requested(spec: JsonObject) -> Mapping[str, float]:

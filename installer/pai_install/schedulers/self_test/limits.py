@@ -9,7 +9,7 @@ from pai_install.schedulers.self_test.model import Gang, Sample, Violation
 
 
 @dataclass(frozen=True, slots=True)
-class HeldAtMost:
+class DeviceLimit:
     """Gangs hold no more than so many units together."""
 
     message: str

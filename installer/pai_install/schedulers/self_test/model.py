@@ -152,7 +152,7 @@ class Scenario:
 
 
 @dataclass(frozen=True, slots=True)
-class PodSeen:
+class ObservedPod:
     """A pod as it was seen. id: never given again. node: empty while it has no place. ending: told to end."""
 
     id: str
@@ -173,10 +173,10 @@ class PodSeen:
 
 
 @dataclass(frozen=True, slots=True)
-class GangSeen:
+class ObservedGang:
     """A gang as it was seen. done: its job has ended well. why: what its pods say of why they wait."""
 
-    pods: tuple[PodSeen, ...] = ()
+    pods: tuple[ObservedPod, ...] = ()
     done: bool = False
     why: str = ""
 
@@ -196,7 +196,7 @@ class GangSeen:
         return sum(pod.phase == "Succeeded" for pod in self.pods)
 
 
-NOTHING = GangSeen()
+NOTHING = ObservedGang()
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,9 +204,9 @@ class Sample:
     """Every gang of a scenario at one moment. at_s: seconds since the test began."""
 
     at_s: float
-    gangs: Mapping[str, GangSeen]
+    gangs: Mapping[str, ObservedGang]
 
-    def of(self, gang: str) -> GangSeen:
+    def of(self, gang: str) -> ObservedGang:
         """One gang."""
         return self.gangs.get(gang, NOTHING)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from pai_install.schedulers.self_test.model import (
-    GangSeen,
     GangState,
+    ObservedGang,
     Recording,
     Sample,
     Scenario,
@@ -103,7 +103,7 @@ def _met(run: ScenarioRun, step: ScenarioStep, sample: Sample) -> bool:
     return all(_has(want, sample.of(name), gangs[name].size, run.lost) for name, want in step.wants.items())
 
 
-def _has(want: GangState, gang: GangSeen, size: int, lost: str) -> bool:
+def _has(want: GangState, gang: ObservedGang, size: int, lost: str) -> bool:
     match want:
         case GangState.WHOLE:
             return gang.running == size

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from pai_install.schedulers.self_test.limits import HeldAtMost, NotTogether, PartialAtMost, RunsFirst
+from pai_install.schedulers.self_test.limits import DeviceLimit, NotTogether, PartialAtMost, RunsFirst
 from pai_install.schedulers.self_test.model import CORES, RESOURCE, Gang, GangState, Queue, Scenario, ScenarioStep
 
 # what every installation shows: those that a job of several machines stands on, in less time than all
@@ -73,7 +73,7 @@ def _whole(*gangs: str) -> dict[str, GangState]:
 def _gang(bounds: Bounds, room: int = 4) -> Scenario:
     """A gang waits while one device too few is free."""
     first, whole = Gang("first", "only", (room - 2,)), Gang("whole", "only", (1, 2))
-    part = HeldAtMost("pods of a job started while there was no room for all", ("whole",))
+    part = DeviceLimit("pods of a job started while there was no room for all", ("whole",))
     slow = PartialAtMost("a job held some of its devices for long before it had all", "whole", PLACING_S)
     late = "a job did not start though there was room for all its pods"
     return _scenario(
@@ -108,7 +108,7 @@ def _quota(bounds: Bounds, room: int = 2) -> Scenario:
 
 def _full(bounds: Bounds, room: int) -> tuple[ScenarioStep, ...]:
     first, more = Gang("first", "only", (room,)), Gang("more", "only", (1,))
-    limits = (HeldAtMost("a queue held more than its quota", ("first", "more"), room),)
+    limits = (DeviceLimit("a queue held more than its quota", ("first", "more"), room),)
     late = "a job did not start when its queue had room again"
     return (
         ScenarioStep("fill", starts=(first,), wants=_whole("first"), within_s=bounds.start_s, limits=limits),
@@ -131,7 +131,7 @@ def _reclaim(bounds: Bounds, room: int = 2, total: int = 4) -> Scenario:
     guest, owner = Gang("guest", "guest", (total,), rank="high"), Gang("owner", "owner", (room,), rank="high")
     idle = "a job did not get the devices that another queue does not use"
     lent = "an owner did not get back the devices that it lent"
-    rest = HeldAtMost("a job that lost part of its devices kept the rest", ("guest",))
+    rest = DeviceLimit("a job that lost part of its devices kept the rest", ("guest",))
     slow = PartialAtMost("a job ran for long with part of its devices", "guest", LEAVING_S)
     again = "a job that gave devices back did not start again when they were free"
     return _scenario(
@@ -165,7 +165,7 @@ def _priority(bounds: Bounds, room: int = 2) -> Scenario:
 def _oversize(bounds: Bounds, pods: int = 3, quota: int = 6) -> Scenario:
     """The queue has room for a gang that the machines have no room for, and another job comes."""
     large, small = Gang("large", "only", (pods,)), Gang("small", "only", (1,))
-    limits = (HeldAtMost("a job that the machines have no room for held devices", ("large",)),)
+    limits = (DeviceLimit("a job that the machines have no room for held devices", ("large",)),)
     late = "a job that fits did not start behind one that fits no machine"
     steps = (
         ScenarioStep("wait", starts=(large,), within_s=WATCH_S, limits=limits),

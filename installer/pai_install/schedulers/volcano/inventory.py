@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pai_install.kube.objects import child, text
-from pai_install.schedulers.job_inventory import Answers, KeptJob, State, kept_job, owner_job, owners_of
+from pai_install.schedulers.job_inventory import Answers, BlockingJob, State, kept_job, owner_job, owners_of
 
 _VOLCANO_JOBS, POD_GROUPS = "jobs.batch.volcano.sh", "podgroups.scheduling.volcano.sh"
 KINDS = (_VOLCANO_JOBS, POD_GROUPS)
@@ -14,7 +14,7 @@ _ENDED_PHASES = ("Completed", "Failed", "Aborted", "Terminated")
 _WAITING_PHASES = ("", "Pending", "Inqueue")
 
 
-def volcano_kept_jobs(found: Answers) -> Iterator[KeptJob]:
+def volcano_kept_jobs(found: Answers) -> Iterator[BlockingJob]:
     """Volcano's Jobs, and groups of pods that another controller made."""
     for job in found[_VOLCANO_JOBS]:
         phase = text(child(job, "status", "state").get("phase"))

@@ -10,7 +10,7 @@ from pai_install.errors import ExitCode, PaiError
 from pai_install.jobs.compile.jobset import ENDLESS
 from pai_install.jobs.compile.names import names_of
 from pai_install.jobs.compile.pod import Outline, PodExtras, companions, pod_template
-from pai_install.jobs.kubernetes import NativeJob
+from pai_install.jobs.kubernetes import KubernetesJob
 from pai_install.jobs.model import Job, Role
 from pai_install.jobs.place import JobPlace
 from pai_install.schedulers.job_fields import JobField, pod_ways, priority_reason, queue_field
@@ -98,7 +98,7 @@ def _cannot(what: str) -> None:
     )
 
 
-def volcano_fields(job: NativeJob, place: JobPlace) -> Iterator[JobField]:
+def volcano_fields(job: KubernetesJob, place: JobPlace) -> Iterator[JobField]:
     """Where the kind names its queue; other jobs name it in their pods."""
     if job.kind is VOLCANO_JOB:
         yield JobField(("spec", "schedulerName"), SCHEDULER, _PLACES)

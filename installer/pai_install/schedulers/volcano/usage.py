@@ -11,7 +11,7 @@ from pai_install.kube.objects import JsonObject, child, quantities, text
 from pai_install.scheduling.amounts import CPU, devices_of
 from pai_install.scheduling.model import Scheduling
 from pai_install.scheduling.usage.amounts import words_of
-from pai_install.scheduling.usage.model import Seen, SeenJob
+from pai_install.scheduling.usage.model import SchedulerState, UnfinishedJob
 from pai_install.scheduling.usage.pods import ClusterOf, full_name, uses_of
 
 KINDS = ("podgroups.scheduling.volcano.sh", "pods")
@@ -19,11 +19,11 @@ _GROUP = "scheduling.k8s.io/group-name"
 _WAITS = ("", "Pending", "Inqueue")
 
 
-def volcano_seen(scheduling: Scheduling, found: Mapping[str, Iterable[JsonObject]]) -> Seen:
+def volcano_seen(scheduling: Scheduling, found: Mapping[str, Iterable[JsonObject]]) -> SchedulerState:
     """found: the objects of each of KINDS."""
     groups, pods = (tuple(found[kind]) for kind in KINDS)
     uses = uses_of(scheduling, pods, queue_of(groups))
-    return Seen(uses, tuple(_jobs(scheduling, groups)))
+    return SchedulerState(uses, tuple(_jobs(scheduling, groups)))
 
 
 def queue_of(groups: Iterable[JsonObject]) -> ClusterOf:
@@ -44,12 +44,12 @@ def _queue(group: JsonObject) -> str:
     return text(child(group, "spec").get("queue"))
 
 
-def _jobs(scheduling: Scheduling, groups: Iterable[JsonObject]) -> Iterator[SeenJob]:
+def _jobs(scheduling: Scheduling, groups: Iterable[JsonObject]) -> Iterator[UnfinishedJob]:
     for group in groups:
         phase = text(child(group, "status").get("phase"))
         if phase != "Completed":
             units = words_of(scheduling, _requested(scheduling, group))
-            yield SeenJob(_queue(group), full_name(group), phase in _WAITS, units)
+            yield UnfinishedJob(_queue(group), full_name(group), phase in _WAITS, units)
 
 
 def _requested(scheduling: Scheduling, group: JsonObject) -> Mapping[str, float]:

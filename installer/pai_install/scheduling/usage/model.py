@@ -26,7 +26,7 @@ class Use:
 
 
 @dataclass(frozen=True, slots=True)
-class SeenJob:
+class UnfinishedJob:
     """An unfinished job of a virtual cluster. name: with its namespace.
 
     waits: it has no resources yet. units: resource -> request, "" for cores. priority: number, 0 if the scheduler does
@@ -41,9 +41,9 @@ class SeenJob:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SchedulerState:
     """The state of the scheduler's objects. unknown: virtual clusters with unmarked jobs."""
 
     uses: tuple[Use, ...] = ()
-    jobs: tuple[SeenJob, ...] = ()
+    jobs: tuple[UnfinishedJob, ...] = ()
     unknown: frozenset[str] = frozenset()

@@ -89,7 +89,7 @@ class KebabSection(Section):
     model_config = ConfigDict(alias_generator=_kebab)
 
 
-class Kept(FrozenModel):
+class OpaqueSection(FrozenModel):
     """A section that is kept unchanged. The places of its content are those of the document."""
 
     content: Any = Field(repr=False)
@@ -105,7 +105,7 @@ def read_mapping(value: object) -> dict[Any, Any]:
 
 
 def _keep_mapping(value: object) -> object:
-    return value if isinstance(value, Kept) else Kept(content=plain_data(read_mapping(value)))
+    return value if isinstance(value, OpaqueSection) else OpaqueSection(content=plain_data(read_mapping(value)))
 
 
 def choice(*words: str) -> BeforeValidator:
@@ -160,5 +160,5 @@ Url = Annotated[str, BeforeValidator(read_url), WithJsonSchema({"type": "string"
 Words = Annotated[tuple[Word, ...], ListOf]
 WordOrWords = Annotated[tuple[str, ...], BeforeValidator(_or_list(read_text)), WithJsonSchema({})]
 Hidden = Annotated[SecretStr, BeforeValidator(read_quiet_secret), WithJsonSchema(SECRET_SCHEMA)]
-KeptMapping = Annotated[Kept, BeforeValidator(_keep_mapping), WithJsonSchema({"type": "object"})]
+KeptMapping = Annotated[OpaqueSection, BeforeValidator(_keep_mapping), WithJsonSchema({"type": "object"})]
 Free = Annotated[Any, BeforeValidator(plain_data), WithJsonSchema({})]

@@ -16,7 +16,7 @@ from pai_install.agents.common.api import with_token
 from pai_install.agents.common.http import Endpoint
 from pai_install.agents.common.log import Log
 from pai_install.agents.hived_bridge.cluster import Cluster
-from pai_install.agents.hived_bridge.eviction import Eviction, Wanted, wanted
+from pai_install.agents.hived_bridge.eviction import Eviction, EvictionTargets, wanted
 from pai_install.agents.hived_bridge.hived import Hived
 from pai_install.agents.hived_bridge.messages import Gang
 from pai_install.agents.hived_bridge.metrics import Metrics
@@ -37,7 +37,7 @@ def test_gangs_of_the_named_go_whole() -> None:
         Gang("empty", frozenset(), frozenset({"n4"})),
     ]
     who = wanted({"n1": frozenset({"a1", "unlisted"})}, gangs)
-    assert who == Wanted(frozenset({"a1", "a2", "unlisted"}), frozenset({"n1", "n2"}), ("a",))
+    assert who == EvictionTargets(frozenset({"a1", "a2", "unlisted"}), frozenset({"n1", "n2"}), ("a",))
 
 
 def test_pod_of_the_same_name_that_came_later_stays(lent: House) -> None:

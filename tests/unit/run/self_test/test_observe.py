@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pai_install.run.self_test.observe import last_warning, samples
-from pai_install.schedulers.self_test.model import Gang, GangSeen, PodSeen, Scenario, ScenarioStep
+from pai_install.schedulers.self_test.model import Gang, ObservedGang, ObservedPod, Scenario, ScenarioStep
 
 PLAY = Scenario(
     "play", (), (), (ScenarioStep("start", starts=(Gang("pair", "only", (2,)), Gang("other", "only", (1,)))),)
@@ -20,7 +20,7 @@ def entry(kind: str, name: str, gang: str = "pair", **more: Any) -> dict[str, An
     return {"kind": kind, "metadata": metadata, **more}
 
 
-def seen(*objects: dict[str, Any]) -> GangSeen:
+def seen(*objects: dict[str, Any]) -> ObservedGang:
     return samples(objects, (PLAY,), 3.0)["play"].of("pair")
 
 
@@ -35,10 +35,10 @@ def test_pods_are_seen_by_scenario_and_gang() -> None:
     assert list(found) == ["play"]
     assert found["play"].at_s == 3.0
     assert found["play"].of("pair").pods == (
-        PodSeen("uid-a", "a", "w1", "Running"),
-        PodSeen("uid-b", "b", "w1", "Running", ending=True),
+        ObservedPod("uid-a", "a", "w1", "Running"),
+        ObservedPod("uid-b", "b", "w1", "Running", ending=True),
     )
-    assert found["play"].of("other").pods == (PodSeen("uid-c", "c", "", "Pending"),)
+    assert found["play"].of("other").pods == (ObservedPod("uid-c", "c", "", "Pending"),)
 
 
 def test_a_pod_that_waits_says_why() -> None:
@@ -76,4 +76,4 @@ def test_the_youngest_warning_is_told() -> None:
 
 
 def test_what_makes_no_sense_is_nothing_seen() -> None:
-    assert seen({"kind": "Pod"}, {"kind": "Pod", "metadata": None}, {}) == GangSeen()
+    assert seen({"kind": "Pod"}, {"kind": "Pod", "metadata": None}, {}) == ObservedGang()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pai_install.schedulers.hived.usage import hived_seen
-from pai_install.scheduling.usage.model import SeenJob, Use
+from pai_install.scheduling.usage.model import UnfinishedJob, Use
 from tests.unit.scheduling.usage.objects import pod
 from tests.virtual_clusters import cluster, gpus, share, site
 
@@ -33,7 +33,7 @@ def test_pods_say_what_they_use() -> None:
     seen = hived_seen(SITE, {"pods": pods})
     assert set(seen.uses) == {Use("research", "a100", 5, borrowed=3), Use("lab", "a100", 4, own=4)}
     assert seen.jobs[:2] == (
-        SeenJob("research", "vision/gang", waits=False, units={"devices": 4}, priority=10),
-        SeenJob("research", "vision/c", waits=False, units={"devices": 3}, priority=-1),
+        UnfinishedJob("research", "vision/gang", waits=False, units={"devices": 4}, priority=10),
+        UnfinishedJob("research", "vision/c", waits=False, units={"devices": 3}, priority=-1),
     )
-    assert SeenJob("lab", "vision/e", waits=True, units={"devices": 1}, priority=1) in seen.jobs
+    assert UnfinishedJob("lab", "vision/e", waits=True, units={"devices": 1}, priority=1) in seen.jobs

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pai_install.schedulers.kubernetes.usage import kubernetes_seen
-from pai_install.scheduling.usage.model import SeenJob, Use
+from pai_install.scheduling.usage.model import UnfinishedJob, Use
 from tests.unit.scheduling.usage.objects import pod
 from tests.virtual_clusters import cluster, cores, gpus, share, site
 
@@ -33,6 +33,6 @@ def test_pods_by_namespace() -> None:
     seen = kubernetes_seen(SITE, {"pods": pods})
     assert seen.uses == (Use("research", "a100", 4), Use("research", "cpu", 2))
     assert seen.unknown == {"product", "lab"}
-    assert SeenJob("research", "vision/a", waits=False, units={"nvidia.com/gpu": 8}) in seen.jobs
-    assert SeenJob("research", "vision/b", waits=True, units={"nvidia.com/gpu": 4}) in seen.jobs
+    assert UnfinishedJob("research", "vision/a", waits=False, units={"nvidia.com/gpu": 8}) in seen.jobs
+    assert UnfinishedJob("research", "vision/b", waits=True, units={"nvidia.com/gpu": 4}) in seen.jobs
     assert len(seen.jobs) == 4

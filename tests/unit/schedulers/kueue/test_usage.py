@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pai_install.schedulers.kueue.usage import kueue_seen
 from pai_install.scheduling.model import Share
-from pai_install.scheduling.usage.model import SeenJob, Use
+from pai_install.scheduling.usage.model import UnfinishedJob, Use
 from tests.unit.scheduling.usage.objects import cluster_queue, workload
 from tests.virtual_clusters import GIBIBYTE, cluster, cores, gpus, share, site
 
@@ -46,8 +46,8 @@ def test_jobs_run_wait_and_end() -> None:
     ]
     found = {"clusterqueues.kueue.x-k8s.io": [], "workloads.kueue.x-k8s.io": workloads}
     assert kueue_seen(SITE, found).jobs == (
-        SeenJob("research", "vision/runs", waits=False, units={"nvidia.com/gpu": 8}),
-        SeenJob("research", "vision/waits", waits=True, units={"nvidia.com/gpu": 16}),
+        UnfinishedJob("research", "vision/runs", waits=False, units={"nvidia.com/gpu": 8}),
+        UnfinishedJob("research", "vision/waits", waits=True, units={"nvidia.com/gpu": 16}),
     )
 
 

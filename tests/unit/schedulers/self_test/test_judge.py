@@ -15,7 +15,7 @@ from pai_install.schedulers.registry import backend_of
 from pai_install.schedulers.self_test.guarantees import PROMISES, START, left_out
 from pai_install.schedulers.self_test.judge import RecordedScenario, judged, started, untried
 from pai_install.schedulers.self_test.manifests import scenarios
-from pai_install.schedulers.self_test.model import GangSeen, PodSeen, Recording, Sample, Scenario, StepMark
+from pai_install.schedulers.self_test.model import ObservedGang, ObservedPod, Recording, Sample, Scenario, StepMark
 from pai_install.schedulers.self_test.record import as_data, parse
 from pai_install.schedulers.self_test.scenarios import Bounds
 from pai_install.scheduling.model import BACKENDS, Backend
@@ -25,15 +25,15 @@ BOUNDS = Bounds(requeue_s=50)
 SCENARIOS = {one.name: one for one in scenarios("kueue", BOUNDS)}
 
 
-def gang(running: int = 0, *, pending: int = 0, ended: int = 0, ending: int = 0) -> GangSeen:
+def gang(running: int = 0, *, pending: int = 0, ended: int = 0, ending: int = 0) -> ObservedGang:
     """A gang with so many pods that run, have a place and wait, ended well, are told to end."""
     states = [("Running", False)] * running + [("Pending", False)] * pending
     states += [("Succeeded", False)] * ended + [("Running", True)] * ending
-    pods = (PodSeen(f"id-{n}", f"pod-{n}", "w1", phase, told) for n, (phase, told) in enumerate(states))
-    return GangSeen(tuple(pods), done=bool(ended) and not running)
+    pods = (ObservedPod(f"id-{n}", f"pod-{n}", "w1", phase, told) for n, (phase, told) in enumerate(states))
+    return ObservedGang(tuple(pods), done=bool(ended) and not running)
 
 
-Looks = list[tuple[float, dict[str, GangSeen]]]
+Looks = list[tuple[float, dict[str, ObservedGang]]]
 
 
 def play(name: str, looks: Looks, *marks: tuple[str, float, float | None]) -> RecordedScenario:
@@ -74,7 +74,7 @@ def test_gangs_that_follow_each_other_may_meet_while_pods_end() -> None:
 
 @pytest.mark.parametrize(("more", "verdict"), [(gang(), "PASS"), (gang(pending=1), "FAIL"), (gang(ending=1), "PASS")])
 @pytest.mark.parametrize("name", ["quota", "cores"])
-def test_a_queue_holds_its_quota(name: str, more: GangSeen, verdict: str) -> None:
+def test_a_queue_holds_its_quota(name: str, more: ObservedGang, verdict: str) -> None:
     looks = [*FULL, (8, {"first": gang(2), "more": more}), (12, {"more": gang(1)})]
     assert verdicts(play(name, looks, ("fill", 0, 2), ("wait", 2, 8), ("start", 8, 12))) == [(name, verdict)]
 
@@ -131,7 +131,7 @@ def test_what_was_not_lent_cannot_be_taken_back() -> None:
         ([{"low": gang(ended=2)}, {"low": gang(ended=2), "high": gang(ended=2)}], "FAIL"),
     ],
 )
-def test_the_more_important_job_goes_first(both: list[dict[str, GangSeen]], verdict: str) -> None:
+def test_the_more_important_job_goes_first(both: list[dict[str, ObservedGang]], verdict: str) -> None:
     looks: Looks = [*FULL, (5, {}), (8, {}), *((10 + 2 * n, row) for n, row in enumerate(both))]
     marks = (("fill", 0, 2), ("low asks", 2, 5), ("high asks", 5, 8), ("both", 8, 20))
     assert verdicts(play("priority", looks, *marks)) == [("priority", verdict)]
@@ -164,7 +164,7 @@ def test_nothing_seen_is_nothing_proven(name: str) -> None:
 
 def test_jobs_that_do_not_start_at_all_are_told_apart(snapshot: SnapshotAssertion) -> None:
     well = play("quota", FULL, ("fill", 0, 2))
-    stuck = play("gang", [(60, {"first": GangSeen(why="0/3 nodes are available")})], ("fill", 0, None))
+    stuck = play("gang", [(60, {"first": ObservedGang(why="0/3 nodes are available")})], ("fill", 0, None))
     refused = RecordedScenario(SCENARIOS["restart"], Recording("restart", refused="no JobSet"))
     broken = play("deadlock", [(60, {})], ("both", 0, None))
     assert started([well, broken]).verdict == "PASS"
@@ -173,7 +173,7 @@ def test_jobs_that_do_not_start_at_all_are_told_apart(snapshot: SnapshotAssertio
 
 
 PODS = st.builds(
-    PodSeen,
+    ObservedPod,
     st.sampled_from(["a", "b", "c"]),
     st.just("pod"),
     st.sampled_from(["", "w1"]),
@@ -187,7 +187,9 @@ def test_whatever_is_seen_has_one_verdict_for_each_promise(data: st.DataObject) 
     scenario = data.draw(st.sampled_from(list(SCENARIOS.values())))
     names = list(scenario.gangs)
     looks = data.draw(
-        st.lists(st.dictionaries(st.sampled_from(names), st.builds(GangSeen, st.lists(PODS).map(tuple), st.booleans())))
+        st.lists(
+            st.dictionaries(st.sampled_from(names), st.builds(ObservedGang, st.lists(PODS).map(tuple), st.booleans()))
+        )
     )
     reached = data.draw(st.integers(0, len(scenario.steps)))
     met = data.draw(st.booleans())
@@ -209,7 +211,7 @@ def test_whatever_is_seen_has_one_verdict_for_each_promise(data: st.DataObject) 
 
 @given(st.data())
 def test_a_recording_is_the_same_when_it_was_written_and_read(data: st.DataObject) -> None:
-    gangs = st.dictionaries(st.text(), st.builds(GangSeen, st.lists(PODS).map(tuple), st.booleans(), st.text()))
+    gangs = st.dictionaries(st.text(), st.builds(ObservedGang, st.lists(PODS).map(tuple), st.booleans(), st.text()))
     samples = st.lists(st.builds(Sample, st.floats(0, 1000), gangs)).map(tuple)
     marks = st.lists(st.builds(StepMark, st.text(), st.floats(0, 9), st.none() | st.floats(0, 9), st.text())).map(tuple)
     recording = data.draw(st.builds(Recording, st.text(), samples, marks, st.text()))

@@ -5,7 +5,15 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pai_install.schedulers.self_test.model import Gang, GangSeen, GangState, PodSeen, Sample, Scenario, ScenarioStep
+from pai_install.schedulers.self_test.model import (
+    Gang,
+    GangState,
+    ObservedGang,
+    ObservedPod,
+    Sample,
+    Scenario,
+    ScenarioStep,
+)
 from pai_install.schedulers.self_test.scenario_run import ScenarioRun, begun, explained, refused, seen
 
 PAIR = Gang("pair", "only", (2,))
@@ -22,10 +30,12 @@ SCENARIO = Scenario(
 )
 
 
-def pods(*states: str) -> GangSeen:
+def pods(*states: str) -> ObservedGang:
     """Pods by "ID phase": a phase in capitals ends."""
     words = [state.split() for state in states]
-    return GangSeen(tuple(PodSeen(one, f"pod-{one}", "w1", phase.title(), phase.isupper()) for one, phase in words))
+    return ObservedGang(
+        tuple(ObservedPod(one, f"pod-{one}", "w1", phase.title(), phase.isupper()) for one, phase in words)
+    )
 
 
 def after(run: ScenarioRun, at_s: float, *states: str) -> ScenarioRun:

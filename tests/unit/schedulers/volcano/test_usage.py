@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pai_install.schedulers.volcano.usage import volcano_seen
-from pai_install.scheduling.usage.model import SeenJob, Use
+from pai_install.scheduling.usage.model import UnfinishedJob, Use
 from tests.unit.scheduling.usage.objects import pod, pod_group
 from tests.virtual_clusters import cluster, gpus, share, site
 
@@ -31,7 +31,7 @@ def test_pods_are_counted_by_machine_and_group() -> None:
     seen = volcano_seen(SITE, {"podgroups.scheduling.volcano.sh": groups, "pods": pods})
     assert seen.uses == (Use("research", "a100", 8, borrowed=4), Use("research", "v100", 8, own=8))
     assert seen.jobs == (
-        SeenJob("research", "vision/train", waits=False),
-        SeenJob("research", "vision/later", waits=True, units={"nvidia.com/gpu": 16}),
-        SeenJob("research", "vision/cpu", waits=True, units={"": 2}),
+        UnfinishedJob("research", "vision/train", waits=False),
+        UnfinishedJob("research", "vision/later", waits=True, units={"nvidia.com/gpu": 16}),
+        UnfinishedJob("research", "vision/cpu", waits=True, units={"": 2}),
     )

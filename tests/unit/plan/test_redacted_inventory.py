@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pai_install.plan.literal import literal
-from pai_install.plan.unsecret import LEFT_OUT, without_secrets
+from pai_install.plan.redacted_inventory import LEFT_OUT, without_secrets
 
 
 def test_passwords_are_gone() -> None:

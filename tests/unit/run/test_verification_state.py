@@ -13,9 +13,9 @@ from pai_install.checks.finding import Finding
 from pai_install.checks.verdict import Verdict
 from pai_install.plan.model import Plan
 from pai_install.report.model import HostResult, HostStatus, Outcome, PhaseResult
-from pai_install.run.proof import Proof, Unproven, begun, ended, read_proof, write_proof
+from pai_install.run.verification_state import Proof, VerificationGap, begun, ended, read_proof, write_proof
 
-OLD = Proof(unproven={"two": Unproven(why="an older run")})
+OLD = Proof(unproven={"two": VerificationGap(why="an older run")})
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def test_good_proof_ends_it_for_every_machine_that_it_was_made_on(plan: Plan) ->
 
 def test_failed_check_of_a_machine_is_its_own_and_one_of_the_cluster_is_everybodys(plan: Plan) -> None:
     found = ended(Proof(), plan, outcome(HostStatus.CHANGED, fail("one"), fail("one", "api")), "r1").unproven
-    assert found == {"one": Unproven(why="run r1 found dns, api failed", failed=True)}
+    assert found == {"one": VerificationGap(why="run r1 found dns, api failed", failed=True)}
     assert set(ended(Proof(), plan, outcome(HostStatus.OK, fail("cluster")), "r1").unproven) == {"master", "one", "two"}
 
 
@@ -68,11 +68,13 @@ def test_step_that_changed_nothing_leaves_what_was_known(plan: Plan) -> None:
 
 def test_proof_of_an_operations_own_changes_leaves_what_others_left(plan: Plan) -> None:
     own = replace(plan, operation="vc apply", proves_own=True)
-    others = Proof(unproven={name: Unproven(why="not verified", operation="apply") for name in ("one", "two")})
+    others = Proof(unproven={name: VerificationGap(why="not verified", operation="apply") for name in ("one", "two")})
     assert begun(others, own, ("one",), "r1") == others
     assert ended(others, own, outcome(HostStatus.CHANGED), "r1") == others
     broken = ended(others, own, outcome(HostStatus.CHANGED, fail("one")), "r1").unproven["one"]
-    assert broken == Unproven(why="run r1 found dns failed", failed=True, operation="apply"), "only apply proves it"
+    assert broken == VerificationGap(why="run r1 found dns failed", failed=True, operation="apply"), (
+        "only apply proves it"
+    )
 
 
 def test_proof_of_an_operations_own_changes_ends_its_own(plan: Plan) -> None:

@@ -14,7 +14,7 @@ from pai_install.components.store import Contents, StagedImage, sha256_of
 from pai_install.errors import ExitCode, PaiError
 
 
-class GivenImages:
+class SiteImages:
     """Yields the images of files, and everything else from the other source."""
 
     def __init__(

@@ -11,7 +11,7 @@ import pytest
 from pai_install.registry.certificates import make_authority
 from pai_install.registry.identity import make_identity, save
 from pai_install.registry.model import ServedNames
-from pai_install.run.box import box_certificates
+from pai_install.run.local_certificates import box_certificates
 from pai_install.run.state import StateFolder
 
 PLANES = ("10.0.0.1",)

@@ -16,7 +16,7 @@ from pai_install.system.files import write_atomic
 from pai_install.system.state_file import MISSING, reading
 
 
-class Unproven(BaseModel):
+class VerificationGap(BaseModel):
     """Why a machine is not proven: a sentence without a full stop. failed: its last proof was made, and failed.
 
     operation: the operation that changed the machine. Empty: unknown.
@@ -33,7 +33,7 @@ class Proof(BaseModel):
 
     model_config = ConfigDict(frozen=True)
     schema_version: int = 1
-    unproven: Mapping[str, Unproven] = Field(default_factory=dict)
+    unproven: Mapping[str, VerificationGap] = Field(default_factory=dict)
 
     @property
     def reasons(self) -> dict[str, str]:
@@ -59,7 +59,7 @@ def begun(proof: Proof, plan: Plan, hosts: Sequence[str], run: str) -> Proof:
     """The proof as a run begins: the machines to change count as not proven until verified."""
     changing = (host for step in plan.steps if _changes(step) for host in step.names if host in hosts)
     entries = {
-        host: Unproven(why=f"run {run} was interrupted while it changed the machine", operation=plan.operation)
+        host: VerificationGap(why=f"run {run} was interrupted while it changed the machine", operation=plan.operation)
         for host in dict.fromkeys(changing)
         if not _of_another(proof, plan, host)
     }
@@ -72,7 +72,7 @@ def ended(before: Proof, plan: Plan, outcome: Outcome, run: str) -> Proof:
     for host in _changed(plan, outcome):
         if not _of_another(before, plan, host):
             why = f"run {run} changed it and did not verify it"
-            entries[host] = Unproven(why=why, operation=plan.operation)
+            entries[host] = VerificationGap(why=why, operation=plan.operation)
     for host, results in _results(plan, outcome, proving=True).items():
         another = _of_another(before, plan, host)
         entry = _verdict(host, results, plan, outcome, run)
@@ -112,14 +112,16 @@ def _changed(plan: Plan, outcome: Outcome) -> list[str]:
     return [host for host, found in results.items() if any(result.status in unsure for result in found)]
 
 
-def _verdict(host: str, results: Sequence[HostResult], plan: Plan, outcome: Outcome, run: str) -> Unproven | None:
+def _verdict(
+    host: str, results: Sequence[HostResult], plan: Plan, outcome: Outcome, run: str
+) -> VerificationGap | None:
     """Returns the problem that the verification found, or None without a problem or a verification."""
     if any(result.status is HostStatus.FAILED for result in results):
-        return Unproven(why=f"run {run} could not verify it", failed=True)
+        return VerificationGap(why=f"run {run} could not verify it", failed=True)
     if not any(result.status.good for result in results):
         return None
     checks = dict.fromkeys(finding.id for finding in outcome.findings if _about(finding, host, plan))
-    return Unproven(why=f"run {run} found {', '.join(checks)} failed", failed=True) if checks else None
+    return VerificationGap(why=f"run {run} found {', '.join(checks)} failed", failed=True) if checks else None
 
 
 def _about(finding: Finding, host: str, plan: Plan) -> bool:

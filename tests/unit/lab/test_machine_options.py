@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pai_install.errors import ExitCode, PaiError
-from pai_install.lab.choice import chosen
+from pai_install.lab.machine_options import chosen
 from pai_install.lab.spec import LabSpec
 
 
