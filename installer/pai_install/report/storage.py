@@ -106,7 +106,7 @@ def _definition(storage: StorageEntry) -> tuple[dict[str, object], tuple[str, ..
     given = {
         (info.alias or key): getattr(storage, key)
         for key, info in StorageEntry.model_fields.items()
-        if getattr(storage, key) not in (None, ())
+        if getattr(storage, key) not in (None, (), "")
     }
     secrets = tuple(key for key, value in given.items() if isinstance(value, SecretStr))
     plain = {key: _shown(value) for key, value in given.items() if key not in secrets}

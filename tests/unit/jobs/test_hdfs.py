@@ -106,7 +106,7 @@ def test_a_group_without_a_grant_is_refused_at_the_line() -> None:
 
 
 def test_results_need_a_storage_that_can_be_written() -> None:
-    services = MAPPED.replace("path: /team}", "path: /team, read-only: true}")
+    services = MAPPED.replace("path: /team,", "path: /team, read-only: true,")
     assert check_job(read(SEED), site(services), "Vision_1").job is not None
     reading = check_job(read(V1.replace('"retryCount": 0', ALL)), site(services), "Vision_1")
     assert [one.severity for one in reading.problems] == ["warning", "warning", "error"]

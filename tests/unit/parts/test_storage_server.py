@@ -52,7 +52,8 @@ def work_of(plan: Plan) -> dict[str, list[str]]:
 
 def test_a_machine_beside_the_cluster_gets_system_clock_and_server(make: Make) -> None:
     site, inventory = make(LAYOUT + FILES)
-    assert [part.name for part in parts_of(site, site.machine("files"))] == ["base", "time_sync", "storage_server"]
+    names = [part.name for part in parts_of(site, site.machine("files"))]
+    assert names == ["base", "time_sync", "storage_server", "node_exporter"]
     bare = {machine.hostname: Observed(hostname=machine.hostname) for machine in site.present_machines}
     work = work_of(make_plan(site, inventory, bare))
     assert work["files"] == ["base", "time", "storage"]

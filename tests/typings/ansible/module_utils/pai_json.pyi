@@ -1,0 +1,1 @@
+from playbooks.module_utils.pai_json import *
