@@ -91,7 +91,7 @@ class CacheEntry:
 
 
 class Store:
-    """The cache folder: entries/KEY with an entry.json each, and build/ for work in progress."""
+    """The cache folder: entries/KEY with an entry.json each, and build.*/ for work in progress."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -107,15 +107,18 @@ class Store:
         except Timeout:
             progress(f"waits for another pai-install that fetches components: {_holder(card)}")
             lock.acquire()
-        scratch = self.root / "build"
+        scratch: Path | None = None
         try:
             write_atomic(card, json.dumps(_myself()))
-            for left in (scratch, *self._entries.glob(".*")):  # of a run that was killed
+            for left in (*self.root.glob("build*"), *self._entries.glob(".*")):  # of a run that was killed
                 shutil.rmtree(left, ignore_errors=True)
-            scratch.mkdir()
+            # A name of its own: programs of a run that was killed may still write into its folder.
+            scratch = Path(tempfile.mkdtemp(prefix="build.", dir=self.root))
+            scratch.chmod(0o755)  # apt downloads as a user of its own
             yield scratch
         finally:
-            shutil.rmtree(scratch, ignore_errors=True)
+            if scratch is not None:
+                shutil.rmtree(scratch, ignore_errors=True)
             card.unlink(missing_ok=True)
             lock.release()
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import threading
 from pathlib import Path
 
@@ -125,6 +126,18 @@ def test_the_scratch_folder_is_empty_and_goes_away(tmp_path: Path) -> None:
         assert list(scratch.iterdir()) == []
         (scratch / "x").write_text("x")
     assert not scratch.exists()
+
+
+def test_a_program_of_a_killed_run_that_still_writes_stops_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, left = Store(tmp_path), tmp_path / "build"
+    left.mkdir()
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "rmtree", lambda *_, **__: None)  # as soon as a file is deleted, another one is there
+        with store.exclusive(silent) as scratch:
+            assert scratch != left
+            assert list(scratch.iterdir()) == []
 
 
 def test_what_a_killed_run_left_is_cleared_away(tmp_path: Path) -> None:
