@@ -95,7 +95,8 @@ def store_files(folder: Path, site: Site, identity: Identity, ports: dict[str, i
     (folder / "prometheus.yml").write_text(text.replace(f"127.0.0.1:{ALERTMANAGER_PORT}", f"127.0.0.1:{manager}"))
     groups = rule_groups(Monitoring())
     for group in groups["groups"]:
-        group["interval"] = "1s"
+        # An alert ends by itself after four intervals without Prometheus, which starts slowly beside other work.
+        group["interval"] = "2s"
         for rule in group["rules"]:
             rule.pop("for", None)
     (folder / "rules.yml").write_text(json.dumps(groups))
@@ -132,7 +133,8 @@ def arguments(program: str, folder: Path, port: int) -> list[str]:
 # program of the add-on -> what takes a minute otherwise
 FASTER = {
     "alertmanager": [],
-    "prometheus": ["--rules.alert.resend-delay=1s", "--config.auto-reload-interval=1s"],
+    # Below the interval of the rules: each evaluation sends the alerts of all nodes together.
+    "prometheus": ["--rules.alert.resend-delay=500ms", "--config.auto-reload-interval=1s"],
 }
 
 
@@ -220,7 +222,11 @@ def test_what_ends_while_a_program_is_away_resolves(machinery: Machinery, progra
     wait_for_log(machinery, "GpuTooHot")
     machinery.stop(program)
     machinery.heat(40)
-    time.sleep(2)
+    if program == "prometheus":
+        time.sleep(2)
+    else:
+        # An Alertmanager that was killed names only nodes in its first `resolved`: one that recovers later is lost.
+        until(lambda: series(machinery, "up") and not series(machinery, 'ALERTS{alertname="GpuTooHot"}'))
     machinery.start(program)
     until(lambda: {it for it in machinery.hook.alerts("resolved") if it[0] == "GpuTooHot"} == both("GpuTooHot"))
 
