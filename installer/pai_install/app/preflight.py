@@ -19,6 +19,7 @@ from pai_install.preflight.source import source_finding
 from pai_install.run.state import open_state
 from pai_install.system.files import write_atomic
 from pai_install.system.parameters import Parameter
+from pai_install.system.words import minute_text
 
 
 class RunPreflight(BaseModel):
@@ -46,6 +47,6 @@ def run_preflight(app: App, request: RunPreflight) -> PreflightReport:
     write_atomic(
         folder.path / "preflight.json", json.dumps(preflight_document(report).as_json(), indent=2) + "\n", mode=0o600
     )
-    page = forms.html(report, when=f"{now:%Y-%m-%d %H:%M} UTC", links=forms.BESIDE)
+    page = forms.html(report, when=minute_text(now), links=forms.BESIDE)
     write_atomic(folder.path / "preflight.html", page, mode=0o600)
     return report

@@ -30,6 +30,7 @@ from pai_install.health.checkup import HealthRequest
 from pai_install.health.document import AcknowledgementsReport, HistoryReport, acknowledgement_entries
 from pai_install.health.forms import FORMATS, in_form
 from pai_install.health.texts import acknowledgements_text, baselines_text, cordoning_lines, history_text
+from pai_install.system.words import minute_text
 
 _SHARE = "Maximum share of cordoned nodes. Above 0, at least one node."
 # options of the group for its own report only
@@ -75,7 +76,7 @@ def command(
         )
     form = context.params["output_format"]
     report = check_health(app, request)
-    when = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
+    when = minute_text(datetime.now(UTC))
     content = in_form(report, form, when=when, everything=everything, strict=strict, raw=request.raw, out=out)
     if form != "json":
         write_report(content, out)

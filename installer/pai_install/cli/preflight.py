@@ -14,6 +14,7 @@ from pai_install.cli.options import accept_new_option, formats_option
 from pai_install.cli.output import echo, write_report
 from pai_install.errors import ExitCode
 from pai_install.preflight.forms import FORMATS, check_list, in_form
+from pai_install.system.words import minute_text
 
 
 @click.command
@@ -31,6 +32,5 @@ def command(*, app: App, request: RunPreflight, everything: bool, list_checks: b
         echo(check_list(as_json=form == "json"), nl=False)
         return ExitCode.OK
     report = run_preflight(app, request)
-    when = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
-    write_report(in_form(report, form, when=when, everything=everything), out)
+    write_report(in_form(report, form, when=minute_text(datetime.now(UTC)), everything=everything), out)
     return report.exit_code

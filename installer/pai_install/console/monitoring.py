@@ -138,10 +138,9 @@ def gpus_of_groups(namespaces: Iterable[str]) -> tuple[Query, ...]:
 
 def load_of_node(node: str) -> tuple[Query, ...]:
     """The use of the GPUs, their memory, and the processors of a node, in percent."""
-    if not _NAME.fullmatch(node):
-        return ()
     memory = f'100 * sum(DCGM_FI_DEV_FB_USED{{node="{node}"}}) / sum(DCGM_FI_DEV_FB_TOTAL{{node="{node}"}})'
-    return (
+    return _of_node(
+        node,
         Query("gpus", f'avg(DCGM_FI_DEV_GPU_UTIL{{node="{node}"}})'),
         Query("gpu_memory", memory),
         Query("cores", f'100 * (1 - avg(rate(node_cpu_seconds_total{{mode="idle",node="{node}"}}[5m])))'),
@@ -150,10 +149,9 @@ def load_of_node(node: str) -> tuple[Query, ...]:
 
 def fill_of_node(node: str) -> tuple[Query, ...]:
     """The use of the memory and of the fullest file system of a node, in percent."""
-    if not _NAME.fullmatch(node):
-        return ()
     free = f'node_memory_MemAvailable_bytes{{node="{node}"}} / node_memory_MemTotal_bytes{{node="{node}"}}'
-    return (
+    return _of_node(
+        node,
         Query("memory", f"100 * (1 - {free})"),
         Query("disk", f'100 * pai_node_filesystem_used_ratio{{node="{node}"}}'),
     )
@@ -161,14 +159,18 @@ def fill_of_node(node: str) -> tuple[Query, ...]:
 
 def transfer_of_node(node: str) -> tuple[Query, ...]:
     """What a node receives and sends, and what its disks read and write together, in MB per second."""
-    if not _NAME.fullmatch(node):
-        return ()
     read, written = (f'pai_node_{name}_bytes_rate{{node="{node}"}}' for name in ("read", "written"))
-    return (
+    return _of_node(
+        node,
         Query("received", f'pai_node_received_bytes_rate{{node="{node}"}} / 1e6'),
         Query("sent", f'pai_node_sent_bytes_rate{{node="{node}"}} / 1e6'),
         Query("transferred", f"({read} + {written}) / 1e6"),
     )
+
+
+def _of_node(node: str, *queries: Query) -> tuple[Query, ...]:
+    """The queries, or none for a name that is no name of Kubernetes: it would change them."""
+    return queries if _NAME.fullmatch(node) else ()
 
 
 def _one_of(names: Iterable[str]) -> str:

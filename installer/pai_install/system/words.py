@@ -22,6 +22,11 @@ def plural(count: int, word: str, words: str = "") -> str:
     return f"{count} {word if count == 1 else words or f'{word}s'}"
 
 
+def minute_text(time: datetime) -> str:
+    """Returns a time in UTC, to the minute."""
+    return f"{time:%Y-%m-%d %H:%M} UTC"
+
+
 def spoken_time(seconds: float) -> str:
     """Returns a time since the epoch in readable form, in UTC, or the number itself if no calendar has it."""
     try:

@@ -17,6 +17,7 @@ from pai_install.console.settings import read_settings
 from tests.integration.browser.driver import MOST, driven, person
 from tests.integration.browser.machine import JOBS, SPACE, kubelet, start_job
 from tests.integration.clients import http_client
+from tests.integration.control_plane import create_system_pod
 from tests.integration.openpai.conftest import Console, console, quickstart
 from tests.unit.app.test_code_upload import tarred
 from tests.unit.console.live import LiveClients, LiveCluster
@@ -50,14 +51,6 @@ PAGES = (
 )
 
 
-COMPONENT = {
-    "apiVersion": "v1",
-    "kind": "Pod",
-    "metadata": {"name": "component", "namespace": "kube-system"},
-    "spec": {"containers": [{"name": name, "image": "example.com/component:1"} for name in ("main", "side")]},
-}
-
-
 @pytest.fixture(scope="module")
 def seen(console: Console, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """What the browser found, while a machine ran its jobs."""
@@ -65,13 +58,7 @@ def seen(console: Console, tmp_path_factory: pytest.TempPathFactory) -> Any:
     code = home / "code.tar.gz"
     # more than one ConfigMap holds
     code.write_bytes(tarred({"train.py": b"print(1)", "noise": os.urandom(200_000)}))
-    account = {
-        "apiVersion": "v1",
-        "kind": "ServiceAccount",
-        "metadata": {"name": "default", "namespace": "kube-system"},
-    }
-    console.admin.create(account)
-    assert console.admin.create(COMPONENT) == ""
+    create_system_pod(console.admin, "main", "side")
     link = password_link(http_client(console.admin), "bob", console.url, timedelta(hours=1))
     given = {
         "url": console.url,

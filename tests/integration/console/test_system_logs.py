@@ -8,28 +8,17 @@ from starlette.testclient import TestClient
 from tests.integration.console.conftest import HOST, PASSWORDS, Console, console, own, users
 from tests.integration.console.test_jobs import Served, served
 from tests.integration.console.test_pages import ORIGIN, form_of
+from tests.integration.control_plane import create_system_pod
 from tests.integration.users.conftest import Users
 
 __all__ = ["console", "own", "served", "users"]
-POD = {
-    "apiVersion": "v1",
-    "kind": "Pod",
-    "metadata": {"name": "component", "namespace": "kube-system"},
-    "spec": {"containers": [{"name": "main", "image": "example.com/component:1"}]},
-}
 LOG, GONE = "/services/kube-system/log/component", "/services/kube-system/log/gone"
 
 
 @pytest.fixture(scope="module")
 def system(served: Served, users: Users) -> TestClient:
     """A console of a cluster with a pod outside of groups. No machine runs it."""
-    account = {
-        "apiVersion": "v1",
-        "kind": "ServiceAccount",
-        "metadata": {"name": "default", "namespace": "kube-system"},
-    }
-    users.admin.create(account)
-    assert users.admin.create(POD) == ""
+    create_system_pod(users.admin, "main")
     return served[1]
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from pai_install.checks.finding import Finding
 from pai_install.checks.verdict import OPEN, Action, Verdict
 from pai_install.errors import ExitCode, PaiError
+from pai_install.system.words import minute_text
 
 _UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
 # (machine, check, device) of a finding
@@ -118,4 +119,4 @@ def end_of(text: str, now: float) -> float:
 
 def spoken_end(until: float) -> str:
     """The end as people write it, UTC."""
-    return f"{datetime.fromtimestamp(until, UTC):%Y-%m-%d %H:%M} UTC"
+    return minute_text(datetime.fromtimestamp(until, UTC))
