@@ -16,7 +16,7 @@ SHARED = -n $(WORKERS)
 
 INSTALL = DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y -qq --no-install-recommends
 
-.PHONY: help venv tools lock format check lint lint-ansible lint-types lint-style unit test molecule soak bench bench-scheduler docs docs-site release clean
+.PHONY: help venv tools lock format check lint lint-ansible lint-types lint-style unit test molecule soak bench bench-scheduler docs docs-site screenshots release clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -83,6 +83,9 @@ docs: venv ## regenerate docs/reference from the code
 
 docs-site: venv ## the documentation as a site that needs no server: build/docs/index.html
 	python -m tests.docs.site build/docs
+
+screenshots: venv tools ## pictures of the console's pages: build/screenshots (root)
+	PAI_PICTURES=$(CURDIR)/build/screenshots pytest -q $(addprefix tests/integration/browser/test_,browser.py big.py tasks.py)
 
 release: venv ## sdist, wheel, checksums, bills of materials, and the tag of the version: docs/contributing/release.md
 	python -m tests.release

@@ -105,8 +105,7 @@ def _everywhere(scheduler: SchedulerType | None) -> Iterator[Object]:
         yield _in_their_name(rule_on(group, resources, ("create",)))
     for rule in _of_namespaces(administrator_rules(scheduler)):
         looks = [verb for verb in rule["verbs"] if verb in _LOOK]
-        # Logs of all namespaces would include those of the system.
-        if looks and rule["resources"] != ["pods/log"]:
+        if looks:
             yield _in_their_name({**rule, "verbs": looks})
     yield _in_their_name(rule_on(RBAC, ("clusterrolebindings",), ("create", "patch", "delete")))
 

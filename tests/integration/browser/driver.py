@@ -15,6 +15,8 @@ from tests.npm import installed
 
 SCRIPTS = Path(__file__).parent / "node"
 NAMES = ("chromium", "chromium-browser", "google-chrome")
+# a folder: `make screenshots` keeps what the windows showed there
+PICTURES = "PAI_PICTURES"
 # bytes of a page
 MOST = 300 * 1024
 
@@ -32,8 +34,9 @@ def chromium() -> str:
 
 def driven(script: str, given: dict[str, Any], home: Path, limit_s: float = 600) -> Any:
     """What a script found. given: for it, with the browser."""
+    pictures = str(Path(os.environ[PICTURES]) / Path(script).stem) if PICTURES in os.environ else ""
     environment = {
-        "GIVEN": json.dumps({**given, "chromium": chromium()}),
+        "GIVEN": json.dumps({**given, "chromium": chromium(), "pictures": pictures}),
         "HOME": str(home),
         "NODE_PATH": str(installed("axe-core@4.14.1", "playwright-core@1.65.1")),
         "PATH": os.environ["PATH"],

@@ -126,8 +126,8 @@ def _stored(call: ApiCall, pod: Ref) -> str:
 
 def _refused(pod: Ref) -> str:
     return (
-        f"the console may not read the log of {pod.namespace}/{pod.name} in your name: sign in with a kubeconfig or "
-        f"your identity provider, or run pai-install logs {pod.namespace}/{pod.name}"
+        f"the console may not read the log of {pod.namespace}/{pod.name} in your name: "
+        f"run pai-install logs {pod.namespace}/{pod.name}"
     )
 
 

@@ -7,7 +7,10 @@ const given = JSON.parse(process.env.GIVEN);
 const found = { violations: [], wide: [], foreign: [], errors: [], sizes: {} };
 // no host but the console's has an address, whatever a page asks for
 const ALONE = '--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE localhost , EXCLUDE 127.0.0.1';
-const SIZES = [[320, 'light'], [1300, 'light'], [320, 'dark'], [1300, 'dark']];
+// window -> name of the person
+const signedIn = new Map();
+const WIDE = 1300;
+const SIZES = [[320, 'light'], [WIDE, 'light'], [320, 'dark'], [WIDE, 'dark']];
 
 // Opens an address. Networks of other tests on this host come and go meanwhile, for which Chromium gives up once.
 async function open(page, address) {
@@ -26,15 +29,9 @@ async function click(page, selector) {
   await Promise.all([page.waitForEvent('load'), page.click(selector)]);
 }
 
-// With a password, or with the token of a kubeconfig.
 async function signIn(page, user, from = '/') {
+  signedIn.set(page, user.name);
   await open(page, from);
-  if (user.token) {
-    await page.click('summary');
-    await page.fill('textarea[name="token"]', user.token);
-    await click(page, 'form[action="/login/token"] button');
-    return;
-  }
   await page.fill('input[name="username"]', user.name);
   await page.fill('input[name="password"]', user.password);
   await click(page, 'form[action="/login"] button');
@@ -59,17 +56,30 @@ async function check(page, address, sizes = SIZES) {
     const wide = await page.evaluate(() => document.scrollingElement.scrollWidth - window.innerWidth);
     if (wide > 0) found.wide.push([address, width, wide]);
     await judge(page, [address, width, scheme]);
+    if (width === WIDE) await picture(page, `${signedIn.get(page) || 'nobody'}-${words(address)}-${scheme}`);
   }
   return answer.status();
+}
+
+// The words of an address.
+function words(address) {
+  return address.replace(/[^A-Za-z0-9]+/g, '-').replace(/^-|-$/g, '') || 'home';
+}
+
+// Writes what a window shows, if a person asked for pictures.
+async function picture(page, file) {
+  if (!given.pictures) return;
+  fs.mkdirSync(given.pictures, { recursive: true });
+  await page.screenshot({ path: `${given.pictures}/${file}.png` });
 }
 
 // Runs a walk, which gets a function that opens a window without cookies.
 function walk(steps) {
   (async () => {
-    const words = { executablePath: given.chromium, args: ['--no-sandbox', ALONE] };
-    const browser = await chromium.launch(words);
-    await steps(async (options = {}) => {
-      const context = await browser.newContext({ ignoreHTTPSErrors: true, ...options });
+    const options = { executablePath: given.chromium, args: ['--no-sandbox', ALONE] };
+    const browser = await chromium.launch(options);
+    await steps(async (wanted = {}) => {
+      const context = await browser.newContext({ ignoreHTTPSErrors: true, ...wanted });
       const page = await context.newPage();
       page.on('request', (it) => {
         if (!it.url().startsWith(given.url)) found.foreign.push(it.url());
