@@ -71,6 +71,7 @@ GUEST = Caller("", "", CallerKind.GUEST)
 SIGNED_IN, PUBLIC = RouteAccess(), RouteAccess(public=True)
 LISTS, SUBMISSIONS = RouteAccess(rate="list"), RouteAccess(rate="submit")
 PEOPLE, ADMINISTRATORS = RouteAccess(programs=False), RouteAccess(administrators=True)
+PERSONAL_ADMINISTRATORS = RouteAccess(programs=False, administrators=True)
 
 
 def endpoint(

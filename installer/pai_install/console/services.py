@@ -46,6 +46,8 @@ class ConsoleServices:
     metrics: RequestMetrics = field(default_factory=RequestMetrics, repr=False)
     streams: StreamGate = field(default_factory=StreamGate, repr=False)
     large_bodies: StreamGate = field(default_factory=lambda: StreamGate(8, 64, "large requests"), repr=False)
+    # each waits for the end of a job, and holds a thread meanwhile
+    restarts: StreamGate = field(default_factory=lambda: StreamGate(2, 8, "starts of jobs"), repr=False)
     links: LinkSealer = field(init=False, repr=False)
 
     def __post_init__(self) -> None:

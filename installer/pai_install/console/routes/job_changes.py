@@ -40,9 +40,10 @@ _NAME = "/api/v2/jobs/{name}"
 _OLD = "/api/v1/user/{user}/jobs"
 _MAX_TAGS, _MAX_TAG = 64, 64
 _FILE = Path("job.yaml")
+_STOPPING = "STOPPING"
 _SECRETS = "the cluster does not keep the secrets of this job: write them at /jobs/new?from={name}, or submit its file"
-# an ended job makes room for its next start
-_END_S = 30.0
+# an ended job makes room for its next start. Pods have half a minute to end
+_END_S = 45.0
 
 
 @dataclass
@@ -163,7 +164,7 @@ def change_execution(call: ApiCall) -> Response:
 
 def stop_job(call: ApiCall, job: JobState) -> str:
     """Deletes a job as the caller. Returns what happened, in words. Raises ApiError."""
-    if job.ended or job.state == "STOPPING":
+    if job.ended or job.state == _STOPPING:
         return f"{job.name} is not running"
     context = CallerContext(call)
     try:
@@ -179,18 +180,36 @@ def stop_job(call: ApiCall, job: JobState) -> str:
 def _start(call: ApiCall, job: JobState) -> str:
     if job.user != call.caller.label:
         raise forbidden(f"this job is {job.user}'s")
-    if not job.ended:
-        raise RestError(HTTPStatus.CONFLICT, "ConflictJobError", f"{job.name} has not ended: {job.state}")
+    if not job.ended and job.state != _STOPPING:
+        raise _not_ended(job)
     content = kept_file(call)
     if content is None:
         raise RestError(HTTPStatus.NOT_FOUND, "NoJobConfigError", "the cluster keeps no file of this job")
     if has_mask(content):
         raise RestError(HTTPStatus.NOT_FOUND, "NoJobConfigError", _SECRETS.format(name=f"{job.user}~{job.name}"))
     code = kept_code(call.client, job)
-    if not job.gone and job.state in ENDED:
-        end_job(CallerContext(call), job, wait_s=_END_S)
+    if not job.gone and (job.state in ENDED or job.state == _STOPPING):
+        _free_name(call, job)
         forget_code(call.client, job)
     return submit_text(call, content, job.group, code)
+
+
+def _free_name(call: ApiCall, job: JobState) -> None:
+    """Deletes an ended job, and waits for the end of one that stops. Raises RestError and ApiError."""
+    gate = call.services.restarts
+    gate.enter(call.caller.name)
+    try:
+        end_job(CallerContext(call), job, wait_s=_END_S, noted=False)
+    except ApiError as error:
+        if error.reason != "Timeout":
+            raise
+        raise _not_ended(job) from error
+    finally:
+        gate.leave(call.caller.name)
+
+
+def _not_ended(job: JobState) -> RestError:
+    return RestError(HTTPStatus.CONFLICT, "ConflictJobError", f"{job.name} has not ended: {job.state}")
 
 
 def change_tag(call: ApiCall) -> Response:

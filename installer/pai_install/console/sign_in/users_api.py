@@ -10,7 +10,14 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from pai_install.console.caller import CallerKind
-from pai_install.console.endpoint import ADMINISTRATORS_ONLY, PEOPLE, SIGNED_IN, ApiCall, RouteAccess, endpoint
+from pai_install.console.endpoint import (
+    ADMINISTRATORS_ONLY,
+    PEOPLE,
+    PERSONAL_ADMINISTRATORS,
+    SIGNED_IN,
+    ApiCall,
+    endpoint,
+)
 from pai_install.console.errors import forbidden, invalid
 from pai_install.console.sign_in.administration import UserAdministration, UserProfile
 from pai_install.console.sign_in.api import fields, word
@@ -18,7 +25,6 @@ from pai_install.console.sign_in.service import SignInService
 from pai_install.profile.model import ClusterProfile
 from pai_install.users.model import ACCOUNT_PREFIX, user_name
 
-_ADMINISTRATOR = RouteAccess(programs=False, administrators=True)
 _PROFILE = ("email", "extension")
 
 
@@ -145,7 +151,7 @@ class UserRoutes:
 
     def routes(self) -> tuple[Route, ...]:
         """All routes."""
-        admin, people = _ADMINISTRATOR, PEOPLE
+        admin, people = PERSONAL_ADMINISTRATORS, PEOPLE
         found = [
             Route("/api/v2/users/me", endpoint(self.update_own, people), methods=["PUT"]),
             Route("/api/v2/groups/{group}/userlist", endpoint(self.members, admin), methods=["GET"]),

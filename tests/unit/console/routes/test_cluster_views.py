@@ -128,10 +128,13 @@ def test_groups(web: TestClient) -> None:
     assert read(web, "/groups/other")["code"] == "NoGroupError"
 
 
-@pytest.mark.parametrize(("method", "path"), [("POST", ""), ("PUT", ""), ("PUT", "/nlp"), ("DELETE", "/nlp")])
-def test_groups_are_changed_in_the_files_of_the_site(web: TestClient, method: str, path: str) -> None:
+@pytest.mark.parametrize(
+    ("method", "path", "name"),
+    [("POST", "", "new"), ("PUT", "", "nlp"), ("PUT", "/nlp", ""), ("DELETE", "/nlp", "")],
+)
+def test_groups_are_changed_in_the_files_of_the_site(web: TestClient, method: str, path: str, name: str) -> None:
     for who in ("root", "alice", "program"):
-        answer = web.request(method, f"{API}/groups{path}", json={}, headers=signed_in(who))
+        answer = web.request(method, f"{API}/groups{path}", json={"groupname": name}, headers=signed_in(who))
         assert (answer.status_code, answer.json()["code"]) == (HTTPStatus.FORBIDDEN, "ForbiddenUserError")
 
 

@@ -261,6 +261,46 @@ def test_a_stopped_job_is_listed_and_can_be_started_again(
     eventually(lambda: train.get(ONE, headers=headers).json()["jobStatus"]["state"] == "WAITING")
 
 
+def stopping(kubernetes: LiveCluster) -> None:
+    """The job is deleted, and its pods end."""
+    gone = {**job_of(kubernetes)["metadata"], "deletionTimestamp": "2026-01-01T00:05:00Z"}
+    kubernetes.put({**job_of(kubernetes), "metadata": {**gone, "finalizers": ["foregroundDeletion"]}})
+
+
+def test_a_job_that_stops_starts_again_after_its_end(train: TestClient, kubernetes: LiveCluster) -> None:
+    before = job_of(kubernetes)["metadata"]["uid"]
+    stopping(kubernetes)
+    eventually(lambda: [one["state"] for one in listed(train)] == ["STOPPING"])
+    answer = train.put(f"{ONE}/executionType", json={"value": "START"}, headers=signed_in("alice"))
+    assert answer.status_code == HTTPStatus.ACCEPTED, answer.text
+    assert job_of(kubernetes)["metadata"]["uid"] != before
+    assert "deletionTimestamp" not in job_of(kubernetes)["metadata"]
+
+
+def test_a_job_that_does_not_end_starts_not_again(
+    train: TestClient, services: ConsoleServices, kubernetes: LiveCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def late(*_words: Any, **_more: Any) -> Any:
+        raise ApiError("cannot delete all objects: Timeout", reason="Timeout")
+
+    stopping(kubernetes)
+    monkeypatch.setattr(kubernetes, "delete_selected", late)
+    start = functools.partial(train.put, f"{ONE}/executionType", json={"value": "START"}, headers=signed_in("alice"))
+    assert (start().status_code, start().json()["code"]) == (HTTPStatus.CONFLICT, "ConflictJobError")
+    assert services.restarts.open == 0
+
+
+def test_few_starts_wait_at_once(train: TestClient, services: ConsoleServices, kubernetes: LiveCluster) -> None:
+    """Each holds a thread. Others would have none left."""
+    stopping(kubernetes)
+    (caller,) = {one.name for one in services.clients.callers if one.label == "alice"}  # type: ignore[attr-defined] # of LiveClients
+    for _ in range(services.restarts.most):
+        services.restarts.enter(caller)
+    answer = train.put(f"{ONE}/executionType", json={"value": "START"}, headers=signed_in("alice"))
+    assert answer.json()["code"] == "TooManyRequestsError"
+    assert "deletionTimestamp" in job_of(kubernetes)["metadata"]
+
+
 def test_an_owner_who_may_only_delete_stops_a_job(
     train: TestClient, kubernetes: LiveCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
