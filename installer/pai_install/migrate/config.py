@@ -96,7 +96,7 @@ def _lines(setting: Setting) -> list[str]:
 
 def read_config(folder: OldFolder) -> NewConfig:
     """Returns the newest settings file in the folder, and accounts for older ones."""
-    names = [name for name in CONFIG_NAMES if (folder.path / name).is_file()]
+    names = [name for name in CONFIG_NAMES if folder.has(name) and not (folder.path / name).is_dir()]
     for name in names[1:]:
         folder.overrule(name, names[0])
     return NewConfig(folder.read(names[0]) if names else None)

@@ -8,7 +8,6 @@ from typing import NamedTuple
 from pai_install.documents.document import Document, Mark
 from pai_install.documents.parse import split_lines
 from pai_install.documents.problem import YamlPath, short
-from pai_install.documents.reader import read_text_file
 from pai_install.migrate.account import Book, Fate
 from pai_install.migrate.config import NewConfig
 from pai_install.migrate.folder import OldFolder
@@ -71,9 +70,7 @@ def overrule_lists(folder: OldFolder, by: str, names: set[str]) -> None:
 
 
 def _read_list(folder: OldFolder, name: str) -> _List:
-    path = folder.path / name
-    document = Document(str(path))
-    text = read_text_file(path, document)
+    document, text = folder.text(name)
     rows: list[MachineRow] = []
     document.lines = split_lines(text or "")
     for number, line in enumerate(document.lines, start=1):

@@ -9,10 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from pai_install.documents.document import Document, Text
 from pai_install.documents.problem import printable
 from pai_install.migrate.model import NewMachine, NewMachines, NewSku
+from pai_install.system.plain import TURNING, escaped
 
 _SAFE = re.compile(r"[A-Za-z/][A-Za-z0-9_./-]*|[0-9]+(\.[0-9]+){3}(/[0-9]+)?|[1-9][0-9]{0,8}([KMGT]i)?")
 _PLAIN = re.compile(r"[A-Za-z0-9/][A-Za-z0-9_./+-]*")
-_ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ufeff]")
+_ESCAPED = re.compile(f"[\x7f-\x9f{TURNING}]")
 _WORDS = frozenset({"true", "false", "yes", "no", "on", "off", "y", "n", "null"})
 
 
@@ -25,9 +26,9 @@ def scalar(text: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Returns a double-quoted text. Line ends of YAML and invalid characters are escaped."""
-    # JSON's strings are also YAML's, except for these characters, which YAML refuses or takes for a line end.
-    return _ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(text, ensure_ascii=False))
+    """Returns a double-quoted text. Line ends of YAML, and invalid or hidden characters, are escaped."""
+    # JSON's strings are also YAML's, except for these characters, which YAML refuses or readers do not see.
+    return _ESCAPED.sub(lambda found: escaped(found[0]), json.dumps(text, ensure_ascii=False))
 
 
 def flow(value: object) -> str:

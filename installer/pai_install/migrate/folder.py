@@ -6,9 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pai_install.documents.document import Document
+from pai_install.documents.parse import parse_document
 from pai_install.documents.problem import Problem, SiteInvalid, printable
-from pai_install.documents.reader import read_document
+from pai_install.documents.reader import read_text_file
+from pai_install.errors import ExitCode, PaiError
 from pai_install.migrate.account import AccountLine, Book, Fate
+from pai_install.system.plain import visible
 
 _KUBESPRAY = "kubespray is not used; it was made from the lists of machines and the settings"
 # files that OpenPAI's installer made or read, and that say nothing to pai-install
@@ -57,12 +60,29 @@ class OldFolder:
 
     def read(self, name: str) -> OldFile:
         """Returns a YAML file with every leaf in its book. Its errors are added to `problems`."""
-        # OpenPAI took the last of two equal keys. What it did not see goes into the account.
-        document = read_document(self.path / name, last_wins=True)
+        document = self.document(name)
         self.problems += document.problems
         book = self.book(name)
         book.open(document)
         return OldFile(document, book)
+
+    def document(self, name: str, *, last_wins: bool = True) -> Document:
+        """Returns a YAML file. Raises PaiError for a link out of the folder."""
+        # OpenPAI took the last of two equal keys. What it did not see goes into the account.
+        document, text = self.text(name)
+        if text is not None:
+            parse_document(text, document, last_wins=last_wins)
+        return document
+
+    def text(self, name: str) -> tuple[Document, str | None]:
+        """Returns an empty document and the text of a file, in which all characters are seen. Raises PaiError."""
+        path = self.path / name
+        document = Document(printable(str(path)), path.parent)
+        if not path.resolve().is_relative_to(self.path.resolve()):
+            raise _leaves(path)
+        # The text goes on into files of the new site.
+        text = read_text_file(path, document)
+        return document, None if text is None else visible(text)
 
     def check(self) -> None:
         """Raises SiteInvalid with all that is wrong with the files that were read."""
@@ -71,7 +91,7 @@ class OldFolder:
 
     def overrule(self, name: str, by: str) -> None:
         """Accounts for a file that does not count because another one is newer."""
-        document = read_document(self.path / name, last_wins=True)
+        document = self.document(name)
         book = self.book(name)
         book.open(document)
         book.drop((), f"{by} is there, too, and rules")
@@ -83,6 +103,16 @@ class OldFolder:
             if path.name not in self.books:
                 self.book(path.name).whole(Fate.DROPPED, _why_not(path))
         return [entry for name in sorted(self.books) for entry in self.books[name].close()]
+
+
+def _leaves(path: Path) -> PaiError:
+    return PaiError(
+        f"cannot read {printable(str(path))}: it is a link out of the folder",
+        code="migrate-link",
+        details=f"the link leads to {printable(str(path.resolve()))}",
+        remedy="copy the file to the folder, in place of the link",
+        exit_code=ExitCode.USAGE,
+    )
 
 
 def _why_not(path: Path) -> str:

@@ -6,7 +6,6 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from pai_install.documents.reader import read_document
 from pai_install.errors import ExitCode, PaiError
 from pai_install.migrate.account import AccountLine, Fate, summary
 from pai_install.migrate.config import CONFIG_NAMES, NewConfig, read_config
@@ -156,9 +155,9 @@ def _services(folder: OldFolder) -> str | None:
         return None
     for name in names[1:]:
         folder.overrule(name, names[0])
-    document = read_document(folder.path / names[0])
+    document = folder.document(names[0], last_wins=False)
     # Read twice: once with our rules, and once as OpenPAI read it, for the account.
-    services = read_document(folder.path / names[0], last_wins=True)
+    services = folder.document(names[0])
     found = read_services(document)
     book = folder.book(names[0])
     book.open(services)

@@ -15,12 +15,11 @@ TOO_DEEP = "(left out: nested too deeply)"
 TOO_LARGE = "(left out: no number of ordinary size)"
 _LARGEST = 1 << 63
 
-# Controls but tab and line end, what changes the direction of text or is not seen, and halves of characters, which no
-# file takes.
-_HIDDEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
-    "\U000e0000-\U000e0fff\ud800-\udfff]"
-)
+# what changes the direction of text or is not seen
+TURNING = "\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff"
+# Controls but tab and line end, and halves of characters, which no file takes.
+_HIDDEN = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{TURNING}\ud800-\udfff]")
+_TURNING = re.compile(f"[{TURNING}]")
 
 
 # what stands for such a character in JSON, of which an ASCII text holds no other than delete
@@ -31,6 +30,16 @@ def plain_text(text: str) -> str:
     """The text with each character that steers a terminal, or hides or turns others, as its number: \\u001b."""
     text = text.replace("\r\n", "\n")
     return _HIDDEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text) if _HIDDEN.search(text) else text
+
+
+def visible(text: str) -> str:
+    """The text with each character that hides or turns others as its number. Controls stay: YAML refuses them."""
+    return _TURNING.sub(lambda found: escaped(found[0]), text)
+
+
+def escaped(letter: str) -> str:
+    """The number of a character, as YAML writes it: \\u202e."""
+    return f"\\u{ord(letter):04x}" if ord(letter) < 0x10000 else f"\\U{ord(letter):08x}"
 
 
 def one_line(text: str) -> str:

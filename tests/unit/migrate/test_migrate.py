@@ -17,6 +17,7 @@ from pai_install.migrate.account import Fate
 from pai_install.migrate.emit import scalar
 from pai_install.migrate.model import kept_masters, why_no_control_plane
 from pai_install.site import SiteInvalid, load_site
+from pai_install.system.plain import plain_text
 from tests.errors import raises
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "site" / "migrate"
@@ -222,3 +223,50 @@ def test_a_machine_of_the_lists_that_the_layout_lacks_is_named(tmp_path: Path) -
     (tmp_path / "worker.csv").write_text("\nw7,10.0.0.7\n")
     notes = migrate(tmp_path, tmp_path / "new").notes
     assert [note.why.split(" is ")[0] for note in notes if "w7" in note.why] == ["line 2: w7 (10.0.0.7)"]
+
+
+# turns the direction of text, hides, marks the order of bytes, and a tag beyond the first plane
+_HIDDEN = "\u202e\u200b\u2066\ufeff\U000e0041"
+
+
+def test_no_file_of_the_new_site_has_hidden_letters(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    old = tmp_path / "old"
+    old.mkdir()
+    (old / "master.csv").write_text(f"m{_HIDDEN}1,10.0.0.1\n")
+    (old / "worker.csv").write_text(f'"w\x1b[2J{_HIDDEN}",10.0.0.2\n')
+    written = f'user: "a\\u202e\\u200b{_HIDDEN}"\npassword: b{_HIDDEN} # c{_HIDDEN}\nz{_HIDDEN}: 1\n'
+    (old / "config").write_text(written)
+    (old / "services-configuration.yaml").write_text(f"a{_HIDDEN}: b{_HIDDEN} # {_HIDDEN}\n")
+    (old / f"n{_HIDDEN}\x1b[2J").touch()
+    run(["migrate", str(old), "--site", str(tmp_path / "new"), "--account"])
+    shown = capsys.readouterr()
+    for text in (shown.out, shown.err, *(path.read_text() for path in (tmp_path / "new").glob("*.*"))):
+        assert plain_text(text) == text
+
+
+@pytest.mark.parametrize(
+    "name", ["master.csv", "worker.csv", "config", "services-configuration.yaml", "layout.yaml", "layout.yml"]
+)
+@pytest.mark.parametrize("way", ["absolute", "relative", "over another", "lost", "device"])
+def test_a_link_out_of_the_old_site_is_refused(tmp_path: Path, name: str, way: str) -> None:
+    old, outside = tmp_path / "old", tmp_path / "outside.yaml"
+    shutil.copytree(GOLDEN / "lists" / "old", old)
+    outside.write_text("user: secret\n")
+    (old / name).unlink(missing_ok=True)
+    (old / "other").symlink_to(outside)
+    targets = {"absolute": str(outside), "relative": "../outside.yaml", "over another": "other", "lost": "../lost"}
+    (old / name).symlink_to(targets.get(way, "/dev/zero"))
+    with raises("migrate-link") as caught:
+        migrate(old, tmp_path / "new")
+    assert caught.value.message.endswith(f"{name}: it is a link out of the folder")
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_link_within_the_old_site_is_followed(tmp_path: Path) -> None:
+    old = tmp_path / "old"
+    shutil.copytree(GOLDEN / "lists" / "old", old)
+    (old / "config").rename(old / "settings")
+    (old / "config").symlink_to("settings")
+    (tmp_path / "link").symlink_to(old)
+    done = migrate(tmp_path / "link", tmp_path / "new")
+    assert done.reading.site is not None
