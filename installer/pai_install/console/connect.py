@@ -10,6 +10,7 @@ from pai_install.console.model.read_model import ReadModel
 from pai_install.console.services import ConsoleServices
 from pai_install.console.settings import ConsoleSettings
 from pai_install.console.sign_in.api import TokenRoutes
+from pai_install.console.sign_in.authenticators import PortalAuthenticator
 from pai_install.console.sign_in.oidc import ProviderRoutes
 from pai_install.console.sign_in.pages import SignInPages
 from pai_install.console.sign_in.provider import IdentityProvider
@@ -45,6 +46,7 @@ def with_sign_in(
         (*TokenRoutes(sign_in).routes(), *people.api_routes(), *users.routes()),
         (*SignInPages(sign_in).routes(), *people.page_routes()),
         (sign_in.cookies,),
+        portal_authenticators=(PortalAuthenticator(sign_in.tokens),),
         is_valid=sign_in.is_valid,
         model=model,
         sign_in=sign_in,

@@ -28,11 +28,15 @@ ADMINISTRATORS_ONLY = "Non-admin is not allow to do this operation."
 
 @dataclass(frozen=True, slots=True)
 class RouteAccess:
-    """Who may use an endpoint, and how often. public: no credentials. programs: application tokens, too."""
+    """Who may use an endpoint, and how often. public: no credentials. programs: application tokens, too.
+
+    cookies: also of browsers. Such an endpoint changes nothing, because a page of a stranger could send them.
+    """
 
     public: bool = False
     programs: bool = True
     administrators: bool = False
+    cookies: bool = False
     rate: str = "api"
 
 
@@ -71,6 +75,7 @@ GUEST = Caller("", "", CallerKind.GUEST)
 SIGNED_IN, PUBLIC = RouteAccess(), RouteAccess(public=True)
 LISTS, SUBMISSIONS = RouteAccess(rate="list"), RouteAccess(rate="submit")
 PEOPLE, ADMINISTRATORS = RouteAccess(programs=False), RouteAccess(administrators=True)
+BROWSERS = RouteAccess(cookies=True)
 PERSONAL_ADMINISTRATORS = RouteAccess(programs=False, administrators=True)
 
 
@@ -93,7 +98,7 @@ def _handled(handler: Handler, access: RouteAccess, request: Request, body: byte
     services: ConsoleServices = request.app.state.services
     try:
         # clients send an old token even where they ask for a new one
-        caller = GUEST if access.public else caller_of(services, request)
+        caller = GUEST if access.public else caller_of(services, request, cookies=access.cookies)
         require_access(caller, access)
         # After authentication: the limit belongs to a person, not to an address that many share.
         services.rates.take(access.rate, caller.name or (request.client.host if request.client else ""))
@@ -122,9 +127,10 @@ def _known_caller(request: Request) -> Caller:
     return caller_of(request.app.state.services, request)
 
 
-def caller_of(services: ConsoleServices, request: HTTPConnection) -> Caller:
+def caller_of(services: ConsoleServices, request: HTTPConnection, *, cookies: bool = False) -> Caller:
     """The sender of a request, a guest without credentials. Raises RestError for wrong ones."""
-    for authenticator in services.authenticators:
+    browsers = (*services.page_authenticators, *services.portal_authenticators) if cookies else ()
+    for authenticator in (*services.authenticators, *browsers):
         if (caller := authenticator.authenticate(request)) is not None:
             return caller
     return GUEST

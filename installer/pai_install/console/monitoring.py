@@ -15,12 +15,14 @@ import urllib3
 from pai_install.agents.common.values import InvalidJsonError, child, parse, rows, text
 from pai_install.console.model.recent import Recent
 from pai_install.console.settings import MonitoringSettings
+from pai_install.kube.objects import words
 from pai_install.monitoring.alertmanager import fair
 
 _TIMEOUT = urllib3.Timeout(connect=1, read=2)
 _MOST_BYTES = 4 * 1024 * 1024
 _MOST_ALERTS, _ALERTS_S = 1_000, 10.0
-_POINTS = 120
+# of a curve
+POINTS = 120
 # of a selection in a query
 _MOST_NAMES = 500
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
@@ -52,6 +54,28 @@ class Query:
     expression: str
 
 
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Values of one set of labels."""
+
+    labels: Mapping[str, str]
+    points: tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class QueryWindow:
+    """A time in seconds since 1970. step: seconds between two values."""
+
+    start: float
+    end: float
+    step: float
+
+    @property
+    def fields(self) -> Mapping[str, str]:
+        """Its fields in a request to Prometheus."""
+        return {"start": f"{self.start:.0f}", "end": f"{self.end:.0f}", "step": f"{self.step:.0f}"}
+
+
 class MonitoringReader:
     """Asks Prometheus and Alertmanager."""
 
@@ -71,16 +95,16 @@ class MonitoringReader:
     def curves(self, queries: Iterable[Query], hours: float, now: float | None = None) -> tuple[Curve, ...]:
         """The curve of each query over the last hours, if it has values. Raises NoMonitoringError."""
         end = now if now is not None else time.time()
-        step = hours * 3600 / _POINTS
-        span = {"start": f"{end - hours * 3600:.0f}", "end": f"{end:.0f}", "step": f"{step:.0f}"}
-        found = (Curve(one.key, self._points(one.expression, span)) for one in queries)
-        return tuple(curve for curve in found if curve.points)
+        span = QueryWindow(end - hours * 3600, end, hours * 3600 / POINTS)
+        found = ((one.key, self.series(one.expression, span)[:1]) for one in queries)
+        return tuple(Curve(key, first.points) for key, some in found for first in some if first.points)
 
-    def _points(self, expression: str, span: Mapping[str, str]) -> tuple[tuple[float, float], ...]:
-        query = urlencode({"query": expression, **span})
+    def series(self, expression: str, span: QueryWindow) -> tuple[Series, ...]:
+        """All series of an expression with no text of a user. Raises NoMonitoringError."""
+        query = urlencode({"query": expression, **span.fields})
         answer = self._read(f"{self._settings.prometheus}/api/v1/query_range?{query}")
-        series = rows(child(answer, "data").get("result")) if isinstance(answer, Mapping) else []
-        return tuple(_values(series[0].get("values"))) if series else ()
+        found = rows(child(answer, "data").get("result")) if isinstance(answer, Mapping) else []
+        return tuple(Series(words(child(one, "metric")), tuple(_values(one.get("values")))) for one in found)
 
     def _read(self, url: str) -> Any:  # noqa: ANN401 - foreign JSON
         try:
@@ -125,6 +149,16 @@ def gpus_of_pods(namespace: str, pods: Iterable[str]) -> tuple[Query, ...]:
         return ()
     series = f'DCGM_FI_DEV_GPU_UTIL{{namespace="{namespace}",pod=~"{chosen}"}}'
     return tuple(Query(name, f"{name}({series})") for name in CURVES[:3])
+
+
+def idle_gpus(namespaces: Iterable[str] | None) -> str:
+    """The use of the GPUs of each pod of groups below 10 percent, "" for no group. namespaces: None for all."""
+    chosen = "" if namespaces is None else _one_of(namespaces)
+    if namespaces is not None and not chosen:
+        return ""
+    place = f'namespace=~"{chosen}",' if chosen else ""
+    use = f'avg_over_time(DCGM_FI_DEV_GPU_UTIL{{{place}pod!=""}}[10m])'
+    return f"avg by (namespace, pod) ({use} < 10)"
 
 
 def gpus_of_groups(namespaces: Iterable[str]) -> tuple[Query, ...]:

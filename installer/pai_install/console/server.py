@@ -25,6 +25,7 @@ from pai_install.console.routes import (
     kubernetes,
     logs,
     old_pages,
+    prometheus,
     storages,
     virtual_clusters,
 )
@@ -62,6 +63,7 @@ def create_app(settings: ConsoleSettings, services: ConsoleServices) -> Starlett
             logs.READ,
             Mount(PREFIX, create_api(services)),
             *old_pages.ROUTES,
+            *prometheus.ROUTES,
             *absent.ROUTES,
             *page_routes(services),
             *services.page_routes,

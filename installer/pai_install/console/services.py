@@ -26,9 +26,10 @@ _CHECKS = (60, 60.0)
 class ConsoleServices:
     """What routes use.
 
-    authenticators: of the API, in this order. page_authenticators: of pages, by their cookie. api_routes, page_routes:
-    of other packages, below /rest-server and at the root. is_valid: whether an earlier caller still has all of
-    its rights. sign_in: behind the pages of users and accounts, None without them.
+    authenticators: of the API, in this order. page_authenticators: of pages, by their cookie. portal_authenticators: of
+    OpenPAI's web portal, by its cookie. api_routes, page_routes: of other packages, below /rest-server and at the
+    root. is_valid: whether an earlier caller still has all of its rights. sign_in: behind the pages of users and
+    accounts, None without them.
     """
 
     settings: ConsoleSettings
@@ -37,6 +38,7 @@ class ConsoleServices:
     api_routes: tuple[BaseRoute, ...] = field(default=(), repr=False)
     page_routes: tuple[BaseRoute, ...] = field(default=(), repr=False)
     page_authenticators: tuple[Authenticator, ...] = ()
+    portal_authenticators: tuple[Authenticator, ...] = ()
     is_valid: Callable[[Caller], bool] = field(default=lambda _caller: True, repr=False)
     model: ReadModel = field(default=None, repr=False)  # type: ignore[assignment] # one of these clients
     sign_in: SignInService | None = field(default=None, repr=False)

@@ -18,7 +18,7 @@ from tests.integration.openpai.conftest import Console
 from tests.ports import free_port
 
 _RELAYED = ("/rest-server/", "/log-manager/", "/prometheus/", "/marketplace/")
-_SENT = ("authorization", "content-type", "accept")
+_SENT = ("authorization", "content-type", "accept", "cookie")
 _ENV = {
     "restServerUri": "/rest-server",
     "marketplaceUri": "/marketplace/api",

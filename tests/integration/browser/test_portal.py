@@ -18,7 +18,7 @@ DIST = os.environ.get("PAI_PORTAL", "")
 pytestmark = pytest.mark.skipif(not DIST, reason="PAI_PORTAL names no portal of OpenPAI")
 # the console has neither, and a member asks for the list of all users
 EXPECTED = {
-    "GET /prometheus/api/v1/query 404",
+    "GET /prometheus/api/v1/query 501",
     "GET /marketplace/api/items 404",
     "GET /rest-server/api/v2/user 403",
 }

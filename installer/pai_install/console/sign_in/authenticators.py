@@ -23,6 +23,7 @@ from pai_install.users.read import read_time
 INVALID_TOKEN = "Your token is invalid."  # noqa: S105 - a message
 # of the data of a mark
 REVOKED, UNCLAIMED = "revoked", "unclaimed"
+PORTAL_COOKIE = "token"
 CLAIMED_WITHIN = timedelta(seconds=60)
 _GUEST = Caller("", "", CallerKind.GUEST)
 
@@ -46,8 +47,10 @@ class TokenAuthenticator:
     def authenticate(self, request: HTTPConnection) -> Caller | None:
         """The sender, or None without a token. Raises RestError for a wrong one."""
         token = bearer_of(request)
-        if not token:
-            return None
+        return self.sender(token) if token else None
+
+    def sender(self, token: str) -> Caller:
+        """The sender of any token. Raises RestError."""
         return self.caller(token) if is_own_token(token) else self.reviews.caller(token)
 
     def caller(self, token: str) -> Caller:
@@ -106,3 +109,15 @@ class CookieAuthenticator:
     def authenticate(self, request: HTTPConnection) -> Caller | None:
         """The person of a session, or None for anybody else: a page then asks to sign in."""
         return self.sessions.caller(request.cookies.get(COOKIE, ""))
+
+
+@dataclass(frozen=True)
+class PortalAuthenticator:
+    """The cookie of OpenPAI's web portal, which has a token of the API."""
+
+    tokens: TokenAuthenticator
+
+    def authenticate(self, request: HTTPConnection) -> Caller | None:
+        """The sender, or None without the cookie. Raises RestError for a wrong one."""
+        token = request.cookies.get(PORTAL_COOKIE, "")
+        return self.tokens.sender(token) if token else None
