@@ -20,6 +20,7 @@ from pai_install.jobs.code import MAX_ARCHIVE, CodeArchive, StoredCode
 from pai_install.jobs.code_archive import CodeFile, leaves, write_archive
 
 MAX_FILES = 100_000
+_DEEPEST = 100
 _MAX_IGNORE = 256 * 1024
 _DOCKER = ".dockerignore"
 _ANYWHERE = (".gitignore", ".paiignore")
@@ -137,6 +138,9 @@ def packed_folder(root: Path, max_mib: int) -> Iterator[PackedFolder]:
 
 def _files(folder: Path, base: str, rules: _Rules) -> Iterator[tuple[Path, str]]:
     """Yields files and links with their names in the archive, in one order on every host."""
+    if base.count("/") > _DEEPEST:
+        # the folder is a part of the root: its name would fill the terminal
+        raise _refused(folder.parents[_DEEPEST], f"it has folders deeper than {_DEEPEST}", _EXCLUDE)
     rules = rules.within(base, folder, top=not base)
     for entry in sorted(os.scandir(folder), key=lambda one: one.name):
         name = f"{base}{entry.name}"

@@ -120,6 +120,9 @@ def _zipped(content: bytes) -> Iterator[CodeFile]:
             kind = entry.external_attr >> 28
             if kind not in {0, 8}:
                 raise _refused(f"{entry.filename[:80]} is not a file")
+            # Python unpacks bzip2 and LZMA without a limit: 1 KiB may fill the memory.
+            if entry.compress_type not in {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
+                raise NotImplementedError
             with archive.open(entry) as file:
                 found = file.read(MAX_CONTENT - size + 1)
             size += len(found)

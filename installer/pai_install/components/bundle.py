@@ -23,6 +23,8 @@ from pai_install.errors import ExitCode, PaiError
 INDEX = "bundle.json"
 _RECORD = "entry.json"
 _LONGEST_RECORD = 16 << 20
+# of a member with a strange name, time, or depth, too
+_UNREADABLE = (OSError, tarfile.TarError, ValueError, OverflowError, RecursionError)
 
 
 def write_bundle(
@@ -115,7 +117,7 @@ class Bundle:
             self._unpack(self._prefixes[pick], staged)
             # of members that unpack to the same path the last one counts
             contents = read_contents(staged) if self._is_indexed(pick, staged) else _RECORD
-        except (OSError, tarfile.TarError) as error:
+        except _UNREADABLE as error:
             contents = str(error)
         if isinstance(contents, str):
             raise PaiError(
@@ -151,7 +153,7 @@ def _read_index(path: Path) -> tuple[Index, dict[str, str]]:
             sums = {member.name.removesuffix(_RECORD): _digits(_read(archive, member)) for member in records}
     except ValidationError as error:
         raise _not_a_bundle(path, "it has no index of this version") from error
-    except (OSError, tarfile.TarError, ValueError) as error:
+    except _UNREADABLE as error:
         raise _not_a_bundle(path, str(error)) from error
     if index is None:
         raise _not_a_bundle(path, "it has no index of this version")

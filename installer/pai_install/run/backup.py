@@ -42,6 +42,8 @@ _STATE_FILES = (*KEPT, _HOST_KEYS)
 _MEMBERS = frozenset({MACHINE, *(f"site/{name}" for name in _SITE_FILES), *(f"state/{name}" for name in _STATE_FILES)})
 # bytes of a member, but for the one that goes to the control plane
 _LARGEST = 16 << 20
+# of that one: etcd's data have at most 8 GiB
+_LARGEST_MACHINE = 16 << 30
 _PART = 1 << 20
 
 
@@ -147,16 +149,23 @@ def _require_whole(archive: tarfile.TarFile, manifest: BackupManifest) -> None:
 
 
 def _require_end(file: Path) -> None:
-    """Raises EOFError for a file that was cut, also after its last member: tarfile does not read that far."""
+    """Raises EOFError for a file that was cut, also after its last member: tarfile does not read that far.
+
+    Raises ValueError for a file without end.
+    """
     require_regular(file)
+    size, most = 0, _LARGEST_MACHINE + _LARGEST * (len(_MEMBERS) + 1)
     with gzip.open(file) as stream:
-        while stream.read(_PART):
-            pass
+        while part := stream.read(_PART):
+            size += len(part)
+            # a few KiB may stand for terabytes
+            if size > most:
+                raise ValueError(f"it has more than {most >> 30} GiB")
 
 
 def _content(archive: tarfile.TarFile, name: str) -> Any:  # noqa: ANN401 - tarfile's own type is private
-    # tarfile returns None for folders, links, and devices.
-    found = archive.extractfile(name)
+    # tarfile returns None for folders, links, and devices. A sparse file has any size, whatever the file here has.
+    found = None if archive.getmember(name).issparse() else archive.extractfile(name)
     if found is None:
         raise ValueError(f"{name} in it is not a file")
     return found

@@ -89,6 +89,31 @@ def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
     assert pack_folder(root)
 
 
+def test_folders_without_end_are_refused(tmp_path: Path) -> None:
+    root = write(tmp_path / "code", a="x")
+    here = os.open(root, os.O_RDONLY)
+    for _ in range(1_500):
+        os.mkdir("a-folder", dir_fd=here)
+        below = os.open("a-folder", os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = below
+    os.close(here)
+    with raises("code-not-packed", str(root), "100"):
+        pack_folder(root)
+    (root / ".paiignore").write_text("a-folder\n")
+    assert pack_folder(root)
+    subprocess.run(["rm", "-r", root], check=True)
+
+
+@pytest.mark.parametrize("name", [b"\xff\xfe", "a\x1b[2J\u202e".encode(), b"a\nb"])
+def test_a_strange_name_is_shown_as_text(tmp_path: Path, name: bytes) -> None:
+    root = write(tmp_path / "code", a="x")
+    os.mkfifo(os.fsencode(root) + b"/" + name)
+    with raises("code-not-packed") as caught:
+        pack_folder(root)
+    assert caught.value.message.isprintable()
+
+
 def test_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = write(tmp_path / "code", a="x")
     (root / "noise").write_bytes(os.urandom(MAX_ARCHIVE + 1))

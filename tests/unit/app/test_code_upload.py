@@ -7,6 +7,7 @@ import io
 import os
 import tarfile
 import time
+import tracemalloc
 import zipfile
 from collections.abc import Callable
 from contextlib import suppress
@@ -34,13 +35,13 @@ def tarred(files: Files, mode: str = "w:gz", change: Callable[[tarfile.TarInfo],
     return output.getvalue()
 
 
-def zipped(files: Files, attributes: int = 0) -> bytes:
+def zipped(files: Files, attributes: int = 0, method: int = zipfile.ZIP_DEFLATED) -> bytes:
     output = io.BytesIO()
-    with zipfile.ZipFile(output, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(output, "w") as archive:
         for name, content in files.items():
             entry = zipfile.ZipInfo(name)
             entry.external_attr = attributes
-            archive.writestr(entry, content, zipfile.ZIP_DEFLATED)
+            archive.writestr(entry, content, method)
     return output.getvalue()
 
 
@@ -96,6 +97,9 @@ HOSTILE = {
     "file-and-folder": tarred({"a": b"x", "a/b": b"x"}),
     "bomb": gzip.compress(bytes(100 * 1024 * 1024)),
     "zip-bomb": zipped({"zeros": bytes(40 * 1024 * 1024)}),
+    # Python unpacks a block of them as a whole
+    "zip-bzip2": zipped(PLAIN, method=zipfile.ZIP_BZIP2),
+    "zip-lzma": zipped(PLAIN, method=zipfile.ZIP_LZMA),
     "many": tarred({f"f{number}": b"" for number in range(10_001)}),
     "noise": tarred({"noise": os.urandom(1_100_000)}),
     "empty": tarred({}),
@@ -111,6 +115,18 @@ HOSTILE = {
 def test_other_archives_are_refused(name: str) -> None:
     with raises("code-not-packed"):
         read_archive(HOSTILE[name])
+
+
+def test_a_small_zip_takes_no_memory() -> None:
+    """200 MiB of zeros in 200 bytes."""
+    bomb = zipped({"zeros": bytes(200 * 1024 * 1024)}, method=zipfile.ZIP_BZIP2)
+    assert len(bomb) < 1000
+    tracemalloc.start()
+    with raises("code-not-packed"):
+        read_archive(bomb)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 64 * 1024 * 1024
 
 
 def test_links_below_the_folder_stay(tmp_path: Path) -> None:

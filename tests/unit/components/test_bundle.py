@@ -20,7 +20,7 @@ from pai_install.components.fetch import fetch, open_source
 from pai_install.components.model import ComponentSet, PinnedComponent, Selection, SourceName
 from pai_install.components.source import BuildContext
 from pai_install.components.store import Contents, StagedFile, StagedImage, Store
-from pai_install.errors import ExitCode
+from pai_install.errors import ExitCode, PaiError
 from tests.errors import raises
 
 PICKS = (PinnedComponent("runc", "1.4.3"), PinnedComponent("pause", "3.10.2"))
@@ -271,6 +271,30 @@ def test_bundle_escape_by_its_members_is_refused(tmp_path: Path, name: str) -> N
     with raises("bundle-digest-mismatch"):
         unpacked(made(tmp_path / "x.tar", members), tmp_path / "there")
     assert not list(tmp_path.rglob("victim"))
+
+
+STRANGE = {
+    "no name": {"path": "key/a\0b"},
+    "endless name": {"path": "key/" + "a" * 5000},
+    "deep": {"path": f"key/{'a/' * 3000}b"},
+    "control": {"path": "key/../\x1b[2J\u202e"},
+    "time": {"mtime": "1e300"},
+    "no time": {"mtime": "nan"},
+    "size": {"size": str(1 << 70)},
+    "negative size": {"size": "-512"},
+}
+
+
+@pytest.mark.parametrize("words", STRANGE.values(), ids=STRANGE)
+def test_a_bundle_with_a_strange_member_is_refused(tmp_path: Path, words: dict[str, str]) -> None:
+    def change(member: tarfile.TarInfo) -> None:
+        member.pax_headers = words if member.name.endswith("runc") else {}
+
+    members = {"bundle.json": index("key"), "key/files/runc": PROGRAM, "key/entry.json": record(PROGRAM)}
+    with pytest.raises(PaiError) as caught:
+        unpacked(made(tmp_path / "x.tar", members, change), tmp_path / "there")
+    assert caught.value.code in {"bundle-digest-mismatch", "bundle-unreadable"}
+    assert caught.value.message.isprintable()
 
 
 def test_bundle_escape_by_a_link_is_refused(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import stat
 import tarfile
@@ -14,6 +15,7 @@ from pai_install.checks.verdict import Verdict
 from pai_install.errors import ExitCode
 from pai_install.registry.identity import make_identity, save
 from pai_install.registry.model import ServedNames
+from pai_install.run import backup
 from pai_install.run.backup import BackupManifest, backup_worker, bring_back, pack, read_backup, take_machine
 from pai_install.run.state import StateFolder, open_state
 from pai_install.site.load import load_site
@@ -110,6 +112,33 @@ def test_a_damaged_one_is_refused(site: Path, machine: Path, tmp_path: Path) -> 
         with raises("backup-invalid", "pai-install") as caught:
             read_backup(bad)
         assert caught.value.exit_code == ExitCode.USAGE
+
+
+SPARSE = {"GNU.sparse.major": "0", "GNU.sparse.minor": "1", "GNU.sparse.map": "0,1", "GNU.sparse.size": str(1 << 50)}
+
+
+def test_a_member_without_end_is_refused(site: Path, machine: Path, tmp_path: Path) -> None:
+    """A sparse file of a petabyte has a few bytes in a backup."""
+    endless = tmp_path / "endless.tar.gz"
+    with tarfile.open(made(site, machine)) as old, tarfile.open(endless, "w:gz", format=tarfile.PAX_FORMAT) as new:
+        for entry in old.getmembers():
+            entry.pax_headers = {**SPARSE, "GNU.sparse.name": entry.name} if entry.name == "machine.tar" else {}
+            new.addfile(entry, old.extractfile(entry))
+    with raises("backup-invalid") as caught:
+        read_backup(endless)
+    assert caught.value.details == "machine.tar in it is not a file"
+
+
+def test_a_backup_that_unpacks_without_end_is_refused(
+    site: Path, machine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backup, "_LARGEST_MACHINE", 1 << 20)
+    monkeypatch.setattr(backup, "_LARGEST", 1 << 20)
+    bomb = tmp_path / "bomb.tar.gz"
+    bomb.write_bytes(made(site, machine).read_bytes() + gzip.compress(bytes(20 << 20)))
+    with raises("backup-invalid") as caught:
+        read_backup(bomb)
+    assert "it has more than" in caught.value.details
 
 
 @pytest.mark.parametrize("missing", [1, 4, 8, 9, 20, 50])
