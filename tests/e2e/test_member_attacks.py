@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +12,10 @@ from typing import Any
 
 import pytest
 
+from pai_install.scheduling.device_quota import QUOTA
 from pai_install.scheduling.job_kinds import JOB, JOBSET, POD, JobKind
 from pai_install.scheduling.job_queue import CLUSTER_LABEL, PRIORITY_LABEL, QUEUE_LABEL
+from pai_install.scheduling.pod_limits import MAX_GRACE_S
 from pai_install.site.groups import RECORD_LABEL, USER_LABEL
 from tests.integration.users.attacks import JOBS, NUMBERS, OF_JOBS, PODS, templates_of, too_many
 
@@ -382,6 +385,50 @@ def test_a_job_that_runs_is_counted_until_its_pods_end(alice: Member) -> None:
     assert running(alice.cluster, "victim") == [pod]
     assert alice.ask("delete", "job", "victim") == ""
     assert until(lambda: (counted(alice.cluster), held(alice.cluster)) == (0, {}), 60)
+
+
+@contextmanager
+def limited(cluster: Cluster, gpus: int) -> Iterator[None]:
+    """The queue and the group have fewer devices than the machines."""
+    queue, quota = f"clusterqueue/{QUEUE}", (f"resourcequota/{QUOTA}", NAMESPACE)
+    groups = json.loads(cluster.kubectl("get", queue, "--output=json"))["spec"]["resourceGroups"]
+    hard = json.loads(cluster.kubectl("get", *quota, "--output=json"))["spec"]["hard"]
+    fewer = deepcopy(groups)
+    for one in (it for group in fewer for flavor in group["flavors"] for it in flavor["resources"]):
+        if one["name"] == GPU_NAME:
+            one |= {"nominalQuota": str(gpus), "lendingLimit": str(gpus)}
+    try:
+        cluster.kubectl("patch", queue, "--type=merge", f"--patch={json.dumps({'spec': {'resourceGroups': fewer}})}")
+        cluster.kubectl("patch", *quota, "--type=merge", f"--patch={spec_of({f'requests.{GPU_NAME}': str(gpus)})}")
+        yield
+    finally:
+        cluster.kubectl("patch", queue, "--type=merge", f"--patch={json.dumps({'spec': {'resourceGroups': groups}})}")
+        cluster.kubectl("patch", *quota, "--type=merge", f"--patch={spec_of(hard)}")
+
+
+def test_jobs_that_end_slowly_and_new_ones_have_no_more_than_the_quota(alice: Member) -> None:
+    """Kueue counts a job until it is deleted. The API server counts its pods until they are gone."""
+    cluster, most = alice.cluster, 8
+    with limited(cluster, most):
+        slow = alice.made(JOB, "slow-0", gpus=most, script="trap '' TERM; sleep 600 & wait; wait")
+        slow["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] = MAX_GRACE_S
+        started(alice, slow)
+        for number in (1, 2):
+            assert alice.ask("delete", "job", f"slow-{number - 1}", "--wait=false") == ""
+            slow["metadata"]["name"] = f"slow-{number}"
+            assert alice.create(slow) == ""
+            assert until(lambda: counted(cluster) == most, 30)
+            assert not until(lambda: sum(held(cluster).values()) > most, 5), held(cluster)
+        assert running(cluster, "slow-2") == []
+        (pod,) = running(cluster, "slow-0")
+        assert "part of a job" in alice.ask("delete", "pod", pod, "--grace-period=0", "--force")
+        # the Job's controller tries again, so the job that waits runs then
+        cluster.kubectl("delete", "pod", pod, NAMESPACE, "--grace-period=1")
+        assert until(lambda: len(running(cluster, "slow-2")) == 1, 90)
+        assert counted(cluster) == sum(held(cluster).values()) == most
+        (pod,) = running(cluster, "slow-2")
+        assert alice.ask("delete", "job", "slow-2", "--wait=false") == ""
+        cluster.kubectl("delete", "pod", pod, NAMESPACE, "--grace-period=1", "--ignore-not-found")
 
 
 def test_a_part_of_a_jobset_is_not_made_again_while_its_pods_end(alice: Member) -> None:

@@ -201,6 +201,13 @@ def _pod_deletion() -> Iterator[Rule]:
         f"request.operation != 'DELETE' || !has({grace}) || {grace} <= {MAX_GRACE_S}",
         f"'pods of users end within {MAX_GRACE_S} seconds: lower --grace-period'",
     )
+    # Without its object no quota counts the pod. The kubelet still grants it the grace period of its specification.
+    placed = "has(oldObject.spec.nodeName) && oldObject.spec.nodeName != ''"
+    ended = "has(oldObject.status.phase) && oldObject.status.phase in ['Succeeded', 'Failed']"
+    yield Rule(
+        f"request.operation != 'DELETE' || !has({grace}) || {grace} > 0 || !({placed}) || ({ended})",
+        "'pods of users hold their devices until they end: remove --force'",
+    )
 
 
 def _size() -> Iterator[Rule]:

@@ -353,6 +353,14 @@ def test_a_pod_that_ends_later_than_its_queue_counts_it(tenants: Tenants, way: s
         assert refused(tenants.of["alice"].refusal("DELETE", path + query, body))
 
 
+def test_a_pod_that_no_queue_counts_while_it_ends(tenants: Tenants) -> None:
+    """Without its object nothing counts the pod, and the kubelet still grants it its grace period."""
+    with pod_there(tenants, pods(nodeName="worker")) as path:
+        assert refused(tenants.of["alice"].refusal("DELETE", f"{path}?gracePeriodSeconds=0"))
+        tenants.admin.ask("PATCH", f"{path}/status", {"status": {"phase": "Succeeded"}}, MERGE)
+        assert tenants.of["alice"].refusal("DELETE", f"{path}?gracePeriodSeconds=0&dryRun=All") == ""
+
+
 def test_a_pod_of_a_job_that_would_be_replaced_while_it_ends(tenants: Tenants) -> None:
     """The Job makes another at once, and the deleted one holds its devices for as long as it likes to."""
     with pod_there(tenants, JOBS["fake-owner"]) as path:

@@ -12,13 +12,13 @@ from typing import Any
 from pai_install.scheduling import amounts
 from pai_install.scheduling.admission import clusters_at
 from pai_install.scheduling.amounts import Amount
+from pai_install.scheduling.device_quota import QUOTA, quota_object
 from pai_install.scheduling.model import Scheduling, VirtualCluster
 from pai_install.scheduling.priorities import pod_priorities, priority_policy
 from pai_install.scheduling.unqueued import counts_cores
 
 Object = dict[str, Any]
 
-_NAME = "pai-virtual-clusters"
 # what a container that says nothing is taken to ask for, where processors and memory are counted
 _UNSAID = {"cpu": "100m", "memory": "128Mi"}
 
@@ -27,19 +27,10 @@ def kubernetes_objects(scheduling: Scheduling) -> Iterator[Object]:
     """Priorities, and a quota in each namespace that may submit."""
     yield from pod_priorities(preempts=False)
     for namespace, clusters in clusters_at(scheduling).items():
-        yield _quota(scheduling, namespace, clusters)
+        yield quota_object(namespace, _hard(scheduling, namespace, clusters))
         if counts_cores(scheduling, clusters):
             yield _limits(namespace)
     yield from priority_policy(scheduling)
-
-
-def _quota(scheduling: Scheduling, namespace: str, clusters: tuple[VirtualCluster, ...]) -> Object:
-    return {
-        "apiVersion": "v1",
-        "kind": "ResourceQuota",
-        "metadata": {"name": _NAME, "namespace": namespace},
-        "spec": {"hard": dict(_hard(scheduling, namespace, clusters))},
-    }
 
 
 def _hard(scheduling: Scheduling, namespace: str, clusters: tuple[VirtualCluster, ...]) -> Mapping[str, str]:
@@ -76,7 +67,7 @@ def _limits(namespace: str) -> Object:
     return {
         "apiVersion": "v1",
         "kind": "LimitRange",
-        "metadata": {"name": _NAME, "namespace": namespace},
+        "metadata": {"name": QUOTA, "namespace": namespace},
         "spec": {"limits": [{"type": "Container", "defaultRequest": _UNSAID}]},
     }
 

@@ -15,6 +15,7 @@ from pai_install.schedulers.kueue.policies import policies
 from pai_install.scheduling import amounts
 from pai_install.scheduling.admission import NAMESPACE, namespaces_of
 from pai_install.scheduling.amounts import CPU, MEMORY, Amount
+from pai_install.scheduling.device_quota import device_quotas
 from pai_install.scheduling.model import HOST_LABEL, PRIORITIES, SKU_LABEL, Scheduling, Supply, VirtualCluster
 
 Object = dict[str, Any]
@@ -43,6 +44,7 @@ def kueue_objects(scheduling: Scheduling) -> Iterator[Object]:
     for cluster in scheduling.clusters:
         yield cluster_queue(scheduling, cluster)
         yield from local_queues(cluster)
+    yield from device_quotas(scheduling)
     yield from policies(scheduling)
 
 
