@@ -44,8 +44,12 @@ Served = tuple[ConsoleServices, TestClient]
 def served(users: Users, own: HttpClient, console: Console) -> Iterator[Served]:
     """A console with a model of the cluster, which has the profile of a site with batch Jobs."""
     profile = profile_of(site_of("default"))
-    speech = ProfileGroup(name="speech", namespace="speech")
-    profile = profile.model_copy(update={"groups": (*profile.groups, speech)})
+    others = (
+        ProfileGroup(name="speech", namespace="speech"),
+        ProfileGroup(name="ops", namespace="ops", administrators=True),
+    )
+    members = tuple(group for group in profile.groups if not group.administrators)
+    profile = profile.model_copy(update={"groups": (*members, *others)})
     for entry in (profile_object(profile), kept_object(profile.require_scheduling())):
         users.admin.apply(entry)
     services = with_sign_in(console.settings, CallerClients(own), console.sign_in, None)
