@@ -21,6 +21,8 @@ REGISTRY_ACCOUNT = "robot:$2b$05$abcdefghijklmnopqrstuuqV0cX24j/h/1tbuk1jtXbE4Z0
 JOBS_GROUP = "gangs"
 DYNAMIC = "dynamic-volumes: {type: local-path, path: /srv/pai-volumes}"
 CLUSTERS = "groups: [team]"
+# tests run pods of no queue, as sites without the limit do
+UNQUEUED = "\njobs:\n  unqueued: {cores: 4, memory: 8Gi}\n"
 GROUPS = f"""\
       - groupname: {JOBS_GROUP}
       - groupname: Vision
@@ -52,7 +54,8 @@ def write_site(folder: Path, subnet: str) -> Path:
     head, found, storages = text.partition("\n# A folder of each node")
     assert found, "the layout's storages are at the end of its file"
     assert CLUSTERS in head
-    head = head.replace(CLUSTERS, f"groups: [team, {JOBS_GROUP}]")
+    assert UNQUEUED in head
+    head = head.replace(CLUSTERS, f"groups: [team, {JOBS_GROUP}]").replace(UNQUEUED, "")
     services.write_text(f"{head}{GROUPS}{found}{storages}{STORAGES.replace('REGISTRY', registry)}")
     return folder
 

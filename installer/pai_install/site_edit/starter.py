@@ -66,6 +66,10 @@ scheduler:
 #     quota:
 #       - {sku: gpu-machine, devices: 4}
 
+# The most that pods of a group request that no queue counts, such as one without a job. Without it, no limit.
+jobs:
+  unqueued: {cores: 8, memory: 32Gi}
+
 # Groups get a namespace each, and the storages that they are granted.
 # authentication:
 #   group-manager:

@@ -161,4 +161,4 @@ def test_the_starter_is_a_valid_site_also_with_all_that_it_proposes(tmp_path: Pa
         assert read.site.services.scheduler is not None
         assert read.site.services.scheduler.type == "kueue"
         assert [str(problem) for problem in read.problems] == []
-    assert read.site.services.given == ("authentication", "storages", "scheduler", "virtual-clusters")
+    assert read.site.services.given == ("authentication", "storages", "scheduler", "virtual-clusters", "jobs")

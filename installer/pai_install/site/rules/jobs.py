@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from pai_install.documents.document import Document
 from pai_install.documents.validate import did_you_mean
-from pai_install.site.groups import groups_of
 from pai_install.site.rules.problems import Wrong, add_problems
 from pai_install.site.services.model import Services
 
@@ -33,15 +32,12 @@ def _hdfs(services: Services) -> Iterator[Wrong]:
 
 
 def _unqueued(services: Services) -> Iterator[Wrong]:
-    """Without queues or groups no pod has the limit."""
+    """Without queues no pod has the limit. Without groups it waits for the first one."""
     if services.jobs is None or services.jobs.unqueued is None:
         return
     if services.scheduler is None and not _hived(services):
         message = "pods have no queue without virtual clusters, so the limit has no effect"
         yield Wrong(("unqueued",), "no-effect", message, "add the section scheduler, or remove unqueued")
-    elif not groups_of(services):
-        message = "the limit is one of each group, and this site has no groups"
-        yield Wrong(("unqueued",), "no-effect", message, "add authentication.group-manager, or remove unqueued")
 
 
 def _share(services: Services) -> Iterator[Wrong]:
