@@ -19,6 +19,8 @@ REGISTRY_PORT, REGISTRY_PASSWORD = 5993, "Group-pull-9"
 REGISTRY_ACCOUNT = "robot:$2b$05$abcdefghijklmnopqrstuuqV0cX24j/h/1tbuk1jtXbE4Z06OEY9."
 # of jobs; another name of the same namespace is no group's
 JOBS_GROUP = "gangs"
+# the code of administrators' jobs
+CODE, ADMINISTRATORS = "/srv/pai-code", "{acls: {admin: true}}"
 DYNAMIC = "dynamic-volumes: {type: local-path, path: /srv/pai-volumes}"
 CLUSTERS = "groups: [team]"
 # tests run pods of no queue, as sites without the limit do
@@ -35,6 +37,7 @@ STORAGES = f"""\
   - {{name: scratch, type: hostPath, path: /srv/pai-scratch}}
   - {{name: shelf, type: hostPath, path: /srv/pai-of-speech}}
   - {{name: disk, type: local, path: /srv/pai-disk, machine: {ONE}}}
+  - {{name: code, type: local, path: {CODE}, machine: {ONE}}}
 {DYNAMIC}
 registry:
   logins:
@@ -54,8 +57,10 @@ def write_site(folder: Path, subnet: str) -> Path:
     head, found, storages = text.partition("\n# A folder of each node")
     assert found, "the layout's storages are at the end of its file"
     assert CLUSTERS in head
+    assert ADMINISTRATORS in head
     assert UNQUEUED in head
     head = head.replace(CLUSTERS, f"groups: [team, {JOBS_GROUP}]").replace(UNQUEUED, "")
+    head = head.replace(ADMINISTRATORS, "{acls: {admin: true, storageConfigs: [code]}}")
     services.write_text(f"{head}{GROUPS}{found}{storages}{STORAGES.replace('REGISTRY', registry)}")
     return folder
 

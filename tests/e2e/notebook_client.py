@@ -53,12 +53,14 @@ class NotebookBrowser:
         answer = self.send(link, password=password, again=password)
         assert answer.status_code == 200, answer.text
 
-    def send(self, address: str, **fields: str) -> httpx2.Response:
-        """A page with a form, and the answer to the form."""
+    def send(
+        self, address: str, files: dict[str, tuple[str, bytes]] | None = None, /, **fields: str
+    ) -> httpx2.Response:
+        """A page with a form, and the answer to the form. files: with it, by field: name and content."""
         page = self.ask("GET", address)
         form = re.search(r'name="form" value="([^"]+)"', page.text)
         assert form is not None, page.text
-        return self.ask("POST", address, data={"form": form[1], **fields}, headers={"Origin": self.origin})
+        return self.ask("POST", address, data={"form": form[1], **fields}, files=files, headers={"Origin": self.origin})
 
     def open(self, job: str) -> httpx2.Response:
         """Follows the link on the page of a job. The answer of the console."""

@@ -15,7 +15,7 @@ from pai_install.run.environment import cached_program, site_components
 from pai_install.site import load_site
 
 from .conftest import Cluster, lab_of, pai_install, until
-from .job_site import DYNAMIC, ONE, OTHER, REGISTRY_ACCOUNT, REGISTRY_PASSWORD, REGISTRY_PORT
+from .job_site import CODE, DYNAMIC, ONE, OTHER, REGISTRY_ACCOUNT, REGISTRY_PASSWORD, REGISTRY_PORT
 from .own_image import own_image
 from .upstream import Upstream
 
@@ -48,7 +48,7 @@ def registry(job_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> 
 def grouped(job_cluster: Cluster) -> Iterator[Cluster]:
     """The cluster; without pods of the groups afterwards, and without what they wrote."""
     for machine in (ONE, OTHER):
-        job_cluster.on(machine, "mkdir -p /srv/pai-disk")
+        job_cluster.on(machine, f"mkdir -p /srv/pai-disk {CODE}")
     yield job_cluster
     for namespace in NAMESPACES:
         end_pods(job_cluster, namespace)
@@ -182,8 +182,8 @@ def test_every_worker_proves_its_storages_and_a_broken_one_is_named(grouped: Clu
     whole = storage(grouped, "test", "--size", "1", "--format", "json")
     assert whole.returncode == 0, whole.stdout + whole.stderr
     found = verdicts(whole)
-    assert found[(ONE, "storage-use")] == ["PASS"] * 4
-    assert found[(OTHER, "storage-use")] == ["PASS"] * 3, "disk is a folder of the other"
+    assert found[(ONE, "storage-use")] == ["PASS"] * 5
+    assert found[(OTHER, "storage-use")] == ["PASS"] * 3, "disk and code are folders of the other"
     grouped.on(OTHER, "mv /srv/pai-scratch /srv/pai-scratch.away")
     try:
         broken = storage(grouped, "test", "--size", "1", "--format", "json")
@@ -192,7 +192,7 @@ def test_every_worker_proves_its_storages_and_a_broken_one_is_named(grouped: Clu
     assert broken.returncode == 7, broken.stdout + broken.stderr
     found = verdicts(broken)
     assert found[(OTHER, "storage-mount")] == ["FAIL"]
-    assert found[(ONE, "storage-use")] == ["PASS"] * 4
+    assert found[(ONE, "storage-use")] == ["PASS"] * 5
     assert grouped.kubectl("get", "pods", "-A", "-l", "pai-install/probe=storage", "-o", "name") == ""
     for machine in (ONE, OTHER):
         assert "pai-install-test" not in grouped.on(machine, "ls -A /srv/pai-scratch /srv/pai-disk")

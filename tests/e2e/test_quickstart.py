@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import getpass
+import hashlib
 import json
+import os
 import re
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -11,9 +13,11 @@ from typing import Any
 
 import pytest
 
+from tests.unit.app.test_code_upload import tarred
+
 from .conftest import Cluster, lab_of, pai_install
 from .console_client import ENDED, JOB, ConsoleClient, client_of, fingerprint_of
-from .job_site import MASTER, PASSWORD, USER
+from .job_site import CODE, MASTER, ONE, PASSWORD, USER
 from .notebook_client import NotebookBrowser
 
 pytestmark = pytest.mark.lab
@@ -139,6 +143,27 @@ def test_the_console_stops_a_job(console: ConsoleClient) -> None:
     console.until(f"{USER}~long", "RUNNING")
     assert console.ask("PUT", f"/api/v2/jobs/{USER}~long/executionType", {"value": "STOP"})[0] == 202
     console.until(f"{USER}~long", "STOPPED")
+
+
+def test_large_code_of_the_form_goes_to_the_storage_of_the_group(
+    job_cluster: Cluster, console: ConsoleClient, master: str
+) -> None:
+    """Its pod listens at a port, which the console alone reaches."""
+    job_cluster.on(ONE, f"mkdir -p {CODE}")
+    noise = os.urandom(2_000_000)
+    archive = {"code": ("code.tar.gz", tarred({"noise": noise}))}
+    browser = NotebookBrowser(master, console.trust)
+    browser.sign_in(USER, PASSWORD)
+    for name in ("coded", "coded-again"):
+        content = JOB.format(name=name, command="sha256sum noise")
+        answer = browser.send(f"{browser.origin}/jobs/new?as=file", archive, content=content, do="submit")
+        assert answer.status_code == 303, answer.text
+        assert console.until(f"{USER}~{name}", *ENDED)["jobStatus"]["state"] == "SUCCEEDED"
+        assert hashlib.sha256(noise).hexdigest() in console.log(f"{USER}~{name}", "main")
+    # once, as both jobs have the same code
+    (stored,) = job_cluster.on(ONE, f"find {CODE} -name '*.tar.gz'").split()
+    assert job_cluster.on(ONE, f"sha256sum {stored}").split()[0] == Path(stored).name.removesuffix(".tar.gz")
+    assert job_cluster.kubectl("get", "pods", "-A", "-l", "pai-install/code-upload", "-o", "name") == ""
 
 
 def test_a_second_apply_changes_nothing(site: Path, console: ConsoleClient) -> None:

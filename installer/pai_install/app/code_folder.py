@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO
 
@@ -16,8 +15,7 @@ from pathspec import GitIgnoreSpec
 
 from pai_install.documents.problem import printable
 from pai_install.errors import ExitCode, PaiError
-from pai_install.jobs.code import MAX_ARCHIVE, CodeArchive, StoredCode
-from pai_install.jobs.code_archive import CodeFile, leaves, write_archive
+from pai_install.jobs.code_archive import CodeFile, PackedCode, leaves, pack
 
 MAX_FILES = 100_000
 _DEEPEST = 100
@@ -93,47 +91,20 @@ class _Packing:
 _EXCLUDE = "name data in .paiignore, put it on a storage, and mount the storage"
 
 
-@dataclass(frozen=True, slots=True)
-class PackedFolder:
-    """An archive in a temporary file of this host. unpacked: bytes of its tar. largest: its largest files, as text."""
-
-    file: IO[bytes]
-    digest: str
-    size: int
-    unpacked: int
-    largest: str
-
-    @property
-    def small(self) -> CodeArchive | None:
-        """The archive for ConfigMaps, None for a larger one."""
-        if self.size > MAX_ARCHIVE:
-            return None
-        self.file.seek(0)
-        return CodeArchive(self.file.read())
-
-    def on(self, storage: str) -> StoredCode:
-        """The archive on a storage."""
-        return StoredCode(self.digest, storage, self.size, self.unpacked)
-
-
 @contextmanager
-def packed_folder(root: Path, max_mib: int) -> Iterator[PackedFolder]:
+def packed_folder(root: Path, max_mib: int) -> Iterator[PackedCode]:
     """Yields the code in a folder. Raises PaiError for a folder that is too large, or has what cannot be packed."""
     if not root.is_dir():
         raise _refused(root, "it is no folder", "name the folder with your code")
     packing = _Packing(root, max_mib)
     with tempfile.TemporaryFile(prefix="pai-code-") as file:
         try:
-            unpacked = write_archive(file, (packing.read(path, name) for path, name in _files(root, "", _Rules())))
+            packed = pack(file, (packing.read(path, name) for path, name in _files(root, "", _Rules())))
         except OSError as error:
             raise _refused(root, error.strerror or str(error), "make its files readable") from error
         if not packing.files:
             raise _refused(root, "it has no files", "check its ignore files")
-        size = file.tell()
-        file.seek(0)
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-        file.seek(0)
-        yield PackedFolder(file, digest, size, unpacked, packing.largest())
+        yield replace(packed, largest=packing.largest())
 
 
 def _files(folder: Path, base: str, rules: _Rules) -> Iterator[tuple[Path, str]]:

@@ -14,13 +14,15 @@ from threading import Lock
 
 from pai_install.cluster.client import ClusterClient
 from pai_install.errors import ExitCode, PaiError
-from pai_install.jobs.code import MAX_ARCHIVE, CodeArchive, StoredCode, part_map, part_names, stored_code
-from pai_install.jobs.code_archive import CodeFile, archive_of, leaves
+from pai_install.jobs.code import CodeArchive, StoredCode, part_map, part_names, stored_code
+from pai_install.jobs.code_archive import CodeFile, PackedCode, leaves, pack
 from pai_install.jobs.state import JobState
 from pai_install.kube.model import Ref
 from pai_install.kube.objects import child, text
 
 MAX_FILES, MAX_CONTENT = 10_000, 32 * 1024 * 1024
+# bytes of an archive: one is in memory several times while it is checked
+MAX_UPLOAD = 16 * 1024 * 1024
 _MAX_PATH = 1_000
 # of a tar: headers and the padding of files
 _MAX_TAR = MAX_CONTENT + MAX_FILES * 1536
@@ -29,8 +31,8 @@ _ZIP, _GZIP = b"PK\x03\x04", b"\x1f\x8b"
 _ONE = Lock()
 
 
-def read_archive(content: bytes) -> CodeArchive:
-    """The code in a tar, tar.gz, or zip. Raises PaiError for another file, and for unsafe or large content."""
+def read_archive(content: bytes) -> PackedCode:
+    """Packs the code in a tar, tar.gz, or zip. Raises PaiError for another file, and for unsafe or large content."""
     with _ONE:
         try:
             files = list(_zipped(content) if content.startswith(_ZIP) else _tarred(content))
@@ -41,8 +43,8 @@ def read_archive(content: bytes) -> CodeArchive:
         if not files:
             raise _refused("it has no files")
         code = _packed(files)
-    if len(code.content) > MAX_ARCHIVE:
-        raise _refused(f"it has {len(code.content) // 1024} KiB compressed, and {MAX_ARCHIVE // 1024} KiB are the most")
+    if code.size > MAX_UPLOAD:
+        raise _refused(f"it has {code.size // 1024} KiB compressed, and {MAX_UPLOAD // 1024} KiB are the most")
     return code
 
 
@@ -152,7 +154,7 @@ def _target(name: str, link: str) -> str:
     return link
 
 
-def _packed(files: list[CodeFile]) -> CodeArchive:
+def _packed(files: list[CodeFile]) -> PackedCode:
     """The archive of files, in one order. Of two files with one name, the last counts."""
     by_name = {one.name: one for one in files}
     if both := {folder for name in by_name for folder in _folders(name)} & by_name.keys():
@@ -161,7 +163,7 @@ def _packed(files: list[CodeFile]) -> CodeArchive:
     for name in links:
         if any(step in links for step in _steps(name, by_name[name].link)):
             raise _refused(f"the link {name[:80]!r} leads through another link")
-    return archive_of(by_name[name] for name in sorted(by_name))
+    return pack(io.BytesIO(), (by_name[name] for name in sorted(by_name)))
 
 
 def _steps(name: str, link: str) -> Iterator[str]:

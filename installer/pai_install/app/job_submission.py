@@ -95,7 +95,7 @@ def submit_job(app: AppContext, request: SubmitJob) -> SubmittedJobs:
 def _with_code(app: AppContext, request: SubmitJob, reading: JobReading) -> JobSubmission:
     """Creates the jobs of a reading with the code in a folder. A large archive is on its storage before."""
     from pai_install.app.code_folder import packed_folder  # noqa: PLC0415 - for code alone
-    from pai_install.app.code_storage import storage_for_code, store_code  # noqa: PLC0415
+    from pai_install.app.code_storage import CodeExec, storage_for_code, store_code  # noqa: PLC0415
 
     assert request.code is not None  # noqa: S101 - the caller asked
     with packed_folder(request.code, app.profile.code.max_mib) as packed:
@@ -106,7 +106,9 @@ def _with_code(app: AppContext, request: SubmitJob, reading: JobReading) -> JobS
         code = packed.on(storage_for_code(app.profile, request.group))
 
         def store(submission: JobSubmission) -> None:
-            store_code(app, packed, code, submission.jobs[0].place)
+            place = submission.jobs[0].place
+            jobs = open_job_directory(app).list(place.owner.namespace)
+            store_code(app, packed, code, place, CodeExec(app), jobs)
 
         return submit_reading(app, request, with_code(reading, code), store)
 

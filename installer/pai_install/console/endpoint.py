@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse, Response
 
 from pai_install.agents.common.values import InvalidJsonError, parse_object
 from pai_install.cluster.client import ClusterClient
-from pai_install.console.bodies import read_body
+from pai_install.console.bodies import received_body
 from pai_install.console.caller import Caller, CallerKind
 from pai_install.console.errors import RestError, forbidden, invalid, rest_error, unauthorized
 from pai_install.console.services import ConsoleServices
@@ -86,8 +86,8 @@ def endpoint(
 
     async def answer(request: Request) -> Response:
         try:
-            body = await read_body(request, max_body, _known_caller)
-            return await run_in_threadpool(_handled, handler, access, request, body)
+            async with received_body(request, max_body, _known_caller) as body:
+                return await run_in_threadpool(_handled, handler, access, request, body)
         except RestError as error:
             return error_response(error)
 

@@ -50,6 +50,7 @@ class ConsoleServices:
     large_bodies: StreamGate = field(default_factory=lambda: StreamGate(8, 64, "large requests"), repr=False)
     # each waits for the end of a job, and holds a thread meanwhile
     restarts: StreamGate = field(default_factory=lambda: StreamGate(2, 8, "starts of jobs"), repr=False)
+    uploads: StreamGate = field(default_factory=lambda: StreamGate(1, 1, "uploads of code"), repr=False)
     links: LinkSealer = field(init=False, repr=False)
 
     def __post_init__(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ipaddress import IPv4Network
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -66,6 +67,13 @@ class WebPagesSettings(_Section):
     network: str
 
 
+class CodeSettings(_Section):
+    """Code above 1 MiB. image: of the pod that receives it. network: of all pods."""
+
+    image: str
+    network: IPv4Network
+
+
 class ConsoleSettings(_Section):
     """All settings.
 
@@ -93,6 +101,7 @@ class ConsoleSettings(_Section):
     monitoring: MonitoringSettings | None = None
     logs: str | None = None
     web_pages: WebPagesSettings | None = None
+    code: CodeSettings | None = None
     sign_in: SignInSettings = SignInSettings()
     rates: RateLimits = RateLimits()
     language: str = "en"

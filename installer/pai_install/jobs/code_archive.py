@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import io
 import posixpath
 import tarfile
@@ -10,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import IO
 
-from pai_install.jobs.code import CodeArchive
+from pai_install.jobs.code import MAX_ARCHIVE, CodeArchive, StoredCode
 
 # more takes twice the time for a few percent
 _LEVEL = 6
@@ -31,11 +32,36 @@ class CodeFile:
     size: int = 0
 
 
-def archive_of(files: Iterable[CodeFile]) -> CodeArchive:
-    """The archive of files, in their order. The same files always give the same archive."""
-    output = io.BytesIO()
-    write_archive(output, files)
-    return CodeArchive(output.getvalue())
+@dataclass(frozen=True, slots=True)
+class PackedCode:
+    """An archive in an open file. unpacked: bytes of its tar. largest: its largest files, as text."""
+
+    file: IO[bytes]
+    digest: str
+    size: int
+    unpacked: int
+    largest: str = ""
+
+    @property
+    def small(self) -> CodeArchive | None:
+        """The archive for ConfigMaps, None for a larger one."""
+        if self.size > MAX_ARCHIVE:
+            return None
+        self.file.seek(0)
+        return CodeArchive(self.file.read())
+
+    def on(self, storage: str) -> StoredCode:
+        """The archive on a storage."""
+        return StoredCode(self.digest, storage, self.size, self.unpacked)
+
+
+def pack(output: IO[bytes], files: Iterable[CodeFile]) -> PackedCode:
+    """Writes the archive of files, in their order. Raises OSError as `write_archive`."""
+    unpacked = write_archive(output, files)
+    size = output.tell()
+    output.seek(0)
+    digest = hashlib.file_digest(output, "sha256").hexdigest()  # type: ignore[arg-type] # also a temporary file
+    return PackedCode(output, digest, size, unpacked)
 
 
 def write_archive(output: IO[bytes], files: Iterable[CodeFile]) -> int:

@@ -1,6 +1,7 @@
 """The pod that puts code on a storage of a group, and what runs in it. Pure.
 
-The pod checks the storage first, and removes old archives. The archive then comes through the input of a program.
+The pod checks the storage first, and removes old archives. The archive then comes through the input of a program, or
+to a port of the pod.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from pai_install.agents.common.owner_ports import WEB_PORT
 from pai_install.jobs.code import FOLDER, StoredCode, stored_folder
 from pai_install.jobs.compile.names import USER
 from pai_install.jobs.place import JobPlace
@@ -43,6 +45,8 @@ if [ -f "$file" ] && [ ! -L "$file" ] && [ "$(busybox sha256sum <"$file" | busyb
   exit 0
 fi
 echo absent
+"""
+_WAIT = r"""
 busybox sleep "$LONGEST_S" &
 wait
 """
@@ -60,10 +64,22 @@ busybox mv -f "$part" "$FOLDER/$DIGEST.tar.gz" || exit 3
 """
 
 
+# the shell waits for the program, and so sees the signal that ends the pod
+_LISTEN = """
+(
+busybox timeout "$LONGEST_S" busybox nc -l -p "$PORT" </dev/null | (@RECEIVE@)
+) &
+wait $!
+"""
+
+
 def upload_pod(
-    code: StoredCode, place: JobPlace, run: str, image: str, keep_days: int, used: Collection[str]
+    code: StoredCode, place: JobPlace, run: str, image: str, keep_days: int, used: Collection[str], port: int = 0
 ) -> Object:
-    """The pod, in the namespace and with the lowest priority of the group. used: digests that jobs of the group use."""
+    """The pod, in the namespace and with the lowest priority of the group. used: digests that jobs of the group use.
+
+    port: it reads the archive there. 0: it waits for the program of `receive_words`.
+    """
     claim, owner = place.claims[code.storage], place.owner
     words = {
         "FOLDER": FOLDER,
@@ -72,13 +88,14 @@ def upload_pod(
         "RUN": run,
         "KEEP_DAYS": str(keep_days),
         "LONGEST_S": str(_LONGEST_S),
+        "PORT": str(port),
         # The environment of a process has a limit in the kernel.
         "USED": " ".join(sorted(one[:_SHORT] for one in used)) if len(used) <= _MOST_USED else "all",
     }
     container = {
         "name": "code",
         "image": image,
-        "command": ["/bin/sh", "-c", _CHECK],
+        "command": ["/bin/sh", "-c", _CHECK + (_LISTEN.replace("@RECEIVE@", _RECEIVE) if port else _WAIT)],
         "env": [{"name": key, "value": value} for key, value in words.items()],
         "resources": {"requests": {"cpu": "10m", "memory": "32Mi"}, "limits": {"cpu": "2", "memory": "512Mi"}},
         "securityContext": {"runAsUser": 0, "allowPrivilegeEscalation": False},
@@ -86,13 +103,15 @@ def upload_pod(
             {"name": "code", "mountPath": FOLDER, "subPath": stored_folder(claim.folder, owner.namespace)}
         ],
     }
+    # The console opens a port of a pod by its label, and the network of the group closes it for all others.
+    labels = {OWNER: owner.user, **({WEB_PORT: str(port)} if port else {})}
     limited = is_limited(place.scheduling, owner.namespace)
     plain = {} if place.scheduling.backend == "kueue" else {"priorityClassName": LOWEST}
     named = {"priorityClassName": CLASS} if limited else plain
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": f"code-{run}", "namespace": owner.namespace, "labels": {OWNER: owner.user}},
+        "metadata": {"name": f"code-{run}", "namespace": owner.namespace, "labels": labels},
         "spec": {
             **named,
             "restartPolicy": "Never",

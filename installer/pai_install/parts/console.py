@@ -43,7 +43,7 @@ def console_values(context: Context) -> dict[str, Any]:
     return {
         "objects": [*own, *(first.objects if first else ())],
         "passwords": [first.secret] if first else [],
-        "settings": _settings(site, console, directory),
+        "settings": _settings(site, console, directory, context.image("busybox")),
         "authority": directory.authority if directory else "",
         "secrets": {"secret_data": secrets},
         "port": console.port,
@@ -82,7 +82,7 @@ def console_ports(site: Site) -> tuple[Port, ...]:
     )
 
 
-def _settings(site: Site, console: SiteConsole, directory: Directory | None) -> dict[str, Any]:
+def _settings(site: Site, console: SiteConsole, directory: Directory | None, image: str) -> dict[str, Any]:
     """The settings as `pai_install.console.settings` reads them. Defaults of that program are not repeated."""
     found: dict[str, Any] = {
         "names": list(console.names),
@@ -103,6 +103,7 @@ def _settings(site: Site, console: SiteConsole, directory: Directory | None) -> 
         "rates": console.rates.model_dump(),
         "language": console.language,
     }
+    found["code"] = {"image": image, "network": str(site.settings.pod_cidr)}
     if console.web_port:
         found["web_pages"] = {"port": console.web_port, "network": str(site.settings.pod_cidr)}
     if console.legacy:

@@ -6,6 +6,7 @@ import hashlib
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
@@ -22,6 +23,7 @@ from pai_install.jobs.code_pod import ABSENT, NOT_EQUAL, PRESENT, receive_words,
 from pai_install.jobs.place import Claim, JobOwner, JobPlace
 from pai_install.profile.model import ClusterProfile, ProfileCode, ProfileGrant, ProfileStorage
 from tests.errors import raises
+from tests.ports import free_port
 from tests.unit.jobs.examples import somewhere
 from tests.unit.storage.test_copying import BUSYBOX
 
@@ -46,9 +48,9 @@ class Storage:
     def names(self) -> list[str]:
         return sorted(path.name for path in self.folder.iterdir())
 
-    def pod(self, used: Sequence[str] = (), keep_days: int = 30) -> Mapping[str, Any]:
+    def pod(self, used: Sequence[str] = (), keep_days: int = 30, port: int = 0) -> Mapping[str, Any]:
         place = JobPlace(somewhere().scheduling, somewhere().cluster, "prod", OWNER, {"data": Claim("data")})
-        return upload_pod(self.code, place, "77", "image", keep_days, used)
+        return upload_pod(self.code, place, "77", "image", keep_days, used, port)
 
     def shell(self, script: str, pod: Mapping[str, Any]) -> subprocess.Popen[bytes]:
         (container,) = pod["spec"]["containers"]
@@ -107,6 +109,41 @@ def test_an_archive_arrives_whole_and_once(storage: Storage, tmp_path: Path) -> 
     done = storage.start(tmp_path / "work")
     assert (done.returncode, done.stdout.split()) == (0, ["noise", "train.py"])
     assert (tmp_path / "work" / "noise").read_bytes() == NOISE
+
+
+# stands in for the program of busybox: it reads one connection
+NC = """\
+#!/usr/bin/env python3
+import socket, sys
+with socket.create_server(("127.0.0.1", int(sys.argv[-1]))) as server, server.accept()[0] as sender:
+    while piece := sender.recv(65536):
+        sys.stdout.buffer.write(piece)
+        sys.stdout.buffer.flush()
+"""
+
+
+@pytest.mark.parametrize(("kept", "status"), [(None, 0), (-1, NOT_EQUAL), (0, NOT_EQUAL)])
+def test_an_archive_arrives_at_a_port(storage: Storage, kept: int | None, status: int) -> None:
+    (storage.programs / "nc").write_text(NC)
+    (storage.programs / "nc").chmod(0o755)
+    port = free_port()
+    with storage.check(port=port) as pod:
+        assert pod.stdout is not None
+        assert pod.stdout.readline().decode().strip() == ABSENT
+        with connected(port) as connection:
+            connection.sendall(storage.content[:kept])
+        assert pod.wait(timeout=30) == status
+    assert storage.names == ([] if status else [storage.file.name])
+
+
+def connected(port: int) -> socket.socket:
+    end = time.monotonic() + 30
+    while True:
+        try:
+            return socket.create_connection(("127.0.0.1", port), timeout=5)
+        except OSError:
+            assert time.monotonic() < end
+            time.sleep(0.05)
 
 
 @pytest.mark.parametrize("part", [b"", b"other", NOISE])

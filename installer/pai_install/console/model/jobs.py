@@ -111,6 +111,12 @@ class JobsModel:
             self.refresh()
             return tuple(view.job for view in self._views.values() if not view.job.ended)
 
+    def of_namespace(self, namespace: str) -> tuple[JobState, ...]:
+        """All jobs of a namespace."""
+        with self._lock:
+            self.refresh()
+            return tuple(view.job for view in self._visible({namespace}))
+
     def other_pods(self) -> list[JsonObject]:
         """Pods of no user that have devices."""
         with self._lock:

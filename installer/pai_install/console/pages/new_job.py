@@ -14,10 +14,13 @@ from urllib.parse import quote
 from starlette.responses import Response
 from starlette.routing import Route
 
-from pai_install.app.code_upload import kept_code, read_archive
+from pai_install.app.code_storage import storage_for_code, store_code
+from pai_install.app.code_upload import MAX_UPLOAD, kept_code, read_archive
+from pai_install.app.job_manifest import JobSubmission
 from pai_install.app.job_preview import JobPreview, preview_job
 from pai_install.app.job_submission import submit_reading
 from pai_install.app.requested_job import JobOptions, with_code
+from pai_install.console.code_transfer import CodePort
 from pai_install.console.endpoint import ApiCall
 from pai_install.console.errors import RestError, invalid, rest_error
 from pai_install.console.job_access import find_job
@@ -32,13 +35,14 @@ from pai_install.console.sign_in.forms import sent_to
 from pai_install.documents.problem import Problem
 from pai_install.errors import PaiError
 from pai_install.jobs.code import CodeArchive, StoredCode
+from pai_install.jobs.code_archive import PackedCode
 from pai_install.jobs.masking import has_mask
 from pai_install.jobs.read import JobReading, read_job_text
 from pai_install.jobs.state import JobState
 from pai_install.scheduling.model import PRIORITIES
 
-# a form has each character of a file as up to three
-_LARGEST = 3 * MAX_FILE + 64 * 1024
+# a form has each character of a file as up to three, or an archive with it
+_LARGEST = MAX_UPLOAD + 3 * MAX_FILE + 64 * 1024
 _FILE = Path("job.yaml")
 # characters of a file that is checked while it is typed: a larger one takes long
 MOST_TYPED = 64 * 1024
@@ -92,10 +96,13 @@ def change_job(call: ApiCall, form: Mapping[str, str]) -> Response:
         raise invalid(f"a job file of more than {MOST_TYPED} characters is not checked while you type")
     call.services.rates.take("typed" if wanted == "typed" else "submit", call.caller.name)
     try:
-        reading = with_code(read_job_text(content, _FILE), _code(call, draft))
+        reading = read_job_text(content, _FILE)
         group = group_for(call, reading)
+        packed = read_archive(call.body) if call.body else None
+        code = _kept(call, draft) if packed is None else packed.small or packed.on(_storage(call, group))
+        reading = with_code(reading, code)
         if wanted == "submit":
-            return _submitted(call, reading, group)
+            return _submitted(call, reading, group, packed)
         return _shown(call, draft, _preview(call, reading, group))
     except RestError as error:
         refused = error
@@ -114,10 +121,15 @@ def _draft(form: Mapping[str, str]) -> JobDraft:
     )
 
 
-def _code(call: ApiCall, draft: JobDraft) -> CodeArchive | StoredCode | None:
-    """The file of the form, else the code of the job that the draft comes from. Raises PaiError and RestError."""
-    if call.body:
-        return read_archive(call.body)
+def _storage(call: ApiCall, group: str) -> str:
+    """The storage of a group for code. Raises PaiError."""
+    profile = call.services.model.profile
+    profile.require_group(group)
+    return storage_for_code(profile, group)
+
+
+def _kept(call: ApiCall, draft: JobDraft) -> CodeArchive | StoredCode | None:
+    """The code of the job that the draft comes from. Raises PaiError and RestError."""
     return kept_code(call.client, _job_of(call, draft.code_of)) if draft.code_of and draft.keeps_code else None
 
 
@@ -131,9 +143,22 @@ def _preview(call: ApiCall, reading: JobReading, group: str) -> JobPreview:
     return preview_job(CallerContext(call), request, reading, model.usage(), model.counted_jobs())
 
 
-def _submitted(call: ApiCall, reading: JobReading, group: str) -> Response:
-    """Submits, and goes to the page of the job."""
-    submission = submit_reading(CallerContext(call), JobOptions(group=group, user=call.caller.label), reading)
+def _submitted(call: ApiCall, reading: JobReading, group: str, packed: PackedCode | None) -> Response:
+    """Submits, and goes to the page of the job. A large archive is on its storage before."""
+    context, settings = CallerContext(call), call.services.settings.code
+
+    def store(submission: JobSubmission) -> None:
+        if packed is None or packed.small is not None:
+            return
+        if settings is None:
+            raise invalid("this console stores no code above 1 MiB")
+        place = submission.jobs[0].place
+        jobs = call.services.model.jobs.of_namespace(place.owner.namespace)
+        transfer = CodePort(call.client, settings.image, settings.network)
+        store_code(context, packed, packed.on(_storage(call, group)), place, transfer, jobs)
+
+    options = JobOptions(group=group, user=call.caller.label)
+    submission = submit_reading(context, options, reading, store)
     name = f"{call.caller.label}~{submission.jobs[0].name}"
     return sent_to(f"/jobs/{quote(name, safe='~')}" if len(submission.jobs) == 1 else "/jobs")
 

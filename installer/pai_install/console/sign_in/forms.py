@@ -6,6 +6,7 @@ import hmac
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
+from http import HTTPStatus
 from urllib.parse import parse_qsl
 
 from python_multipart import FormParser
@@ -15,7 +16,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from pai_install.console.bodies import read_body
+from pai_install.console.bodies import received_body
 from pai_install.console.caller import Caller
 from pai_install.console.errors import RestError, forbidden, invalid, rest_error
 from pai_install.console.pages.rendering import Frame, frame_of, rendered
@@ -28,6 +29,7 @@ from pai_install.users.credentials import fingerprint
 FORM_COOKIE = f"{HTTP_HOST}pai-form"
 LARGEST_FORM = 128 * 1024
 _MOST_FIELDS = 200
+_MOST_TEXT = 2 * 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -89,10 +91,10 @@ def page(
 
     async def answer(request: Request) -> Response:
         try:
-            body = await read_body(request, largest, caller_of)
+            async with received_body(request, largest, caller_of) as body:
+                return await run_in_threadpool(handled, request, body)
         except RestError as error:
             return problem(PageRequest(settings, request, {}, None).frame, error)
-        return await run_in_threadpool(handled, request, body)
 
     return answer
 
@@ -128,6 +130,7 @@ def _form(body: bytes, content_type: str) -> tuple[Mapping[str, str], bytes]:
     kind, options = parse_options_header(content_type)
     if kind == b"multipart/form-data":
         return _multipart(body, options.get(b"boundary", b""))
+    _require_short(len(body))
     try:
         return dict(parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=_MOST_FIELDS)), b""
     except ValueError as error:
@@ -148,10 +151,19 @@ def _multipart(body: bytes, boundary: bytes) -> tuple[Mapping[str, str], bytes]:
         form = {(one.field_name or b"").decode(): (one.value or b"").decode() for one in fields}
     except (FormParserError, ValueError) as error:
         raise invalid("cannot read the form") from error
+    _require_short(sum(len(one) for one in form.values()))
     if not files:
         return form, b""
     files[0].file_object.seek(0)
     return form, files[0].file_object.read()
+
+
+def _require_short(size: int) -> None:
+    """Raises RestError for more text than a job file has: a file of the form alone may be larger."""
+    if size > _MOST_TEXT:
+        raise RestError(
+            HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "InvalidParametersError", f"the form exceeds {_MOST_TEXT} bytes"
+        )
 
 
 def _require_own(given: PageRequest) -> None:

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 import re
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import partial
 from http import HTTPStatus
+from ipaddress import IPv4Network
+from threading import Thread
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
 from pai_install.cluster.client import ApiError
+from pai_install.console.code_transfer import CodePort
 from pai_install.console.pages.new_job import MOST_TYPED
 from pai_install.console.services import ConsoleServices
+from pai_install.console.settings import CodeSettings
 from pai_install.console.sign_in.forms import form_token
 from pai_install.console.sign_in.sessions import COOKIE
+from pai_install.jobs.code_pod import ABSENT, NOT_EQUAL, NOT_WRITTEN, PRESENT
 from pai_install.kube.model import Ref
 from tests.unit.app.test_code_upload import zipped
 from tests.unit.console.conftest import eventually, signed_in
@@ -125,6 +136,8 @@ def test_a_file_that_is_no_job(idle: TestClient, kubernetes: LiveCluster, conten
 def test_a_large_file_is_refused(idle: TestClient) -> None:
     assert send(idle, "alice", {"content": "é" * 600_000}, do="check").status_code in (400, 413)
     assert send(idle, "alice", {"content": "x" * 3_000_000}, do="check").status_code == 413
+    fields = {**FORM, "content": "x" * 3_000_000}
+    assert send_file(idle, "alice", fields, zipped({"a": b"x"}), do="check").status_code == 413
     assert send(idle, "alice", {f"f{number}": "" for number in range(500)}, do="check").status_code == 400
 
 
@@ -274,7 +287,7 @@ def test_a_hostile_archive_is_refused(idle: TestClient, kubernetes: LiveCluster)
         assert answer.status_code == HTTPStatus.BAD_REQUEST
         assert "cannot read the archive" in answer.text
         assert "<script>" not in answer.text
-    assert send_file(idle, "alice", FORM, b"x" * 3_000_000, do="check").status_code == 413
+    assert send_file(idle, "alice", FORM, b"x" * 20_000_000, do="check").status_code == 413
     assert made(kubernetes) == []
 
 
@@ -375,3 +388,120 @@ def test_a_large_form_is_a_small_page(idle: TestClient) -> None:
     page = send(idle, "alice", {"name": "bert", **roles}, do="typed").text
     assert len(invalid_fields(page)) >= 32
     assert len(page.encode()) < 300 * 1024
+
+
+@dataclass
+class Receiver:
+    """Stands in for the pod that receives code, at a port of this host. said: its first line. status: its result."""
+
+    kubernetes: LiveCluster
+    server: socket.socket
+    said: str = ABSENT
+    status: int = 0
+    content: bytes = b""
+    pods: list[Any] = field(default_factory=list)
+
+    @property
+    def port(self) -> int:
+        return int(self.server.getsockname()[1])
+
+    def started(self, item: Any) -> Any:
+        """An object as the cluster makes it: a pod runs."""
+        if item["kind"] != "Pod":
+            return item
+        self.pods.append(item)
+        self.kubernetes.logged[item["metadata"]["name"]] = f"{self.said}\n"
+        Thread(target=self._receive, args=(item,), daemon=True).start()
+        return self._in_state(item, "Running", {"running": {}})
+
+    def _receive(self, pod: Any) -> None:
+        try:
+            connection, _ = self.server.accept()
+        except OSError:  # nothing was sent until the end of the test
+            return
+        with connection:
+            while piece := connection.recv(65536):
+                self.content += piece
+        phase = "Failed" if self.status else "Succeeded"
+        self.kubernetes.put(self._in_state(pod, phase, {"terminated": {"exitCode": self.status}}))
+
+    @staticmethod
+    def _in_state(pod: Any, phase: str, state: Any) -> Any:
+        return {**pod, "status": {"phase": phase, "podIP": "127.0.0.1", "containerStatuses": [{"state": state}]}}
+
+
+@pytest.fixture
+def receiver(services: ConsoleServices, kubernetes: LiveCluster, monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        made = Receiver(kubernetes, server)
+        use_pods_of(services, "127.0.0.0/8")
+        monkeypatch.setattr("pai_install.console.pages.new_job.CodePort", partial(CodePort, port=made.port))
+        create = kubernetes.create
+        monkeypatch.setattr(kubernetes, "create", lambda objects: create([made.started(one) for one in objects]))
+        yield made
+
+
+def use_pods_of(services: ConsoleServices, network: str) -> None:
+    code = CodeSettings(image="store/busybox", network=IPv4Network(network))
+    object.__setattr__(services, "settings", services.settings.model_copy(update={"code": code}))
+
+
+NOISE = zipped({"noise": os.urandom(1_500_000)})
+
+
+def test_large_code_goes_to_the_storage_of_the_group(
+    idle: TestClient, kubernetes: LiveCluster, receiver: Receiver
+) -> None:
+    assert SUBMIT in send_file(idle, "alice", FORM, NOISE, do="check").text
+    assert receiver.pods == []
+    assert send_file(idle, "alice", FORM, NOISE, do="submit").status_code == HTTPStatus.SEE_OTHER
+    (pod,) = receiver.pods
+    labels = pod["metadata"]["labels"]
+    # its owner makes it, and the console alone reaches its port
+    assert (labels["pai-install/user"], labels["pai-install/web-port"]) == ("alice", str(receiver.port))
+    assert pod["spec"]["containers"][0]["image"] == "store/busybox"
+    notes = kubernetes.objects[Ref("jobset", "bert", "vision-1")]["metadata"]["annotations"]
+    assert notes["pai-install/code"] == f"sha256:{hashlib.sha256(receiver.content).hexdigest()}"
+    assert '"storage": "team"' in notes["pai-install/code-place"]
+    assert [ref for ref in kubernetes.objects if ref.kind in {"pod", "configmap"} and "code" in ref.name] == []
+
+
+def test_code_that_the_storage_has_is_not_sent_again(
+    idle: TestClient, kubernetes: LiveCluster, receiver: Receiver
+) -> None:
+    receiver.said = PRESENT
+    assert send_file(idle, "alice", FORM, NOISE, do="submit").status_code == HTTPStatus.SEE_OTHER
+    assert receiver.content == b""
+    assert made(kubernetes) == ["bert"]
+
+
+@pytest.mark.parametrize("status", [NOT_WRITTEN, NOT_EQUAL, 137])
+def test_code_that_does_not_arrive_starts_no_job(
+    idle: TestClient, kubernetes: LiveCluster, receiver: Receiver, status: int
+) -> None:
+    receiver.status = status
+    answer = send_file(idle, "alice", FORM, NOISE, do="submit")
+    assert "cannot store the code on team" in answer.text
+    assert made(kubernetes) == []
+
+
+def test_an_address_outside_of_the_pods_gets_no_code(
+    idle: TestClient, services: ConsoleServices, kubernetes: LiveCluster, receiver: Receiver
+) -> None:
+    """A node writes the status of its pods."""
+    use_pods_of(services, "10.192.0.0/16")
+    answer = send_file(idle, "alice", FORM, NOISE, do="submit")
+    assert "cannot connect" in answer.text
+    assert receiver.content == b""
+    assert made(kubernetes) == []
+
+
+def test_one_upload_at_a_time_has_room_in_memory(idle: TestClient, services: ConsoleServices) -> None:
+    large = b"x" * (5 * 1024 * 1024)
+    services.uploads.enter("bob")
+    assert send_file(idle, "alice", FORM, large, do="check").status_code == HTTPStatus.TOO_MANY_REQUESTS
+    assert SUBMIT in send_file(idle, "alice", FORM, zipped({"a": b"x"}), do="check").text
+    services.uploads.leave("bob")
+    for _ in range(2):
+        assert "cannot read the archive" in send_file(idle, "alice", FORM, large, do="check").text
+    assert services.uploads.open == 0
