@@ -142,9 +142,10 @@ class Modules:
             self._image(name, pick.version, spec, programs, staged / "images", context)
             for name, spec in component.images.items()
         ]
-        return Contents(tuple(files), tuple(images), self._manifests(pick, staged / "manifests", context))
+        return Contents(tuple(files), tuple(images), self.stage_manifests(pick, staged / "manifests", context))
 
-    def _manifests(self, pick: PinnedComponent, folder: Path, context: BuildContext) -> tuple[StagedManifest, ...]:
+    def stage_manifests(self, pick: PinnedComponent, folder: Path, context: BuildContext) -> tuple[StagedManifest, ...]:
+        """Creates the manifests of a component below a folder. They need no programs. Raises PaiError."""
         component, wrapper, go = self._component(pick), self._wrapper(pick), self._catalogue.go
         return manifests.assemble(
             component, pick.version, folder, lambda spec, _name: module_files(spec, wrapper, go, context)

@@ -14,12 +14,13 @@ import pytest
 import yaml
 
 from pai_install.components.catalogue import load_catalogue, resolve
-from pai_install.components.fetch import cached, fetch
+from pai_install.components.fetch import fetch
 from pai_install.components.modules import Modules
 from pai_install.components.store import Store, default_cache
 from pai_install.monitoring.state import state_arguments
 from tests.addons import ROOT
 from tests.integration.control_plane import Api, Json, running
+from tests.integration.upstream_manifests import definitions_of
 from tests.ports import free_ports
 
 RIGHTS = ("Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding")
@@ -43,14 +44,9 @@ OBJECTS: tuple[Json, ...] = (
 
 
 def definitions() -> list[Json]:
-    """Volcano's kind of gangs, from the component cache."""
-    catalogue = load_catalogue()
-    (entry,) = cached(resolve(catalogue, needed=["volcano"]), Modules(catalogue)).values()
-    if entry is None:
-        pytest.skip("volcano is not in the component cache: pai-install components fetch")
-    texts = [path.read_text() for path in sorted((entry.folder / "manifests").iterdir())]
-    found = [it for text in texts for it in yaml.safe_load_all(text) if it]
-    return [it for it in found if it["metadata"]["name"] == "podgroups.scheduling.volcano.sh"]
+    """Volcano's kind of gangs."""
+    name = "podgroups.scheduling.volcano.sh"
+    return [it for it in definitions_of("volcano") if it["metadata"]["name"] == name]
 
 
 def program() -> Path:

@@ -8,15 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from http.client import HTTPSConnection
-from pathlib import Path
 
 import pytest
-import yaml
 
-from pai_install.components.catalogue import load_catalogue, resolve
-from pai_install.components.fetch import cached
-from pai_install.components.model import Selection
-from pai_install.components.modules import Modules
 from pai_install.schedulers.compile import objects_of
 from pai_install.scheduling.admission import RequestKind, Rule, clusters_at, in_force, policy, priorities_at
 from pai_install.scheduling.job_kinds import KINDS, POD, JobKind
@@ -39,6 +33,7 @@ from pai_install.users.recorder import recorder_objects
 from pai_install.users.rights import roles, submitter_bindings
 from tests.integration.control_plane import Api, Json
 from tests.integration.shared_control_plane import ControlPlane
+from tests.integration.upstream_manifests import definitions_of
 from tests.integration.users.attacks import templates_of
 from tests.integration.users.conftest import MEMBERS, NAMESPACES, joined
 from tests.integration.users.test_rights import SPECS, asked, until
@@ -136,25 +131,13 @@ def objects(backend: Backend) -> Iterator[Json]:
 
 def definitions() -> Iterator[Json]:
     """The kinds of the upstream projects as they are installed, and any content where none is."""
-    catalogue = load_catalogue()
-    whole, source = resolve(catalogue), Modules(catalogue)
-    found: dict[str, Json] = {}
-    for pick in (pick for pick in whole.picks if pick.component in UPSTREAM):
-        entry = cached(Selection(whole.kubernetes_version, "modules", (pick,)), source)[pick]
-        if entry is None:
-            pytest.skip(f"{pick.component} is not in the component cache: pai-install components fetch")
-        for path in (entry.folder / "manifests").iterdir():
-            found |= {it["metadata"]["name"]: without_webhooks(it) for it in read(path)}
+    upstream = (it for component in UPSTREAM for it in definitions_of(component))
+    kinds = (it for it in upstream if it["kind"] == "CustomResourceDefinition")
+    found = {it["metadata"]["name"]: without_webhooks(it) for it in kinds}
     yield from found.values()
     for kind in KINDS:
         if kind.group != "batch" and f"{kind.resource}.{kind.group}" not in found:
             yield stand_in(kind)
-
-
-def read(path: Path) -> Iterator[Json]:
-    for it in yaml.load_all(path.read_text(), yaml.CSafeLoader):  # a safe one
-        if it and it["kind"] == "CustomResourceDefinition":
-            yield it
 
 
 def without_webhooks(it: Json) -> Json:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from pai_install.jobs.code import StoredCode
 from pai_install.jobs.code_pod import owned, upload_pod
 from pai_install.jobs.place import Claim
@@ -19,16 +21,18 @@ __all__ = ["tenants"]
 PODS = "/api/v1/namespaces/vision/pods"
 
 
-def upload(tenants: Tenants, owner: str = "alice") -> Json:
+def upload(tenants: Tenants, owner: str = "alice", port: int = 0) -> Json:
     place = somewhere(tenants.backend)
     place = replace(place, owner=replace(place.owner, user=owner), claims={"data": Claim("data", "alice")})
     used = [f"{number:064x}" for number in range(800)]
-    pod: Mapping[str, Any] = upload_pod(StoredCode("a" * 64, "data", 1, 1), place, "1", "image", 30, used)
+    pod: Mapping[str, Any] = upload_pod(StoredCode("a" * 64, "data", 1, 1), place, "1", "image", 30, used, port)
     return dict(owned(pod))
 
 
-def test_its_owner_may_create_it(tenants: Tenants) -> None:
-    assert tenants.of["alice"].refusal("POST", f"{PODS}?dryRun=All", upload(tenants)) == ""
+@pytest.mark.parametrize("port", [0, 8022])
+def test_its_owner_may_create_it(tenants: Tenants, port: int) -> None:
+    """By itself in the console, and as job submit checks it."""
+    assert tenants.of["alice"].refusal("POST", f"{PODS}?dryRun=All", upload(tenants, port=port)) == ""
 
 
 def test_it_is_bound_by_the_policies(tenants: Tenants) -> None:
