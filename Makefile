@@ -67,7 +67,7 @@ test: lint tools ## everything: linters, then all tests with the lab's end-to-en
 molecule: venv ## the scenarios of all roles (root); ROLE=name: of one
 	pytest -v tests/molecule $(if $(ROLE),-k "[$(ROLE)]")
 
-soak: venv ## long runs: three control planes, machines lost and found, 30,000 mutated sites and old sites, 100,000 answers of machines (root)
+soak: venv ## long runs: three control planes, machines lost and found, 30,000 mutated sites and old sites, 100,000 answers of machines, a console under load (root)
 	pytest -v tests -m soak
 	PAI_FUZZ_EXAMPLES=30000 pytest -v tests/unit/site/test_fuzz.py
 	PAI_FUZZ_EXAMPLES=10000 pytest -v tests/unit/migrate/test_account.py
