@@ -5,9 +5,11 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import lzma
 import re
 import shutil
 import tarfile
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +24,8 @@ from pai_install.errors import ExitCode, PaiError
 # Manifests and configurations are small. A wrong file must not fill the memory.
 _LARGEST_DOCUMENT = 16 << 20
 _GZIP = b"\x1f\x8b"
+_COMPRESSION = (zlib.error, lzma.LZMAError, EOFError)
+_UNREADABLE = (*_COMPRESSION, OSError, tarfile.TarError, ValueError, KeyError, TypeError, OverflowError, RecursionError)
 Document = dict[str, Any]
 
 
@@ -167,7 +171,9 @@ class _ImageFile:
 
     def _open(self, name: str) -> IO[bytes]:
         member = self._members.get(name)
-        handle = self._archive.extractfile(member) if member and member.isreg() else None
+        # A sparse member is of any size, whatever the file here has.
+        is_whole = member is not None and member.isreg() and not member.issparse()
+        handle = self._archive.extractfile(member) if member is not None and is_whole else None
         if handle is None:
             raise self._wrong(f"it has no {name[:60]}")
         return handle
@@ -181,7 +187,7 @@ def _opened(path: Path) -> Iterator[_ImageFile]:
     try:
         with tarfile.open(path) as archive:
             yield _ImageFile(path, archive)
-    except (OSError, EOFError, tarfile.TarError, ValueError, KeyError, TypeError, RecursionError) as error:
+    except _UNREADABLE as error:
         raise _not_an_image(path, f"{type(error).__name__}: {error}"[:200]) from error
 
 

@@ -147,7 +147,8 @@ class StateFolder:
         """Every kept run, the oldest first."""
         if not self.runs.is_dir():
             return []
-        folders = [path for path in self.runs.iterdir() if path.is_dir()]
+        # A link could show, or send, the reports of another site.
+        folders = [path for path in self.runs.iterdir() if path.is_dir() and not path.is_symlink()]
         return [RunFolder(path) for path in sorted(folders, key=lambda path: path.name)]
 
     def reports(self) -> list[Path]:

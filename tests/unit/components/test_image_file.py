@@ -157,6 +157,32 @@ def test_file_that_is_no_archive_is_refused(content: bytes | None, tmp_path: Pat
 
 
 @pytest.mark.parametrize("form", [docker_form(), oci_form()], ids=["docker", "oci"])
+def test_a_sparse_layer_writes_nothing(form: Members, tmp_path: Path) -> None:
+    """A few bytes of the file stand for any number of them on the disk."""
+    sparse = next(name for name in form if name == "2/layer.tar" or form[name].startswith(b"\x1f\x8b"))
+    with tarfile.open(tmp_path / "image.tar", "w", format=tarfile.PAX_FORMAT) as archive:
+        for name, content in form.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            if name == sparse:
+                size = {"GNU.sparse.major": "0", "GNU.sparse.minor": "1", "GNU.sparse.size": str(1 << 26)}
+                member.pax_headers = {**size, "GNU.sparse.name": name, "GNU.sparse.map": "0,1"}
+            archive.addfile(member, io.BytesIO(content))
+    with raises("image-file-unreadable") as caught:
+        unpack_image_file(tmp_path / "image.tar", "amd64", tmp_path / "layout", "v1")
+    assert f"it has no {sparse}"[:40] in caught.value.message
+    assert sum(path.stat().st_size for path in (tmp_path / "layout").rglob("*") if path.is_file()) < 1 << 20
+
+
+@pytest.mark.parametrize(
+    "layer_of", [b"\x1f\x8b", gzip.compress(b"x")[:12] + b"\xff" * 40, b"\x1f\x8b\x08" + b"\xff" * 40]
+)
+def test_a_layer_that_does_not_unpack_is_refused(layer_of: bytes, write: Callable[..., Path], tmp_path: Path) -> None:
+    with raises("image-file-unreadable"):
+        unpack_image_file(write(docker_form() | {"2/layer.tar": layer_of}), "amd64", tmp_path / "layout", "v1")
+
+
+@pytest.mark.parametrize("form", [docker_form(), oci_form()], ids=["docker", "oci"])
 def test_damaged_layer_is_refused(form: Members, write: Callable[..., Path], tmp_path: Path) -> None:
     name = next(name for name in form if name == "2/layer.tar" or form[name].startswith(b"\x1f\x8b"))
     with raises("image-file-unreadable"):

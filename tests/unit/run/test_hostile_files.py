@@ -45,6 +45,19 @@ def test_an_identity_is_not_made_behind_a_link(tmp_path: Path) -> None:
     assert other.stat().st_mode & 0o777 == 0o755
 
 
+def test_a_run_that_is_a_link_is_in_no_support_bundle(tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "report.md").write_text("of another site")
+    state = open_state(tmp_path / "site")
+    state.runs.mkdir()
+    (state.runs / "20260101T000000Z-apply").symlink_to(other)
+    found = Collected()
+    from_controller_host(tmp_path / "site", state, found)
+    assert found.files == {}
+    assert state.reports() == []
+
+
 def special(folder: Path, kind: str) -> Path:
     """A file that no reader should read to its end."""
     path = folder / kind
