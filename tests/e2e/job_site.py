@@ -24,7 +24,7 @@ CODE, ADMINISTRATORS = "/srv/pai-code", "{acls: {admin: true}}"
 DYNAMIC = "dynamic-volumes: {type: local-path, path: /srv/pai-volumes}"
 CLUSTERS = "groups: [team]"
 # tests run pods of no queue, as sites without the limit do
-UNQUEUED = "\njobs:\n  unqueued: {cores: 4, memory: 8Gi}\n"
+UNQUEUED = "\njobs:\n  unqueued: {cores: 1, memory: 2Gi}\n"
 GROUPS = f"""\
       - groupname: {JOBS_GROUP}
       - groupname: Vision
