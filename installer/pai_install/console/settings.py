@@ -74,6 +74,13 @@ class CodeSettings(_Section):
     network: IPv4Network
 
 
+class MenuLink(_Section):
+    """A page of others in the menu."""
+
+    title: str
+    address: str = Field(pattern=r"^https?://[^/@]+(/|\?|#|$)")
+
+
 class ConsoleSettings(_Section):
     """All settings.
 
@@ -105,6 +112,7 @@ class ConsoleSettings(_Section):
     sign_in: SignInSettings = SignInSettings()
     rates: RateLimits = RateLimits()
     language: str = "en"
+    links: tuple[MenuLink, ...] = ()
     workers: int = Field(default=40, ge=4, le=400)
 
 

@@ -106,6 +106,8 @@ def _settings(site: Site, console: SiteConsole, directory: Directory | None, ima
     found["code"] = {"image": image, "network": str(site.settings.pod_cidr)}
     if console.web_port:
         found["web_pages"] = {"port": console.web_port, "network": str(site.settings.pod_cidr)}
+    if console.links:
+        found["links"] = [{"title": title, "address": address} for title, address in console.links]
     if console.legacy:
         found["legacy_ports"] = dict(zip(("rest_server", "webportal"), console.legacy, strict=True))
     if has_monitoring(site):

@@ -13,11 +13,14 @@ from pai_install.site.groups import groups_of
 from pai_install.site.model import Site
 from pai_install.site.schedulers import scheduler_of
 from pai_install.site.services.console import HTTP_PORT, HTTPS_PORT, Console, Rates, SignIn
-from pai_install.site.services.openpai import Pylon, RestServer, Ssl, Webportal
+from pai_install.site.services.openpai import Plugin, Pylon, RestServer, Ssl, Webportal
 
 _LIFE = re.compile(r"(\d+)\s*([smhd])?")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _MOST_HOURS = 168
+# The console takes no other address of a link. A name before @ looks like the host.
+_PAGE = re.compile(r"https?://(\[[0-9A-Fa-f:]+\]|[\w.-]+)(:[0-9]{1,5})?(?P<path>/[^?#\s]*)?([?#]\S*)?", re.ASCII)
+_SCRIPT = re.compile(r"[.]m?js$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +29,7 @@ class SiteConsole:
 
     names: host names and addresses, the first one for links. http_port, web_port: 0 if it is closed. web_port: of pages
     in jobs. legacy: ports of OpenPAI's API and pages, or (). certificate, key: PEM of the site's own, or "" and None.
+    links: title and address of pages in the menu.
     """
 
     names: tuple[str, ...]
@@ -40,6 +44,7 @@ class SiteConsole:
     sign_in: SignIn
     rates: Rates
     language: str
+    links: tuple[tuple[str, str], ...]
 
     @property
     def ports(self) -> tuple[int, ...]:
@@ -76,6 +81,7 @@ def console_of(site: Site) -> SiteConsole | None:
         sign_in=_sign_in(section, rest),
         rates=_rates(section, rest),
         language=section.language,
+        links=tuple(link for plugin in portal.plugins if (link := link_of(plugin)) is not None),
     )
 
 
@@ -109,6 +115,14 @@ def openpai_names(pylon: Pylon) -> Iterator[str]:
         host = urlsplit(text if "//" in text else f"//{text}").hostname if text else None
         if host and not re.fullmatch(r"[\d.]+", host):
             yield host
+
+
+def link_of(plugin: Plugin) -> tuple[str, str] | None:
+    """Title and address of the page of a plugin, None for a script and for an address without a host."""
+    title, found = plugin.title or "", _PAGE.fullmatch(plugin.uri or "")
+    if found is None or _SCRIPT.search(found["path"] or "") or not title or not (title + found[0]).isprintable():
+        return None
+    return title, found[0]
 
 
 def _sign_in(section: Console, rest: RestServer) -> SignIn:

@@ -65,6 +65,19 @@ def test_its_program_reads_the_settings(values: Callable[..., dict[str, Any]]) -
     assert read(values(f"{BOTH}console: {{http: false}}\n")).http_port is None
 
 
+def test_it_reads_pages_of_plugins(values: Callable[..., dict[str, Any]]) -> None:
+    assert "links" not in values(BOTH)["settings"]
+    pages = (
+        "https://a.example.org",
+        "http://10.0.0.1:3000/d?x=a@b",
+        "https://[fd00::1]/#/",
+        "https://a?u=https://b/c.js",
+    )
+    plugins = ", ".join(f"{{title: A, uri: '{page}'}}" for page in pages)
+    found = read(values(f"{BOTH}webportal: {{plugins: [{plugins}]}}\n")).links
+    assert tuple(link.address for link in found) == pages
+
+
 def test_it_reads_the_monitoring_of_its_machine(values: Callable[..., dict[str, Any]]) -> None:
     assert read(values(BOTH)).monitoring is None
     found = read(values(f"{BOTH}monitoring: true\n")).monitoring

@@ -157,17 +157,50 @@ def test_no_problems(tmp_path: Path, services: str) -> None:
     assert codes(tmp_path, services) == []
 
 
+PAGE = "{title: Wiki, uri: 'https://wiki.example.org/pai?a=1#b'}"
+
+
+def test_pages_of_plugins_are_links_of_the_menu(tmp_path: Path) -> None:
+    services = f"webportal: {{plugins: [{PAGE}]}}\n"
+    assert console(tmp_path, services).links == (("Wiki", "https://wiki.example.org/pai?a=1#b"),)
+    assert codes(tmp_path, BOTH + services) == []
+
+
+@pytest.mark.parametrize(
+    "plugin",
+    [
+        "{title: A, uri: /scripts/plugins/marketplace.bundle.js}",
+        "{title: A, uri: 'https://a.example.org/plugin.JS'}",
+        "{title: A, uri: 'https://a.example.org/plugin.mjs?v=2'}",
+        "{title: A, uri: 'javascript:alert(1)'}",
+        "{title: A, uri: 'data:text/html,x'}",
+        "{title: A, uri: '//a.example.org/'}",
+        "{title: A, uri: 'HTTPS://a.example.org/'}",
+        "{title: A, uri: 'https://a.example.org/a b'}",
+        "{title: A, uri: 'https:///path'}",
+        "{title: A, uri: 'https://pai.example.org@evil.example.org/'}",
+        "{title: A, uri: 'https://[::1/'}",
+        "{uri: 'https://a.example.org/'}",
+        "{title: A}",
+    ],
+)
+def test_scripts_of_plugins_are_no_links(tmp_path: Path, plugin: str) -> None:
+    services = f"webportal: {{plugins: [{PAGE}, {plugin}]}}\n"
+    assert [title for title, _ in console(tmp_path, services).links] == ["Wiki"]
+    assert codes(tmp_path, BOTH + services) == [("site.no-effect", "webportal.plugins[1]", "warning")]
+
+
 def test_keys_without_effect_are_said_with_their_section(tmp_path: Path) -> None:
     theirs = "rest-server: {jwt-secret: x1y2, sql-max-connection: 3}\nwebportal: {enable-job-transfer: true}\n"
     said = "\n".join(pending(site_of(tmp_path, BOTH + theirs + "pylon: {ssl: {crt_path: /x.crt}}\n")))
     for key in ("rest-server.jwt-secret", "rest-server.sql-max-connection", "webportal.enable-job-transfer"):
         assert key in said
-    assert "pylon.ssl" in said
+    assert "write the files of pylon.ssl as `certificate` and `key`" in said
+    assert "(pylon.ssl.crt_path)" in said
     pages = (
         "webportal: {save-template: true, marketplace: true, plugins: [{id: a, title: A, uri: 'https://a.example'}]}\n"
     )
     said = "\n".join(pending(site_of(tmp_path, BOTH + pages)))
     assert "templates take the place of the marketplace" in said
-    assert "webportal.plugins" in said
     assert "in this version" not in said
     assert "rest-server" in "\n".join(pending(site_of(tmp_path, theirs))), "no console: none of it has an effect"

@@ -62,9 +62,7 @@ def shown(call: ApiCall, template: str, status: int = 200, **values: Any) -> Res
 
 def frame(call: ApiCall) -> Frame:
     """What is around the content of a page for the caller."""
-    return frame_of(
-        call.headers, call.query, call.url, call.services.settings.language, call.caller, form_token(_session(call))
-    )
+    return frame_of(call.headers, call.query, call.url, call.services.settings, call.caller, form_token(_session(call)))
 
 
 def _session(call: ApiCall) -> str:
@@ -94,7 +92,7 @@ def _handled(handler: PageHandler, request: Request) -> Response:
 def _problem(services: ConsoleServices, caller: Caller, request: Request, error: RestError) -> Response:
     known = None if caller.kind is CallerKind.GUEST else caller
     form = form_token(request.cookies.get(COOKIE, ""))
-    around = frame_of(request.headers, request.query_params, request.url.path, services.settings.language, known, form)
+    around = frame_of(request.headers, request.query_params, request.url.path, services.settings, known, form)
     return problem(around, error)
 
 

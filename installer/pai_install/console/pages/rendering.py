@@ -18,6 +18,7 @@ from starlette.responses import HTMLResponse, Response
 from pai_install.console.caller import Caller
 from pai_install.console.cookies import set_cookie
 from pai_install.console.pages.texts import LANGUAGE_COOKIE, LANGUAGES, Texts, language_of, texts_of
+from pai_install.console.settings import ConsoleSettings, MenuLink
 from pai_install.system.plain import plain_text
 
 FOLDER = Path(__file__).parent / "templates"
@@ -58,7 +59,7 @@ class Frame:
     """What is around the content of a page.
 
     caller: None without a session. form: token of forms. path, query: of the page. chosen: whether the query chooses
-    the language. placed: whether the page has a place in the menu.
+    the language. placed: whether the page has a place in the menu. links: pages of others, after the menu.
     """
 
     language: str
@@ -68,6 +69,7 @@ class Frame:
     form: str = ""
     chosen: bool = False
     placed: bool = True
+    links: tuple[MenuLink, ...] = ()
 
     @property
     def texts(self) -> Texts:
@@ -100,14 +102,20 @@ class Frame:
 
 
 def frame_of(
-    headers: Headers, query: QueryParams, path: str, usual: str, caller: Caller | None = None, form: str = ""
+    headers: Headers,
+    query: QueryParams,
+    path: str,
+    settings: ConsoleSettings,
+    caller: Caller | None = None,
+    form: str = "",
 ) -> Frame:
-    """The frame of a page for a request. usual: language of the site."""
+    """The frame of a page for a request."""
     wanted = query.get(_LANGUAGE, "")
     kept = cookie_parser(headers.get("cookie", "")).get(LANGUAGE_COOKIE, "")
     language = next((one for one in (wanted, kept) if one in LANGUAGES), "")
-    language = language or language_of(headers.get("accept-language", ""), usual)
-    return Frame(language, path, tuple(query.multi_items()), caller, form, chosen=wanted in LANGUAGES)
+    language = language or language_of(headers.get("accept-language", ""), settings.language)
+    fields, chosen = tuple(query.multi_items()), wanted in LANGUAGES
+    return Frame(language, path, fields, caller, form, chosen=chosen, links=settings.links)
 
 
 def duration(start: str, end: str = "", now: datetime | None = None) -> str:

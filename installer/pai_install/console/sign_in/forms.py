@@ -60,8 +60,9 @@ class PageRequest:
     @property
     def frame(self) -> Frame:
         """What is around the content of its page. A page after a form is open under an address of its own."""
-        path, usual = self.request.url.path, self.settings.language
-        return frame_of(self.request.headers, self.request.query_params, path, usual, self.caller, self.form_token)
+        request = self.request
+        path, settings = request.url.path, self.settings
+        return frame_of(request.headers, request.query_params, path, settings, self.caller, self.form_token)
 
 
 PageHandler = Callable[[PageRequest], Response]

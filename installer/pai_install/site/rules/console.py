@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pydantic import SecretStr
 
 from pai_install.documents.document import Document
-from pai_install.site.console import console_of, has_console
+from pai_install.site.console import console_of, has_console, link_of
 from pai_install.site.model import Site
 from pai_install.site.passwords import is_public
 from pai_install.site.rules.problems import Wrong, add_problems
@@ -28,7 +28,7 @@ def check_console(source: Document, site: Site) -> None:
         message = "has no effect without groups and a scheduler"
         source.add(("console",), "site.no-effect", message, remedy, severity="warning")
     if has_console(site):
-        add_problems(source, (*_certificate(site), *_ports(site), *_public(site), *_undeployed(site)))
+        add_problems(source, (*_certificate(site), *_ports(site), *_public(site), *_undeployed(site), *_plugins(site)))
 
 
 def _certificate(site: Site) -> Iterator[Wrong]:
@@ -72,3 +72,12 @@ def _undeployed(site: Site) -> Iterator[Wrong]:
     if pylon is not None and pylon.deploy_service is False and site.services.console is None:
         message, remedy = "does not remove the console", "write console: false, or a section console"
         yield Wrong(("pylon", "deploy-service"), "no-effect", message, remedy, "warning")
+
+
+def _plugins(site: Site) -> Iterator[Wrong]:
+    """OpenPAI's pages run the script of a plugin, and pages of the console run none."""
+    portal = site.services.webportal
+    for number, plugin in enumerate(portal.plugins if portal is not None else ()):
+        if link_of(plugin) is None:
+            message, remedy = "is no page to link to", "write a title and the https address of a page, or remove it"
+            yield Wrong(("webportal", "plugins", number), "no-effect", message, remedy, "warning")

@@ -44,13 +44,12 @@ def _console(site: Site) -> Iterator[str]:
         yield f"OpenPAI's API and pages are not installed ({', '.join(given)})"
         return
     reasons: dict[str, list[str]] = {}
-    for name, section in given.items():
+    ssl = services.pylon.ssl if services.pylon is not None else None
+    for name, section in (*given.items(), *((("pylon.ssl", ssl),) if ssl is not None else ())):
         for key, why in without_effect(type(section)).items():
             if key in section.given:
                 reasons.setdefault(why, []).append(f"{name}.{key}")
     yield from (f"{why} ({', '.join(keys)})" for why, keys in reasons.items())
-    for section in (*given.values(), *((services.pylon.ssl,) if services.pylon and services.pylon.ssl else ())):
-        yield from not_yet(section)
 
 
 def _monitoring(site: Site) -> Iterator[str]:

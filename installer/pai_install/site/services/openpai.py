@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field, ValidationInfo, model_validator
 
 from pai_install.documents.document import Entries
-from pai_install.site.field_metadata import NotYet, WithoutEffect
+from pai_install.site.field_metadata import WithoutEffect
 from pai_install.site.services.section import (
     Count,
     Flag,
@@ -28,10 +28,10 @@ _THEIRS = WithoutEffect("OpenPAI's own services are not deployed")
 _KEYS = WithoutEffect("the console has keys of its own")
 _LOGS = WithoutEffect("logs are read from the cluster")
 _TRANSFER = WithoutEffect("jobs stay in their cluster")
-_CERTIFICATE = NotYet("a certificate is taken from `certificate` and `key` of the section console, not from pylon.ssl")
+_CERTIFICATE = WithoutEffect("write the files of pylon.ssl as `certificate` and `key` of the section console")
 _MARKETPLACE = WithoutEffect("templates take the place of the marketplace: `job template import` reads its items")
 _TEMPLATES = WithoutEffect("users of the console can always save templates")
-_PLUGINS = WithoutEffect("a plugin is a script of others, and the pages of the console run none")
+_PLUGIN = WithoutEffect("the pages of the console run no script of a plugin")
 
 
 class Service(KebabSection):
@@ -111,12 +111,14 @@ class RestServer(Service):
 
 
 class Plugin(Section):
-    """webportal.plugins[]: a page of one's own."""
+    """webportal.plugins[]: a link in the menu of the console."""
 
-    id: Word | None = None
+    id: Annotated[Word | None, _PLUGIN] = None
     title: Word | None = None
+    """Text of the link."""
     uri: Word | None = None
-    config: Free = None
+    """Page that the link opens in a new window. A script is not run, and has no link."""
+    config: Annotated[Free, _PLUGIN] = None
 
 
 class Webportal(Service):
@@ -127,7 +129,8 @@ class Webportal(Service):
     enable_job_transfer: Annotated[Flag | None, _TRANSFER] = None
     marketplace: Annotated[Flag | None, _MARKETPLACE] = None
     save_template: Annotated[Flag | None, _TEMPLATES] = None
-    plugins: Annotated[tuple[Plugin, ...], ListOf, _PLUGINS] = ()
+    plugins: Annotated[tuple[Plugin, ...], ListOf] = ()
+    """Links in the menu of the console."""
 
 
 class Ssl(Section):

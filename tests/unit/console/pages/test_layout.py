@@ -7,10 +7,13 @@ from http import HTTPStatus
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 from starlette.testclient import TestClient
 
 from pai_install.console.pages.rendering import FOLDER, MENU
 from pai_install.console.pages.texts import LANGUAGE_COOKIE
+from pai_install.console.services import ConsoleServices
+from pai_install.console.settings import MenuLink
 from tests.unit.console.conftest import signed_in
 from tests.unit.console.routes.test_jobs import train
 
@@ -99,3 +102,20 @@ def test_a_problem_is_a_page_with_the_menu(train: TestClient) -> None:
     assert '<a href="/jobs"' in answer.text
     assert "aria-current" not in answer.text
     assert "无法完成" in answer.text
+
+
+def test_pages_of_others_are_in_the_menu(web: TestClient, services: ConsoleServices) -> None:
+    """Of webportal.plugins. They open in a window that cannot change this one, and learn no address of the console."""
+    link = MenuLink(title='Wiki <script>"', address="https://wiki.example.org/?a=1&b=2")
+    object.__setattr__(services, "settings", services.settings.model_copy(update={"links": (link,)}))
+    shown = 'href="https://wiki.example.org/?a=1&amp;b=2" target="_blank" rel="noopener noreferrer"'
+    page = get(web, "/jobs", "alice")
+    assert f"<li><a {shown}>Wiki &lt;script&gt;&#34;</a></li>" in page
+    assert "<script>" not in page
+    assert shown not in web.get("/login").text
+
+
+@pytest.mark.parametrize("address", ["javascript:x", "//a.example.org/", "https://a@b.example.org/", "/jobs", ""])
+def test_settings_take_no_other_address_of_a_link(address: str) -> None:
+    with pytest.raises(ValidationError):
+        MenuLink(title="Wiki", address=address)
