@@ -89,6 +89,6 @@ def _unreachable(what: object) -> PaiError:
     return PaiError(
         f"cannot store the code: the console cannot connect to the pod {what}",
         code="code-not-stored",
-        remedy="submit again, or run pai-install job submit --code",
+        remedy="run pai-install job submit --code, or submit again",
         exit_code=ExitCode.STEP_FAILED,
     )
