@@ -21,7 +21,7 @@ pytestmark = pytest.mark.soak
 
 NODES = 1_000
 # seconds until all targets were read, and of the measurement after it
-FILL_S = 180
+FILL_S = 600
 MEASURE_S = int(os.environ.get("PAI_MONITORED_S", "150"))
 Record = Callable[[str, object], None]
 
@@ -38,10 +38,10 @@ def peak_mib(pid: int) -> int:
     return int(line.split()[1]) // 1024
 
 
-def panel_s(url: str, pid: int) -> dict[str, float]:
+def panel_s(url: str, pid: int) -> dict[str, tuple[float, float]]:
     """Seconds of each query of the cluster page, as an hour and as one number: the best of three.
 
-    Seconds of a processor, with what Prometheus does besides: elapsed time would measure other work of the box.
+    Of a processor, with what Prometheus does besides, and elapsed, with what the box does besides.
     """
     now, found = int(time.time()), {}
     for panel in dashboards()["cluster"].panels:
@@ -53,10 +53,10 @@ def panel_s(url: str, pid: int) -> dict[str, float]:
             for kind, path in asks.items():
                 times = []
                 for _ in range(3):
-                    before = cpu_s(pid)
+                    begin, before = time.monotonic(), cpu_s(pid)
                     asked(url, path)
-                    times.append(cpu_s(pid) - before)
-                found[f"{panel.title} {legend} {kind}"] = round(min(times), 3)
+                    times.append((round(cpu_s(pid) - before, 3), round(time.monotonic() - begin, 3)))
+                found[f"{panel.title} {legend} {kind}"] = min(times)
     return found
 
 
@@ -88,8 +88,9 @@ def test_1000_nodes_fit(prometheus: Path, tmp_path: Path, record_property: Recor
         disk = sum(path.stat().st_size for path in (tmp_path / "data").rglob("*") if path.is_file()) >> 20
         memory = peak_mib(process.pid)
     record_property("series, MiB, cores, MiB on disk", (count, memory, round(cores, 3), disk))
-    record_property("slowest panels", sorted(panels.items(), key=lambda it: -it[1])[:8])
+    record_property("slowest panels", sorted(panels.items(), key=lambda it: it[1], reverse=True)[:8])
+    record_property("slowest panel, elapsed", max(elapsed for _, elapsed in panels.values()))
     assert count > 500 * NODES
     assert memory < 3_500
     assert cores <= 0.3
-    assert panels[slowest] <= 1
+    assert panels[slowest][0] <= 1
