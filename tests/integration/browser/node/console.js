@@ -38,21 +38,23 @@ async function signIn(page, user, from = '/') {
 }
 
 async function judge(page, where) {
-  await page.evaluate(fs.readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8'));
+  // large: once for each page, whatever the sizes of its window
+  if (!(await page.evaluate(() => 'axe' in window))) {
+    await page.evaluate(fs.readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8'));
+  }
   const result = await page.evaluate(() => axe.run({ resultTypes: ['violations'] }));
   for (const one of result.violations) {
     found.violations.push([...where, one.id, one.impact, one.nodes[0].html.slice(0, 200)]);
   }
 }
 
-// Opens a page in each size and scheme. Returns its status.
+// Opens a page, and looks at it in each size and scheme. Returns its status.
 async function check(page, address, sizes = SIZES) {
-  let answer;
+  const answer = await open(page, address);
+  found.sizes[address] = (await answer.body()).length;
   for (const [width, scheme] of sizes) {
     await page.setViewportSize({ width, height: 800 });
     await page.emulateMedia({ colorScheme: scheme });
-    answer = await open(page, address);
-    found.sizes[address] = (await answer.body()).length;
     const wide = await page.evaluate(() => document.scrollingElement.scrollWidth - window.innerWidth);
     if (wide > 0) found.wide.push([address, width, wide]);
     await judge(page, [address, width, scheme]);
