@@ -7,6 +7,7 @@ import os
 import platform
 import subprocess
 from email.parser import HeaderParser
+from itertools import product
 from pathlib import Path
 from typing import cast
 
@@ -17,10 +18,12 @@ from pai_install.components.catalogue import PythonBuild, load_catalogue
 from pai_install.components.fetch import fetch, open_source
 from pai_install.components.model import Architecture, ImageArtifact, PinnedComponent, Selection
 from pai_install.components.store import default_cache
+from tests.suites import sampled
 
 BUILD = cast("PythonBuild", load_catalogue().components["console"].build)
 MOST_BYTES = 25_000_000
 MACHINES: tuple[Architecture, ...] = ("amd64", "arm64")
+VERSIONS = ("3.11", "3.12", "3.13", "3.14")
 
 
 @pytest.fixture(scope="module")
@@ -75,8 +78,7 @@ def test_a_plain_user_may_bind_a_low_port(root: Path) -> None:
     assert python(root, "import socket; socket.socket().bind(('127.0.0.1', 1)); print('bound')") == "bound\n"
 
 
-@pytest.mark.parametrize("version", ["3.11", "3.12", "3.13", "3.14"])
-@pytest.mark.parametrize("architecture", MACHINES)
+@pytest.mark.parametrize(("version", "architecture"), sampled([*product(VERSIONS, MACHINES)], 2))
 def test_every_wheel_is_served(version: str, architecture: Architecture, tmp_path: Path) -> None:
     install_wheels(BUILD.lock_file, version, architecture, tmp_path)
     tag = f"cpython-{version.replace('.', '')}-{ {'amd64': 'x86_64', 'arm64': 'aarch64'}[architecture] }"

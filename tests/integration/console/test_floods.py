@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 
 import httpx2
@@ -15,6 +16,7 @@ import pytest
 
 from tests.integration.console.conftest import HOST, PASSWORDS, Console, console, own, users
 from tests.integration.console.test_web_pages import listening
+from tests.suites import sampled
 
 __all__ = ["console", "own", "users"]
 SENDERS, LASTS_S, IN_TIME_S = 200, 6.0, 2.0
@@ -75,8 +77,7 @@ def others_are_answered(port: int, token: str) -> None:
     assert slowest < IN_TIME_S
 
 
-@pytest.mark.parametrize("size", [1, 60_000, 500_000])
-@pytest.mark.parametrize("path", [JOBS, "/login", "/jobs/new"])
+@pytest.mark.parametrize(("path", "size"), sampled([*product((JOBS, "/login", "/jobs/new"), (1, 60_000, 500_000))], 4))
 def test_a_flood_of_strangers(console: Console, port: int, path: str, size: int) -> None:
     token, before = console.token("alice", PASSWORDS["alice"]), memory()
     with flood(port, path, b"a" * size):
