@@ -9,7 +9,7 @@ import subprocess
 import time
 import urllib.request
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -210,7 +210,11 @@ def filler(random_: random.Random, lines: int) -> Sequence[str]:
 
 
 def size(folder: Path) -> int:
-    return sum(it.stat().st_size for it in folder.rglob("*") if it.is_file())
+    found = 0
+    for path in folder.rglob("*"):
+        with suppress(FileNotFoundError):  # the store deletes files meanwhile
+            found += path.stat().st_size if path.is_file() else 0
+    return found
 
 
 def test_three_times_the_bound_ends_at_the_bound(stack: Stack) -> None:
@@ -223,12 +227,14 @@ def test_three_times_the_bound_ends_at_the_bound(stack: Stack) -> None:
         url = f"http://127.0.0.1:{stack.port}/insert/jsonline?_stream_fields=file"
         sent = urllib.request.Request(url, "\n".join(rows).encode(), {"Content-Type": "application/json"})
         urllib.request.urlopen(sent, timeout=60).close()  # noqa: S310 - ours
-    data = stack.folder / "data"
-    until(lambda: size(data) > bound)
-    until(lambda: size(data) <= bound, 90)
-    left = {json.loads(line)["_time"][:10] for line in stack.ask({"query": "* | uniq by (_time)"})}
-    assert f"{datetime.now(UTC):%Y-%m-%d}" in left
-    assert 2 <= len(left) < 9
+
+    def left() -> set[str]:
+        return {json.loads(line)["_time"][:10] for line in stack.ask({"query": "* | uniq by (_time)"})}
+
+    # on a slow host the store deletes while it is still filled, so its size alone says nothing
+    until(lambda: len(left()) < 9 and size(stack.folder / "data") <= bound, 120)
+    assert len(left()) >= 2
+    assert f"{datetime.now(UTC):%Y-%m-%d}" in left()
 
 
 def test_a_machine_that_floods_gets_its_share_and_harms_no_other(stack: Stack) -> None:
