@@ -64,6 +64,10 @@ class Kueue(FakeCluster):
         for item in objects:
             if item["kind"] in ("ClusterQueue", "LocalQueue"):
                 self.judge(item)
+            if item["kind"] == "ResourceQuota":
+                # its controller repeats what it counts
+                ref = Ref("resourcequota", item["metadata"]["name"], item["metadata"]["namespace"])
+                self.objects[ref] = {**self.objects[ref], "status": {"hard": item["spec"]["hard"]}}
         return applied
 
     def judge(self, item: JsonObject) -> None:
