@@ -238,6 +238,7 @@ def test_rules_are_back_after_another_program_removed_them(
         assert time.monotonic() < deadline
 
 
+@pytest.mark.soak
 def test_a_site_may_let_groups_reach_each_other(grouped: Cluster, servers: dict[str, tuple[str, str]]) -> None:
     config = grouped.site / "config.yaml"
     before = config.read_text()

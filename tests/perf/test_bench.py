@@ -235,6 +235,7 @@ def test_a_part_that_fails_stops_no_other(monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr(bench_module, "help_time", broken)
     monkeypatch.setattr(bench_module, "big_site", lambda: [Measure("plan_1000_wall", 1)])
+    monkeypatch.setattr(bench_module, "many_machines", list)
     monkeypatch.setattr(bench_module, "health", dict)
     monkeypatch.setattr(bench_module, "own_lab", refused)
     found = bench(None)
