@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, asynccontextmanager
 from http import HTTPStatus
-from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
@@ -31,20 +29,16 @@ async def received_body(
 
     caller_of: the sender, who is asked for a large body alone. It runs in a thread.
     """
-    gates = _Gates(request, caller_of)
-    try:
-        body = await _in_time(request, limit, gates)
-        gates.leave_large()
-        yield body
-    finally:
-        gates.leave_large()
-        gates.leave_upload()
+    with ExitStack() as until_answered:
+        yield await _in_time(request, limit, caller_of, until_answered)
 
 
-async def _in_time(request: Request, limit: int, gates: _Gates) -> bytes:
+async def _in_time(
+    request: Request, limit: int, caller_of: Callable[[Request], Caller | None], until_answered: ExitStack
+) -> bytes:
     try:
         async with asyncio.timeout(_BODY_S) as timer:
-            return await _read(request, limit, gates, timer)
+            return await _read(request, limit, caller_of, until_answered, timer)
     except TimeoutError as error:
         raise RestError(HTTPStatus.REQUEST_TIMEOUT, "InvalidParametersError", "the body is too slow") from error
     except ClientDisconnect as error:
@@ -56,51 +50,29 @@ async def _in_time(request: Request, limit: int, gates: _Gates) -> bytes:
         raise
 
 
-@dataclass
-class _Gates:
-    """The places of a body among others. large: while it is read. upload: until its request has an answer."""
-
-    request: Request
-    caller_of: Callable[[Request], Caller | None]
-    large: str = ""
-    upload: str = ""
-
-    @property
-    def services(self) -> Any:  # noqa: ANN401 - ConsoleServices imports this module's users
-        return self.request.app.state.services
-
-    async def enter(self, size: int, timer: asyncio.Timeout) -> None:
-        """Takes the places of a body of so many bytes. Raises RestError for one too many, and for a stranger."""
-        if size > _SMALL and not self.large:
-            known = await _known(self.request, self.caller_of)
-            self.services.large_bodies.enter(known)
-            self.large = known
-        if size > _UPLOAD and not self.upload:
-            self.services.uploads.enter(self.large)
-            self.upload = self.large
-            timer.reschedule(asyncio.get_running_loop().time() + _UPLOAD_S)
-
-    def leave_large(self) -> None:
-        if self.large:
-            self.services.large_bodies.leave(self.large)
-        self.large = ""
-
-    def leave_upload(self) -> None:
-        if self.upload:
-            self.services.uploads.leave(self.upload)
-        self.upload = ""
-
-
-async def _read(request: Request, limit: int, gates: _Gates, timer: asyncio.Timeout) -> bytes:
-    chunks, size = [], 0
-    async for chunk in request.stream():
-        size += len(chunk)
-        if size > limit:
-            raise RestError(
-                HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "InvalidParametersError", f"the body exceeds {limit} bytes"
-            )
-        await gates.enter(size, timer)
-        chunks.append(chunk)
+async def _read(
+    request: Request,
+    limit: int,
+    caller_of: Callable[[Request], Caller | None],
+    until_answered: ExitStack,
+    timer: asyncio.Timeout,
+) -> bytes:
+    services = request.app.state.services
+    chunks, size, known = [], 0, ""
+    with ExitStack() as while_read:
+        async for chunk in request.stream():
+            before, size = size, size + len(chunk)
+            if size > limit:
+                raise RestError(
+                    HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "InvalidParametersError", f"the body exceeds {limit} bytes"
+                )
+            if before <= _SMALL < size:
+                known = await _known(request, caller_of)
+                while_read.enter_context(services.large_bodies.held(known))
+            if before <= _UPLOAD < size:
+                until_answered.enter_context(services.uploads.held(known))
+                timer.reschedule(asyncio.get_running_loop().time() + _UPLOAD_S)
+            chunks.append(chunk)
     return b"".join(chunks)
 
 

@@ -6,10 +6,11 @@ import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv4Network
+from ipaddress import IPv4Network
 
 from pai_install.app.code_storage import ENDED
 from pai_install.cluster.client import ClusterClient
+from pai_install.console.web_pages.owned import is_in
 from pai_install.errors import ExitCode, PaiError
 from pai_install.jobs.code_archive import PackedCode
 from pai_install.kube.model import Ref
@@ -49,12 +50,9 @@ class CodePort:
         (found,) = self.client.get([ref])
         address = text(child(found or {}, "status").get("podIP"))
         # A node writes the status of its pods, and the console asks from the network of a control plane.
-        try:
-            if IPv4Address(address) in self.network:
-                return address
-        except ValueError:
-            pass
-        raise _unreachable(ref)
+        if not is_in(address, self.network):
+            raise _unreachable(ref)
+        return address
 
     def _connected(self, address: str) -> socket.socket:
         deadline = self.clock() + _CONNECT_S

@@ -7,6 +7,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from threading import Event, Lock, Thread
@@ -46,6 +47,15 @@ class StreamGate:
             if self._open[who] >= self.most or self._open.total() >= self.most_of_all:
                 raise RestError(HTTPStatus.TOO_MANY_REQUESTS, "TooManyRequestsError", f"too many {self.what}")
             self._open[who] += 1
+
+    @contextmanager
+    def held(self, who: str) -> Iterator[None]:
+        """Counts a stream until the end of the block. Raises RestError for one too many."""
+        self.enter(who)
+        try:
+            yield
+        finally:
+            self.leave(who)
 
     @property
     def open(self) -> int:

@@ -102,7 +102,7 @@ def change_job(call: ApiCall, form: Mapping[str, str]) -> Response:
         code = _kept(call, draft) if packed is None else packed.small or packed.on(_storage(call, group))
         reading = with_code(reading, code)
         if wanted == "submit":
-            return _submitted(call, reading, group, packed)
+            return _submitted(call, reading, group, packed, code)
         return _shown(call, draft, _preview(call, reading, group))
     except RestError as error:
         refused = error
@@ -143,19 +143,25 @@ def _preview(call: ApiCall, reading: JobReading, group: str) -> JobPreview:
     return preview_job(CallerContext(call), request, reading, model.usage(), model.counted_jobs())
 
 
-def _submitted(call: ApiCall, reading: JobReading, group: str, packed: PackedCode | None) -> Response:
+def _submitted(
+    call: ApiCall,
+    reading: JobReading,
+    group: str,
+    packed: PackedCode | None,
+    code: CodeArchive | StoredCode | None,
+) -> Response:
     """Submits, and goes to the page of the job. A large archive is on its storage before."""
     context, settings = CallerContext(call), call.services.settings.code
 
     def store(submission: JobSubmission) -> None:
-        if packed is None or packed.small is not None:
+        if packed is None or not isinstance(code, StoredCode):
             return
         if settings is None:
             raise invalid("this console stores no code above 1 MiB")
         place = submission.jobs[0].place
         jobs = call.services.model.jobs.of_namespace(place.owner.namespace)
         transfer = CodePort(call.client, settings.image, settings.network)
-        store_code(context, packed, packed.on(_storage(call, group)), place, transfer, jobs)
+        store_code(context, packed, code, place, transfer, jobs)
 
     options = JobOptions(group=group, user=call.caller.label)
     submission = submit_reading(context, options, reading, store)

@@ -196,16 +196,13 @@ def _start(call: ApiCall, job: JobState) -> str:
 
 def _free_name(call: ApiCall, job: JobState) -> None:
     """Deletes an ended job, and waits for the end of one that stops. Raises RestError and ApiError."""
-    gate = call.services.restarts
-    gate.enter(call.caller.name)
-    try:
-        end_job(CallerContext(call), job, wait_s=_END_S, noted=False)
-    except ApiError as error:
-        if error.reason != "Timeout":
-            raise
-        raise _not_ended(job) from error
-    finally:
-        gate.leave(call.caller.name)
+    with call.services.restarts.held(call.caller.name):
+        try:
+            end_job(CallerContext(call), job, wait_s=_END_S, noted=False)
+        except ApiError as error:
+            if error.reason != "Timeout":
+                raise
+            raise _not_ended(job) from error
 
 
 def _not_ended(job: JobState) -> RestError:

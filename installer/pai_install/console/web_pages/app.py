@@ -143,12 +143,8 @@ class WebPages:
     @contextmanager
     def _entered(self, visit: Visit, still: Callable[[], bool]) -> Iterator[asyncio.Event]:
         """Counts a connection of a visit. Raises RestError for one too many."""
-        self.gate.enter(visit.caller.name)
-        try:
-            with self.doors.entered(visit, still) as closed:
-                yield closed
-        finally:
-            self.gate.leave(visit.caller.name)
+        with self.gate.held(visit.caller.name), self.doors.entered(visit, still) as closed:
+            yield closed
 
     def _refusal(self, error: RestError, scope: Scope, headers: Headers, user: str, name: str) -> Response:
         """A person goes to the page of the job, which opens the web page again."""

@@ -62,12 +62,13 @@ def require_port(job: JobState, kind: PortKind, network: IPv4Network) -> PodPort
         code = "NoWebPageError" if kind == "web" else "NoSshServerError"
         raise RestError(HTTPStatus.NOT_FOUND, code, f"{job.name} has no {PROGRAMS[kind]}")
     # a node writes the status of its pods, and the console asks from the network of a control plane
-    if one.state != "RUNNING" or not _is_in(one.address, network):
+    if one.state != "RUNNING" or not is_in(one.address, network):
         raise RestError(HTTPStatus.SERVICE_UNAVAILABLE, "JobNotReadyError", f"{job.name} is not ready yet")
     return PodPort(one.address, declared_port(one, kind))
 
 
-def _is_in(address: str, network: IPv4Network) -> bool:
+def is_in(address: str, network: IPv4Network) -> bool:
+    """Whether a text is an address of the network."""
     try:
         return IPv4Address(address) in network
     except ValueError:
