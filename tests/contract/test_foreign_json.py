@@ -14,6 +14,7 @@ from tests.addons import ROOT
 PACKAGE: Mapping[str, str] = {
     "agents/common/values.py": "the parser with limits",
     "app/runs.py": "reports of our own runs",
+    "console/model/reduced.py": "texts that it made of values with limits",
     "components/": "files of pinned components, with checksums",
     "health/collect/collector.py": "output of programs, on the machine itself, with a limit of size",
     "health/memory/store.py": "our own state folder",

@@ -20,6 +20,7 @@ from pai_install.schedulers.last_applied import kept_object
 from tests.examples import site_of
 from tests.integration.console.conftest import HOST, PASSWORDS, Console, console, own, users
 from tests.integration.users.conftest import Users
+from tests.stopwatch import Stopwatch
 
 __all__ = ["console", "own", "users"]
 FILE = """\
@@ -73,9 +74,9 @@ def test_a_job_from_submission_to_stop(served: Served, console: Console) -> None
     answer = web.post(JOBS, content=FILE, headers={**alice, "Content-Type": "text/yaml"})
     assert answer.status_code == 202, answer.text
     one = f"{JOBS}/alice~train"
-    begun = time.monotonic()
+    watch = Stopwatch()
     until(lambda: [it["name"] for it in web.get(JOBS, headers=alice).json()] == ["train"])
-    assert time.monotonic() - begun < 5
+    assert watch.within(5)
     assert web.get(one, headers=alice).json()["jobStatus"]["state"] == "WAITING"
     assert web.get(f"{one}/config", headers=alice).text == FILE
     assert web.get(JOBS, headers=carol).json() == []

@@ -16,6 +16,7 @@ from tests.integration.console.conftest import PASSWORDS, Console
 from tests.integration.control_plane import Json
 from tests.integration.users.conftest import Users
 from tests.integration.users.test_rights import until
+from tests.stopwatch import Stopwatch
 
 LOGIN = "/rest-server/api/v2/authn/basic/login"
 ME = "/api/v2/users/{}"
@@ -56,10 +57,10 @@ def test_a_token_ends_when_the_client_wants(console: Console) -> None:
 
 def test_who_signs_in_ten_times_is_hashed_once(console: Console) -> None:
     console.token("alice")
-    begin = time.perf_counter()
+    watch = Stopwatch()
     for _ in range(10):
         console.token("alice")
-    assert time.perf_counter() - begin < 1.0
+    assert watch.within(1)
 
 
 def test_logout_ends_a_token(console: Console) -> None:
@@ -133,11 +134,11 @@ def test_tokens_and_sessions_end_with_the_account_within_two_seconds(console: Co
     assert console.ask("GET", ME.format("frank"), program)["status"] == 200
     assert console.sign_in.sessions.caller(session) is not None
     console.admin.ask("DELETE", "/api/v1/namespaces/pai-users/serviceaccounts/frank")
-    begin = time.monotonic()
-    until(lambda: console.ask("GET", ME.format("frank"), token)["status"] == 401, 2)
+    watch = Stopwatch()
+    until(lambda: console.ask("GET", ME.format("frank"), token)["status"] == 401, 10)
     assert console.ask("GET", ME.format("frank"), program)["status"] == 401
     assert console.sign_in.sessions.caller(session) is None
-    assert time.monotonic() - begin < 2
+    assert watch.within(2)
     # who comes later under the name gets none of it, and not the password either
     console.admin.apply(account("frank"))
     until(lambda: console.sign_in.users.uid("frank") not in ("", uid), 5)
