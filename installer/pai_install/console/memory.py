@@ -1,4 +1,4 @@
-"""Memory of the process: what the C library keeps of it, and the buffer of each TLS connection."""
+"""Memory of the process: blocks that the C library keeps, searches for garbage, and the buffer of a TLS connection."""
 
 from __future__ import annotations
 
@@ -11,10 +11,13 @@ _MMAP_THRESHOLD, _ARENA_MAX = -3, -8
 _LARGE, _ARENAS = 1 << 20, 2
 # requests are small. asyncio has 256 KiB for each of hundreds of browsers
 _READ = 16 * 1024
+# Objects between two searches among new ones, and searches until the older ones are included. All objects together
+# are searched by `keep_loaded_objects` alone: each such search would stop all answers for a tenth of a second and more.
+_COLLECTIONS = (50_000, 20, 1_000_000)
 
 
 def limit_memory() -> None:
-    """Gives large blocks back to the system when they are free, shares few arenas among threads, and reads in pieces.
+    """Gives large free blocks back, shares few arenas among threads, seldom searches for garbage, and reads in pieces.
 
     The variables MALLOC_* have no effect on a program with capabilities of its file.
     """
@@ -23,6 +26,7 @@ def limit_memory() -> None:
         mallopt(_MMAP_THRESHOLD, _LARGE)
         mallopt(_ARENA_MAX, _ARENAS)
     sslproto.SSLProtocol.max_size = _READ
+    gc.set_threshold(*_COLLECTIONS)
 
 
 def keep_loaded_objects() -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 from bisect import bisect_left, insort
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
+from operator import attrgetter
 from threading import RLock
 
 from pai_install.console.model.query import JobQuery, page
@@ -21,6 +22,7 @@ from pai_install.scheduling.usage.amounts import requests_of_pod
 _LOG = logging.getLogger("pai_install.console")
 # namespace, kind, name in Kubernetes
 JobKey = tuple[str, str, str]
+_place = attrgetter("place")
 PODS, EVENTS = "pods", "events"
 
 
@@ -45,7 +47,7 @@ class JobsModel:
         self._alive: set[str] = set()
         self._records: dict[str, str] = {}
         self._recorded: dict[str, JobView] = {}
-        self._order: list[tuple[str, str]] = []
+        self._order: list[JobView] = []
         self._named: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
         self._counts: Counter[tuple[str, str, str, str]] = Counter()
 
@@ -102,8 +104,8 @@ class JobsModel:
         """The selected jobs of a page."""
         with self._lock:
             self.refresh()
-            views = list(self._visible(namespaces))
-        return page(query, views) if query.limit else ()
+            views = self._order.copy()
+        return page(query, views, namespaces) if query.limit else ()
 
     def unfinished(self) -> tuple[JobState, ...]:
         """All jobs that have not ended."""
@@ -132,11 +134,8 @@ class JobsModel:
             self.refresh()
             return len(self._views)
 
-    def _visible(self, namespaces: Collection[str] | None) -> Iterator[JobView]:
-        for _, uid in self._order:
-            view = self._views[uid]
-            if namespaces is None or view.job.namespace in namespaces:
-                yield view
+    def _visible(self, namespaces: Collection[str] | None) -> list[JobView]:
+        return [view for view in self._order if namespaces is None or view.job.namespace in namespaces]
 
     def _job_changed(self, shelf: Shelf, uid: str, item: JsonObject | None) -> None:
         with self._lock:
@@ -259,11 +258,11 @@ class JobsModel:
         before = self._views.pop(uid, None)
         if before is not None:
             self._index(before, -1)
-            del self._order[bisect_left(self._order, before.place)]
+            del self._order[bisect_left(self._order, before.place, key=_place)]
         if view is not None:
             self._views[uid] = view
             self._index(view, 1)
-            insort(self._order, view.place)
+            insort(self._order, view, key=_place)
 
     def _index(self, view: JobView, step: int) -> None:
         job = view.job

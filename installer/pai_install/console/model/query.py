@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -75,9 +75,14 @@ class JobQuery:
         )
 
 
-def page(query: JobQuery, views: Sequence[JobView]) -> tuple[JobView, ...]:
-    """The selected jobs of a page. views: in the order of submission, the oldest first."""
+def page(query: JobQuery, views: Sequence[JobView], namespaces: Collection[str] | None) -> tuple[JobView, ...]:
+    """The selected jobs of a page. views: in the order of submission, the oldest first. namespaces: None for all.
+
+    Looks at no more jobs than the page needs.
+    """
     found: Iterable[JobView] = reversed(views) if query.descending else views
+    if namespaces is not None:
+        found = (view for view in found if view.job.namespace in namespaces)
     chosen: Iterator[JobView] = filter(query.selects, found)
     if query.order != BY_SUBMISSION:
         chosen = iter(sorted(chosen, key=ORDERS[query.order], reverse=query.descending))
