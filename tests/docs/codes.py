@@ -81,7 +81,8 @@ def error_codes() -> Iterator[tuple[str, str]]:
 
 
 def _takes_code(function: ast.FunctionDef) -> bool:
-    return getattr(function.returns, "id", "") == "PaiError" and function.args.args[0].arg == "code"
+    first = [argument.arg for argument in function.args.args[:1]]
+    return getattr(function.returns, "id", "") == "PaiError" and first == ["code"]
 
 
 def _constants(value: ast.expr) -> Iterator[str]:

@@ -10,11 +10,13 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from pai_install.app.context import App
 from pai_install.app.monitoring import require_monitoring
-from pai_install.app.service_node import node_of_service
+from pai_install.app.service_node import node_of_service, nodes_of_service
 from pai_install.cluster.client import ApiError, NoClusterError, Select
+from pai_install.cluster.machines import MachineError
 from pai_install.errors import ExitCode, PaiError
 from pai_install.kube.model import Node
 from pai_install.monitoring.alertmanager import (
+    ALERTMANAGER_LABELS,
     LABELS,
     NAMESPACE,
     FiringAlert,
@@ -67,7 +69,10 @@ def firing_alerts(app: App) -> tuple[FiringAlert, ...] | None:
 
 
 def silence_node(app: App, request: SilenceNode) -> SilenceReport:
-    """Creates a silence of a node, or of a machine beside the nodes. Raises PaiError for another one."""
+    """Creates a silence of a node, or of a machine beside the nodes. Raises PaiError for another one.
+
+    Each control plane has an Alertmanager. One without the silence would send the alerts, now or after a failover.
+    """
     require_monitoring(app, "ask for alerts")
     (found,) = app.cluster.list(Select(("nodes",)))
     beside = {machine.hostname for machine in app.site.present_machines if not machine.node}
@@ -80,8 +85,16 @@ def silence_node(app: App, request: SilenceNode) -> SilenceReport:
             exit_code=ExitCode.USAGE,
         )
     now = datetime.now(UTC)
-    text = _run(app, silence_program(request.node, now, request.hours, getpass.getuser(), request.comment))
-    return SilenceReport(id=silence_of(text), node=request.node, hours=request.hours)
+    program = silence_program(request.node, now, request.hours, getpass.getuser(), request.comment)
+    silences: dict[str, str] = {}
+    for host in nodes_of_service(app, NAMESPACE, ALERTMANAGER_LABELS):
+        try:
+            silences[host] = silence_of("\n".join(app.machines.lines(host, program)))
+        except (MachineError, ValueError) as error:
+            app.notify(f"cannot silence {request.node} on {host}: {one_line(str(error))}")
+    if not silences:
+        raise _no_pod()
+    return SilenceReport(silences=silences, node=request.node, hours=request.hours)
 
 
 def send_test_alert(app: App) -> TestAlertReport:
@@ -94,10 +107,14 @@ def _run(app: App, program: tuple[str, ...]) -> str:
     require_monitoring(app, "ask for alerts")
     node = node_of_service(app, NAMESPACE, LABELS)
     if node is None:
-        raise PaiError(
-            "cannot ask Alertmanager: no pod of monitoring is ready",
-            code="monitoring-not-ready",
-            remedy="run kubectl --namespace pai-monitoring get pods",
-            exit_code=ExitCode.VERIFICATION_FAILED,
-        )
+        raise _no_pod()
     return "\n".join(app.machines.lines(node, program))
+
+
+def _no_pod() -> PaiError:
+    return PaiError(
+        "cannot ask Alertmanager: no pod of monitoring is ready",
+        code="monitoring-not-ready",
+        remedy="run kubectl --namespace pai-monitoring get pods",
+        exit_code=ExitCode.VERIFICATION_FAILED,
+    )

@@ -36,7 +36,8 @@ def list_(*, app: App, terminal: Terminal) -> int:
 def silence(*, app: App, terminal: Terminal, request: SilenceNode) -> int:
     """Silence all alerts of a node for some hours."""
     made = silence_node(app, request)
-    terminal.show(made, f"silenced {made.node} for {made.hours:g} hours (silence {made.id})\n")
+    where = ", ".join(f"silence {silence} on {host}" for host, silence in made.silences.items())
+    terminal.show(made, f"silenced {made.node} for {made.hours:g} hours ({where})\n")
     return ExitCode.OK
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 from pai_install.json_schema import Report
@@ -20,9 +20,9 @@ class AlertsReport(Report, title="pai-install alerts list"):
 
 
 class SilenceReport(Report, title="pai-install alerts silence"):
-    """A new silence."""
+    """A new silence. silences: control plane -> ID of the silence in its Alertmanager."""
 
-    id: str
+    silences: Mapping[str, str]
     node: str
     hours: float
 

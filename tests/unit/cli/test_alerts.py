@@ -15,16 +15,18 @@ from tests.unit.cli.stub_environment import World, run, write_site
 from tests.unit.cluster.fake import FakeCluster
 from tests.unit.operations.test_nodes import node
 
-POD = {
-    "kind": "Pod",
-    "metadata": {
-        "name": "monitoring-1",
-        "namespace": "pai-monitoring",
-        "labels": {"app.kubernetes.io/name": "monitoring"},
-    },
-    "spec": {"nodeName": "master"},
-    "status": {"conditions": [{"type": "Ready", "status": "True"}]},
-}
+
+def pod(name: str, host: str = "master") -> dict[str, Any]:
+    labels = {"app.kubernetes.io/name": name}
+    return {
+        "kind": "Pod",
+        "metadata": {"name": f"{name}-{host}", "namespace": "pai-monitoring", "labels": labels},
+        "spec": {"nodeName": host},
+        "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+    }
+
+
+PODS = (pod("monitoring"), pod("alertmanager"))
 
 
 def alert(name: str, severity: str, **labels: str) -> dict[str, Any]:
@@ -46,7 +48,7 @@ ANSWER = [
 
 @pytest.fixture
 def world(in_world: Any) -> World:
-    made: World = in_world(World(api=FakeCluster.of(node("one"), node("two"), node("master"), POD)))
+    made: World = in_world(World(api=FakeCluster.of(node("one"), node("two"), node("master"), *PODS)))
     answering(made, json.dumps(ANSWER))
     return made
 
@@ -104,6 +106,25 @@ def test_a_machine_beside_the_nodes_is_silenced(site: Path, world: World, capsys
     answering(world, '{"silenceID": "5e1f"}')
     assert run(["alerts", "silence", "files", "--site", str(site)]) == ExitCode.OK
     assert '"files"' in asked(world)[0][1][2]
+
+
+CONTROL_PLANES = """\
+  - {hostname: master-2, hostip: 10.0.0.11, machine-type: cpu, pai-master: "true"}
+  - {hostname: master-3, hostip: 10.0.0.12, machine-type: cpu, pai-master: "true"}
+"""
+
+
+def test_a_silence_is_in_the_alertmanager_of_each_control_plane(site: Path, world: World, capsys: Any) -> None:
+    """Each sends the alerts of its own store, and of all stores after a failover."""
+    with (site / "layout.yaml").open("a") as layout:
+        layout.write(CONTROL_PLANES)
+    world.api.apply([pod("alertmanager", "master-2"), pod("alertmanager", "master-3")])
+    answering(world, '{"silenceID": "5e1f"}')
+    world.outputs.off = frozenset({"master-3"})
+    assert run(["alerts", "silence", "two", "--site", str(site), "--format", "json"]) == ExitCode.OK
+    said = capsys.readouterr()
+    assert json.loads(said.out)["silences"] == {"master": "5e1f", "master-2": "5e1f"}
+    assert "master-3" in said.err
 
 
 def test_an_unknown_node_is_not_silenced(site: Path, world: World, capsys: Any) -> None:
