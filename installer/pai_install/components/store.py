@@ -9,7 +9,7 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -23,6 +23,8 @@ from pai_install.components.progress import Progress
 from pai_install.components.record import SCHEMA_VERSION, EntryRecord
 from pai_install.system.files import write_atomic
 
+# seconds until a waiting process says again that it waits
+_REMIND_S = 60.0
 _KEY = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")
 
 
@@ -102,11 +104,7 @@ class Store:
         """Locks the cache for one writer, and yields an empty temporary folder, which is deleted even after a crash."""
         self.root.mkdir(parents=True, exist_ok=True)
         lock, card = FileLock(self.root / "lock"), self.root / "lock.json"
-        try:
-            lock.acquire(timeout=0)
-        except Timeout:
-            progress(f"waits for another pai-install that fetches components: {_holder(card)}")
-            lock.acquire()
+        _acquire(lock, lambda: progress(f"waits for another pai-install that fetches components: {_holder(card)}"))
         scratch: Path | None = None
         try:
             write_atomic(card, json.dumps(_myself()))
@@ -198,6 +196,19 @@ def _myself() -> dict[str, str | int]:
         "command": " ".join(["pai-install", *sys.argv[1:]]),
         "since": datetime.now(UTC).isoformat(timespec="seconds"),
     }
+
+
+def _acquire(lock: FileLock, waits: Callable[[], None]) -> None:
+    """Takes a lock. waits: called again each minute, since the other process may compile for a quarter of an hour."""
+    timeout = 0.0
+    while True:
+        try:
+            lock.acquire(timeout=timeout)
+        except Timeout:
+            waits()
+            timeout = _REMIND_S
+        else:
+            return
 
 
 def _holder(card: Path) -> str:

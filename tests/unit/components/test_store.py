@@ -179,6 +179,25 @@ def test_a_second_writer_waits_also_for_one_that_did_not_say_who_it_is(tmp_path:
     assert told == ["waits for another pai-install that fetches components: it has just begun"]
 
 
+def test_a_long_wait_is_said_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that compiles Volcano holds the lock for a quarter of an hour."""
+    monkeypatch.setattr("pai_install.components.store._REMIND_S", 0.05)
+    told: list[str] = []
+    said = threading.Event()
+
+    def progress(line: str) -> None:
+        told.append(line)
+        if len(told) == 3:
+            said.set()
+
+    with FileLock(tmp_path / "lock"):
+        thread = threading.Thread(target=lambda: Store(tmp_path).exclusive(progress).__enter__(), daemon=True)
+        thread.start()
+        assert said.wait(10)
+    thread.join(10)
+    assert not thread.is_alive()
+
+
 def test_the_cache_follows_xdg(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert default_cache() == tmp_path / "pai-install"
