@@ -134,8 +134,8 @@ class ReadModel:
         return list(self._ready.shelves[NODES].objects())
 
     def pods(self) -> list[JsonObject]:
-        """Reduced pods of all namespaces."""
-        return list(self._ready.jobs.pods.objects())
+        """Reduced pods of all namespaces that have not ended."""
+        return list(self._ready.jobs.pods.unfinished())
 
     def usage(self) -> Usage:
         """The use of virtual clusters, some seconds old. Raises PaiError for a site without any."""
@@ -168,7 +168,7 @@ class ReadModel:
 
     def _use(self) -> Usage:
         scheduling, shelves = self.profile.require_scheduling(), self._ready.shelves
-        answers = [list(shelves[kind].objects()) for kind in kinds_of(scheduling.backend)]
+        answers = [list(shelves[kind].unfinished()) for kind in kinds_of(scheduling.backend)]
         return usage_of(scheduling, answers, self.profile.absent)
 
     def _count_jobs(self) -> Mapping[str, JobState]:

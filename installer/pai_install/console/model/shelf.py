@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from pai_install.console.model.reduced import pack, reduced, unpack
 from pai_install.kube.objects import JsonObject, child, text
+from pai_install.scheduling.usage.pods import has_ended
 
 _LOG = logging.getLogger("pai_install.console")
 # UID of an object, and the object, None for a deleted one
@@ -27,6 +28,7 @@ class Shelf:
     kind: str
     changed: Changed
     _items: dict[str, str] = field(default_factory=dict, repr=False)
+    _ended: set[str] = field(default_factory=set, repr=False)
     _seen: set[str] | None = field(default=None, repr=False)
 
     def begin(self) -> None:
@@ -38,7 +40,7 @@ class Shelf:
         try:
             small = reduced(self.kind, item)
             packed = pack(small)
-            uid = uid_of(small)
+            uid, ended = uid_of(small), has_ended(small)
         except (ValueError, TypeError, AttributeError, RecursionError):
             _LOG.warning("an object of %s cannot be read", self.kind)
             return
@@ -49,6 +51,7 @@ class Shelf:
             self._seen.add(uid)
         if self._items.get(uid) != packed:
             self._items[uid] = packed
+            (self._ended.add if ended else self._ended.discard)(uid)
             self._report(uid, small)
 
     def drop(self, item: JsonObject) -> None:
@@ -72,10 +75,17 @@ class Shelf:
         for packed in list(self._items.values()):
             yield unpack(packed)
 
+    def unfinished(self) -> Iterator[JsonObject]:
+        """Objects that have not ended. Most pods of a cluster have, and reading them takes long."""
+        for uid, packed in list(self._items.items()):
+            if uid not in self._ended:
+                yield unpack(packed)
+
     def __len__(self) -> int:
         return len(self._items)
 
     def _remove(self, uid: str) -> None:
+        self._ended.discard(uid)
         if self._items.pop(uid, None) is not None:
             self._report(uid, None)
 

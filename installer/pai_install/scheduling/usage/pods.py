@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from pai_install.kube.objects import JsonObject, child, rows, text
+from pai_install.kube.objects import JsonObject, child, conditions, rows, state_of, text
 from pai_install.scheduling.amounts import devices_of
 from pai_install.scheduling.model import Scheduling
 from pai_install.scheduling.usage.amounts import requests_of_pod, resource_of, units_of, use_of
@@ -14,6 +14,12 @@ from pai_install.scheduling.usage.model import Use
 _ENDED = ("Succeeded", "Failed")
 # whose a pod is: the name of a virtual cluster, or None
 ClusterOf = Callable[[JsonObject], str | None]
+
+
+def has_ended(item: JsonObject) -> bool:
+    """Returns whether a pod, or a Workload of Kueue, uses nothing any more."""
+    status = child(item, "status")
+    return status.get("phase") in _ENDED or state_of(conditions(status.get("conditions")), "Finished") is True
 
 
 def alive(pods: Iterable[JsonObject]) -> list[JsonObject]:

@@ -213,6 +213,22 @@ def test_a_reduced_job_is_judged_as_the_whole_job() -> None:
     assert small == whole
 
 
+def test_what_ended_is_not_read_for_usage() -> None:
+    shelf = Shelf("pods", lambda _uid, _item: None)
+    done = {**pod("worker-v2", 0), "status": {"phase": "Succeeded"}}
+    shelf.put(with_uid(done, "a"))
+    shelf.put(with_uid(pod("worker-v2", 1), "b"))
+    assert [one["metadata"]["uid"] for one in shelf.unfinished()] == ["b"]
+    assert len(list(shelf.objects())) == 2
+    # a name of a deleted object may come again with another state
+    shelf.drop(with_uid(done, "a"))
+    shelf.put(with_uid(pod("worker-v2", 0), "a"))
+    assert len(list(shelf.unfinished())) == 2
+    works = Shelf("workloads.kueue.x-k8s.io", lambda _uid, _item: None)
+    works.put(workload(holds("Finished", "Job finished successfully")))
+    assert list(works.unfinished()) == []
+
+
 def test_what_a_caller_may_see_is_asked_once_a_minute(clients: LiveClients) -> None:
     now = [0.0]
     visibility = Visibility(clients, lambda: now[0])
