@@ -32,6 +32,10 @@ scheduler: {{type: kueue}}
 jobs: {{notebooks: {{after: 2m, then: warn}}}}
 virtual-clusters:
   - {{name: default, quota: [{{sku: lab-gpu, devices: 8}}], groups: [{GROUP}, speech]}}
+  - name: lent
+    quota: [{{sku: lab-gpu, devices: 8}}]
+    groups: [{GROUP}]
+    notebooks: {{then: stop, grace: 2m}}
 authentication:
   group-manager:
     grouplist: [{{groupname: {GROUP}}}, {{groupname: speech}}]
@@ -102,8 +106,8 @@ def user(cluster: Cluster, verb: str, *words: str) -> CompletedProcess[str]:
     return pai_install("user", verb, "--site", str(cluster.site), *words)
 
 
-def notebook_file(folder: Path, name: str) -> Path:
-    """The example, with the image of this machine, and what the lab has."""
+def notebook_file(folder: Path, name: str, own_s: int) -> Path:
+    """The example, with the image of this machine, and what the lab has. own_s: the limits of JupyterLab."""
     found = yaml.safe_load(EXAMPLE.read_text())
     found["metadata"]["name"] = name
     spec = found["spec"]["template"]["spec"]
@@ -111,19 +115,21 @@ def notebook_file(folder: Path, name: str) -> Path:
     spec["nodeSelector"] = {"kubernetes.io/hostname": LOST}
     (container,) = spec["containers"]
     container["image"] = IMAGE
-    container["command"] = ["python3", "-m", "jupyterlab", "--allow-root", *container["command"][2:]]
+    options = [word.replace("=3600", f"={own_s}") for word in container["command"][2:]]
+    cull = f"--MappingKernelManager.cull_interval={min(300, own_s // 2)}"
+    container["command"] = ["python3", "-m", "jupyterlab", "--allow-root", *options, cull]
     for amounts in container["resources"].values():
-        amounts.update({"cpu": "500m", "memory": "400Mi"})
+        amounts.update({"cpu": "400m", "memory": "400Mi"})
     container["volumeMounts"] = [{"name": "work", "mountPath": "/root/work"}]
     path = folder / f"{name}.yaml"
     path.write_text(yaml.safe_dump(found))
     return path
 
 
-def submitted(site: Cluster, folder: Path, name: str) -> str:
+def submitted(site: Cluster, folder: Path, name: str, cluster: str = "default", own_s: int = 3600) -> str:
     """A notebook of alice that runs; the address of its pod."""
-    path = notebook_file(folder, name)
-    done = job(site, "submit", str(path), "--group", GROUP, "--user", "alice")
+    path = notebook_file(folder, name, own_s)
+    done = job(site, "submit", str(path), "--group", GROUP, "--user", "alice", "--vc", cluster)
     assert done.returncode == 0, done.stderr
     assert until(lambda: shown(site, name)["state"] == "RUNNING", 180), shown(site, name)
     pod = ("get", "pods", f"--namespace={GROUP}", f"--selector=job-name={name}", "--output=json")
@@ -252,6 +258,30 @@ def test_a_stop_ends_it(site: Cluster, alice: NotebookBrowser, tmp_path: Path) -
         assert NotebookBrowser.cell(socket, "print(1)").strip() == "1"
         assert ended_after(socket, lambda: job(site, "stop", "short", "--yes"), 2) < 2
     assert alice.ask("GET", f"{base}api").status_code in (403, 404)
+
+
+def test_an_open_tab_keeps_no_unused_notebook(site: Cluster, alice: NotebookBrowser, tmp_path: Path) -> None:
+    """JupyterLab ends itself without a visible tab (docs/examples.md), else by the limit of its virtual cluster."""
+    for name in ("hidden", "visible"):
+        submitted(site, tmp_path, name, "lent", own_s=60)
+    tabs = [alice.kernel(opened(alice, name)) for name in ("hidden", "visible")]
+    assert [NotebookBrowser.cell(tab, "print(3)").strip() for tab in tabs] == ["3", "3"]
+    polled = f"{alice.pages}/open/alice~visible/api/kernels"
+
+    def is_in(name: str, state: str) -> bool:
+        alice.ask("GET", polled)  # as JupyterLab does, every 10 s, while its tab is visible
+        return bool(shown(site, name)["state"] == state)
+
+    assert until(lambda: is_in("hidden", "SUCCEEDED"), 400), shown(site, "hidden")
+    assert until(lambda: is_in("visible", "STOPPED"), 600), shown(site, "visible")
+    found = shown(site, "visible")
+    assert (found["stopped_by"], found["stopped_why"].partition(" for ")[0]) == (
+        "pai-install",
+        "no one has used this notebook",
+    )
+    for tab in tabs:
+        with pytest.raises(ConnectionClosed):
+            read_for(tab, 10)
 
 
 def test_an_unused_notebook_is_warned_of(site: Cluster, alice: NotebookBrowser) -> None:
