@@ -39,6 +39,8 @@ _OF_JOB = [f"{prefix}{name}" for prefix in ("", "batch.kubernetes.io/") for name
 _ADOPTION = (*_OF_JOB, "training.kubeflow.org/replica-type", "jobset.sigs.k8s.io/job-key", "volcano.sh/task-spec")
 # annotations by which Volcano puts a pod into a PodGroup
 _GANGS = ("scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name")
+# the label or annotation by which Volcano leaves a pod out when it takes back what is lent
+_KEEPS = "volcano.sh/preemptable"
 # the label by which Kueue gives a job a workload that is already there
 _WORKLOAD = "kueue.x-k8s.io/prebuilt-workload-name"
 # of the specification of a job, or of runPolicy in it: they change no pod and no queue
@@ -61,6 +63,7 @@ def job_rules(
     yield from _priority(kind)
     if priorities is not None:
         yield _priority_of_the_group(scheduler, priorities, () if unqueued is None else unqueued.namespaces)
+    yield _taken_back()
     yield from _ownership(kind)
     yield _deletion(kind)
     yield _parts(kind)
@@ -109,6 +112,18 @@ def _priority_of_the_group(
     return Rule(
         f"oldObject != null || variables.specs.all(s, {missing} || ({named} && s.priorityClassName in {names}))",
         f"'pods of users have a priority class of their group: ' + {names}.join(', ')",
+    )
+
+
+def _taken_back() -> Rule:
+    """Volcano takes back no pod that says otherwise. So a borrower would keep devices from their owner."""
+    keeps = " || ".join(
+        f"t.metadata[?'{name}'].orValue({{}})[?{literal(_KEEPS)}].orValue('true') != 'true'"
+        for name in ("labels", "annotations")
+    )
+    return Rule(
+        f"variables.templates.all(t, !has(t.metadata) || !({keeps}))",
+        f"'pods of users return what they borrow: remove {_KEEPS}'",
     )
 
 

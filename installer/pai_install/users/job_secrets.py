@@ -1,4 +1,4 @@
-"""The right of Volcano's controllers to the Secrets of the plugin `ssh`, in the namespaces of groups. Pure."""
+"""What Volcano's controllers may do with Secrets, ConfigMaps, and Services in the namespaces of groups. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _USER = f"system:serviceaccount:{NAMESPACE}:{ACCOUNT}"
 
 
 def job_secrets(scheduler: SchedulerType | None, namespaces: Iterable[str]) -> Iterator[Object]:
-    """A role in each namespace, and the policy that keeps the controllers to Secrets of jobs."""
+    """A role in each namespace for the plugin `ssh`, and policies that keep the controllers to objects of jobs."""
     if scheduler != "volcano":
         return
     spaces = tuple(namespaces)
@@ -34,17 +34,19 @@ def job_secrets(scheduler: SchedulerType | None, namespaces: Iterable[str]) -> I
             "roleRef": {"apiGroup": RBAC, "kind": "Role", "name": NAME},
             "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": NAMESPACE}],
         }
-    yield from in_force(_of_jobs(), spaces)
+    for resource in ("secrets", "configmaps", "services"):
+        yield from in_force(_of_jobs(resource), spaces)
 
 
-def _of_jobs() -> Object:
-    """The name of a job decides the name of its Secret, so a job could name the Secret of another."""
+def _of_jobs(resource: str) -> Object:
+    """The name of a job decides the names of its objects, so a job could name those of others."""
     rule = Rule(
         f"{_owned('object')} && {_owned('oldObject')}",
-        "'the controllers of Volcano change Secrets of jobs, and no others'",
+        "'the controllers of Volcano change objects of jobs, and no others'",
     )
-    kind = RequestKind("", "v1", "secrets", ("CREATE", "UPDATE", "DELETE"))
-    return policy(NAME, kind, [rule], {}, {"the-controllers": f"request.userInfo.username == '{_USER}'"})
+    kind = RequestKind("", "v1", resource, ("CREATE", "UPDATE", "DELETE"))
+    only = {"the-controllers": f"request.userInfo.username == '{_USER}'"}
+    return policy(f"pai-volcano-{resource}", kind, [rule], {}, only)
 
 
 def _owned(which: str) -> str:

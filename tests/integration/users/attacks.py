@@ -186,6 +186,8 @@ PODS: Mapping[str, Change] = {
     "pods-of-an-old-job": notes(labels={"job-name": "bobs"}),
     "pods-of-a-controller": notes(labels={"controller-uid": OWN["uid"]}),
     "gang-of-a-colleague": notes(annotations={"scheduling.k8s.io/group-name": "bobs"}),
+    "never-taken-back": notes(annotations={"volcano.sh/preemptable": "false"}),
+    "never-taken-back-by-a-label": notes(labels={"volcano.sh/preemptable": "no"}),
     "volcano-gang-of-a-colleague": notes(annotations={"scheduling.volcano.sh/group-name": "bobs"}),
 }
 # labels by which the controller of a Job knows its pods are overwritten in its own ones

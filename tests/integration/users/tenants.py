@@ -211,7 +211,7 @@ def good(backend: Backend, kind: JobKind, name: str, owner: str = "alice", spec:
     else:
         made = {"metadata": metadata, "spec": deepcopy(SPECS[kind.full_name](template))}
     made |= {"apiVersion": kind.api, "kind": kind.name}
-    QUEUED[backend](made, kind)
+    QUEUED[backend](made, kind, "vision")
     if kind.name == "Job" and kind.group == "batch":
         made["spec"]["suspend"] = True
     return made
@@ -221,34 +221,35 @@ def devices(pod: Json, name: str = "nvidia.com/gpu", count: str = "1") -> None:
     pod["spec"]["containers"][0].setdefault("resources", {"limits": {name: count}})
 
 
-def _kueue(made: Json, kind: JobKind) -> None:
+def _kueue(made: Json, kind: JobKind, queue: str) -> None:
     if kind is POD or "kueue" not in kind.queued:
         return
-    made["metadata"]["labels"] |= {QUEUE_LABEL: "vision", PRIORITY_LABEL: "test"}
+    made["metadata"]["labels"] |= {QUEUE_LABEL: queue, PRIORITY_LABEL: "test"}
     for pod in templates_of(kind, made):
         devices(pod)
 
 
-def _volcano(made: Json, kind: JobKind) -> None:
+def _volcano(made: Json, kind: JobKind, queue: str) -> None:
     if kind.group == "batch.volcano.sh":
-        made["spec"] |= {"queue": "vision", "schedulerName": "volcano", "priorityClassName": "test"}
+        made["spec"] |= {"queue": queue, "schedulerName": "volcano", "priorityClassName": "test"}
     if kind.operated:
-        made["spec"]["runPolicy"] = {"schedulingPolicy": {"queue": "vision"}}
+        made["spec"]["runPolicy"] = {"schedulingPolicy": {"queue": queue}}
     for pod in templates_of(kind, made):
-        pod["metadata"].setdefault("annotations", {})[QUEUE_NOTE] = "vision"
+        pod["metadata"].setdefault("annotations", {})[QUEUE_NOTE] = queue
         pod["spec"] |= {"schedulerName": "volcano", "priorityClassName": "test"}
         devices(pod)
 
 
-def _hived(made: Json, kind: JobKind) -> None:
-    lines = ("virtualCluster: vision", "priority: 10", "leafCellNumber: 1", "ignoreK8sSuggestedNodes: false")
+def _hived(made: Json, kind: JobKind, queue: str) -> None:
+    lines = (f"virtualCluster: {queue}", "priority: 10", "leafCellNumber: 1", "ignoreK8sSuggestedNodes: false")
     for pod in templates_of(kind, made):
         pod["metadata"].setdefault("annotations", {})[HIVED_SPEC] = "\n".join(lines)
-        pod["spec"] |= {"schedulerName": f"{HIVED_SCHEDULER}vision", "priorityClassName": "test"}
+        pod["spec"] |= {"schedulerName": f"{HIVED_SCHEDULER}{queue}", "priorityClassName": "test"}
         devices(pod, HIVED_MARKER)
 
 
-def _default(made: Json, kind: JobKind) -> None:
+def _default(made: Json, kind: JobKind, queue: str) -> None:
+    del queue  # quotas count pods by their namespace
     for pod in templates_of(kind, made):
         pod["spec"] |= {"priorityClassName": "test"}
         devices(pod)
