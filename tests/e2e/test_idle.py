@@ -107,7 +107,7 @@ def test_what_is_idle_is_listed_and_warned(jobs: Cluster) -> None:
     found = shown(jobs, "forgotten")
     assert found["state"] == "RUNNING"
     assert "its 2 GPUs were under 10 % busy" in found["warned"]
-    assert "it will be stopped, unless it uses them" in found["warned"]
+    assert "it will be stopped, unless it becomes busy" in found["warned"]
     assert shown(jobs, "training")["warned"] == ""
 
 
@@ -139,6 +139,6 @@ def test_a_busy_job_was_never_told_and_a_notebook_only_warned(jobs: Cluster) -> 
     assert shown(jobs, "training")["state"] == "RUNNING"
     assert "training" not in abnormal(jobs)
     assert shown(jobs, "notebook")["state"] == "RUNNING"
-    assert shown(jobs, "notebook")["warned"].startswith("no one has used this notebook for ")
-    assert abnormal(jobs)["notebook"].startswith("no one uses this notebook: 2 GPUs under 10 % busy")
+    assert shown(jobs, "notebook")["warned"].startswith("no one has used this job for ")
+    assert abnormal(jobs)["notebook"].startswith("no one uses this job: 2 GPUs under 10 % busy")
     assert job(jobs, "list", "--abnormal").stderr == "", "of the last one, which has just begun, no one can know it"

@@ -277,7 +277,7 @@ def test_an_open_tab_keeps_no_unused_notebook(site: Cluster, alice: NotebookBrow
     found = shown(site, "visible")
     assert (found["stopped_by"], found["stopped_why"].partition(" for ")[0]) == (
         "pai-install",
-        "no one has used this notebook",
+        "no one has used this job",
     )
     for tab in tabs:
         with pytest.raises(ConnectionClosed):

@@ -57,7 +57,7 @@ def _reasons(job: JobState, now: float, limits: UseLimits) -> Iterator[_Found]:
     limit = limits.notebook if job.notebook else limits.idle
     found = all_quiet((one.use for one in job.holders), limit.busy_below, now, notebook=job.notebook)
     if found is not None and found.lasts_s >= limit.after_s:
-        prefix = "no one uses this notebook: " if job.notebook else ""
+        prefix = "no one uses this job: " if job.notebook else ""
         most = f"{found.most} % at most"
         yield (
             found.lasts_s,

@@ -107,7 +107,7 @@ def test_the_page_of_a_waiting_job_is_accessible(seen: Any) -> None:
 
 
 def test_an_idle_notebook_has_an_owner_and_a_button(seen: Any) -> None:
-    for word in ("bob", "no one uses this notebook"):
+    for word in ("bob", "no one uses this job"):
         assert word in seen["idle"], seen["idle"]
     assert "STOP" in seen["stopped"]
 

@@ -25,6 +25,7 @@ LOOK_S = 15
 _MAX_NOTE, _MAX_TIME = 4000, 1 << 33
 _GRAVITY = {"list": 0, "warn": 1, "preemptible": 2, "stop": 3}
 _MEANS = {"stop": "stopped", "preemptible": "made preemptible"}
+_UNLESS = {"idle": ", unless it becomes busy", "notebook": ", unless someone uses it", "long": ""}
 
 
 @dataclass(frozen=True)
@@ -190,7 +191,7 @@ def gathered(limit: Limit, pods: list[GpuPod]) -> tuple[Evidence, str] | None:
     if found is None:
         return None
     long, most = words(at - found.since), f"under {limit.below} % busy, {found.most} % at most"
-    message = f"no one has used this notebook for {long}: its {held} {'were' if gpus != 1 else 'was'} {most}"
+    message = f"no one has used this job for {long}: its {held} {'were' if gpus != 1 else 'was'} {most}"
     plain = f"its {held} {'were' if gpus != 1 else 'was'} {most}, for {long}"
     return Evidence(found.since, at), message if limit.what == "notebook" else plain
 
@@ -217,8 +218,7 @@ def _action(job: Job, limit: Limit, what: Verdict, found: tuple[Evidence, str] |
 def _warning(limit: Limit, at: float, why: str) -> str:
     if limit.then == "warn":
         return why
-    unless = "" if limit.what == "long" else ", unless it uses them"
-    return f"{why}; at {_moment(at + limit.grace_s)} it will be {_MEANS[limit.then]}{unless}"
+    return f"{why}; at {_moment(at + limit.grace_s)} it will be {_MEANS[limit.then]}{_UNLESS[limit.what]}"
 
 
 def _note(limit: Limit, at: float, message: str, *, done: bool) -> str:
