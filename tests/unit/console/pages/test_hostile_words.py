@@ -110,7 +110,7 @@ def full(web: TestClient, services: ConsoleServices, kubernetes: LiveCluster) ->
     kubernetes.put(event())
     kubernetes.logged["train-worker-0-0"] = f"{WORDS}\n"
     assert send(web, "alice", "/templates", **NEW, content=FILE).status_code == HTTPStatus.SEE_OTHER
-    eventually(lambda: len(services.model.pods()) == 4)
+    eventually(lambda: len(services.model.jobs.pods) == 4)
     return web
 
 
