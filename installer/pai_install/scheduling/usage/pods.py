@@ -17,7 +17,7 @@ ClusterOf = Callable[[JsonObject], str | None]
 
 
 def has_ended(item: JsonObject) -> bool:
-    """Returns whether a pod, or a Workload of Kueue, uses nothing any more."""
+    """Returns whether a pod, or a Workload of Kueue, no longer uses anything."""
     status = child(item, "status")
     return status.get("phase") in _ENDED or state_of(conditions(status.get("conditions")), "Finished") is True
 
