@@ -26,7 +26,11 @@ class Stopwatch:
 
     def within(self, limit_s: float) -> bool:
         seconds = self.seconds
-        return seconds < grown(limit_s, seconds, waited_s(_pressure()) - self._waited)
+        return seconds < self.limit(limit_s, seconds)
+
+    def limit(self, limit_s: float, seconds: float) -> float:
+        """A limit as it has grown in these seconds."""
+        return grown(limit_s, seconds, waited_s(_pressure()) - self._waited)
 
 
 def grown(limit_s: float, seconds: float, waited: float) -> float:

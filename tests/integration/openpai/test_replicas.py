@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.console_replicas import WITHIN_S, Loss, Person, Replicas, lost, names_of_jobs
+from tests.console_replicas import Loss, Person, Replicas, lost, names_of_jobs
 from tests.integration.browser.machine import kubelet, patch, start_job
 from tests.integration.openpai.conftest import Console, Installed, quickstart, served, until_ready
 from tests.integration.openpai.test_requests_of_clients import VSCODE_JOB
@@ -107,15 +107,15 @@ def seen(three: Served) -> Seen:
 
 
 def test_the_others_answer(seen: Seen) -> None:
-    assert max(seen.loss.listed) < WITHIN_S
+    assert max(seen.loss.listed) < seen.loss.within_s
 
 
 def test_streams_go_on(seen: Seen) -> None:
     loss = seen.loss
     assert (loss.opened[1], loss.opened[2]) == ({1}, {1}), "at the others without an interruption"
     assert loss.opened[0] == {2}
-    assert max(loss.logs.values()) < WITHIN_S
-    assert max(loss.changes.values()) < WITHIN_S
+    assert max(loss.logs.values()) < loss.within_s
+    assert max(loss.changes.values()) < loss.within_s
 
 
 def test_no_job_is_lost_or_submitted_twice(seen: Seen) -> None:
