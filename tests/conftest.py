@@ -80,6 +80,10 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         leftovers.remove_leftovers()
 
 
+def pytest_make_parametrize_id(val: object) -> str | None:
+    return suites.name_of_case(val)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The long suites begin first."""
     suites.arrange(items)

@@ -94,6 +94,14 @@ def sampled(cases: Sequence[tuple[object, ...]], count: int = 8) -> list[Paramet
     ]
 
 
+def name_of_case(value: object) -> str | None:
+    """The name of a case with this value, None for pytest's own name.
+
+    Bytes may have the time in them (gzip). Workers that collect other names than each other end the whole run.
+    """
+    return f"{len(value)}-bytes" if isinstance(value, bytes) else None
+
+
 class Groups(LoadScopeScheduling):  # type: ignore[misc]  # pytest-xdist has no types
     """pytest-xdist's way to keep tests together, by the groups above instead of by module."""
 
