@@ -73,12 +73,13 @@ class SignInLimits:
 
 
 class HashSlots:
-    """Hashes on half of the processors, at most four at a time: each takes 19 MiB and a processor, which other requests
-    need. A few more requests wait for a moment.
+    """Hashes on half of the processors, two to four at a time: each takes 19 MiB and a processor, which other requests
+    need. One at a time was too slow for twenty sign-ins per second. A few more requests wait for a moment.
     """
 
     def __init__(self, processors: int | None = None) -> None:
-        most = max(1, min(_MOST_HASHES, (processors or os.cpu_count() or 1) // 2))
+        found = processors or os.cpu_count() or 1
+        most = max(min(2, found), min(_MOST_HASHES, found // 2))
         self._slots, self._line = BoundedSemaphore(most), BoundedSemaphore(most + _WAITING)
 
     @contextmanager

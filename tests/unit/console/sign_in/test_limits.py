@@ -108,8 +108,8 @@ def test_four_hashes_at_a_time_and_a_short_line(monkeypatch: pytest.MonkeyPatch)
         pass
 
 
-@pytest.mark.parametrize(("processors", "most"), [(1, 1), (2, 1), (3, 1), (4, 2), (64, 4)])
-def test_half_of_the_processors_are_left_to_others(processors: int, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("processors", "most"), [(1, 1), (2, 2), (3, 2), (4, 2), (6, 3), (64, 4)])
+def test_few_hashes_are_made_at_once(processors: int, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pai_install.console.sign_in.limits._WAIT_S", 0.01)
     slots = HashSlots(processors)
     with ExitStack() as held:
