@@ -10,13 +10,12 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from pai_install.app.context import App
 from pai_install.app.monitoring import require_monitoring
-from pai_install.app.service_node import node_of_service, nodes_of_service
+from pai_install.app.service_node import node_of_service
 from pai_install.cluster.client import ApiError, NoClusterError, Select
 from pai_install.cluster.machines import MachineError
 from pai_install.errors import ExitCode, PaiError
 from pai_install.kube.model import Node
 from pai_install.monitoring.alertmanager import (
-    ALERTMANAGER_LABELS,
     LABELS,
     NAMESPACE,
     FiringAlert,
@@ -87,13 +86,14 @@ def silence_node(app: App, request: SilenceNode) -> SilenceReport:
     now = datetime.now(UTC)
     program = silence_program(request.node, now, request.hours, getpass.getuser(), request.comment)
     silences: dict[str, str] = {}
-    for host in nodes_of_service(app, NAMESPACE, ALERTMANAGER_LABELS):
+    for machine in app.site.control_planes:
+        host = machine.hostname
         try:
             silences[host] = silence_of("\n".join(app.machines.lines(host, program)))
         except (MachineError, ValueError) as error:
             app.notify(f"cannot silence {request.node} on {host}: {one_line(str(error))}")
     if not silences:
-        raise _no_pod()
+        raise _not_ready(f"cannot silence {request.node}: no Alertmanager answers")
     return SilenceReport(silences=silences, node=request.node, hours=request.hours)
 
 
@@ -107,13 +107,13 @@ def _run(app: App, program: tuple[str, ...]) -> str:
     require_monitoring(app, "ask for alerts")
     node = node_of_service(app, NAMESPACE, LABELS)
     if node is None:
-        raise _no_pod()
+        raise _not_ready("cannot ask Alertmanager: no pod of monitoring is ready")
     return "\n".join(app.machines.lines(node, program))
 
 
-def _no_pod() -> PaiError:
+def _not_ready(message: str) -> PaiError:
     return PaiError(
-        "cannot ask Alertmanager: no pod of monitoring is ready",
+        message,
         code="monitoring-not-ready",
         remedy="run kubectl --namespace pai-monitoring get pods",
         exit_code=ExitCode.VERIFICATION_FAILED,

@@ -14,9 +14,7 @@ from pai_install.ports import ALERTMANAGER_PORT
 from pai_install.system.plain import one_line
 
 NAMESPACE = "pai-monitoring"
-# pods of Prometheus, and those of Alertmanager, which run on each control plane
 LABELS = "app.kubernetes.io/name=monitoring"
-ALERTMANAGER_LABELS = "app.kubernetes.io/name=alertmanager"
 TEST = "PaiTestAlert"
 # Alertmanager answers on the loopback of its machine alone; every machine has Python
 _SCRIPT = """

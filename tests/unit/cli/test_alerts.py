@@ -15,18 +15,16 @@ from tests.unit.cli.stub_environment import World, run, write_site
 from tests.unit.cluster.fake import FakeCluster
 from tests.unit.operations.test_nodes import node
 
-
-def pod(name: str, host: str = "master") -> dict[str, Any]:
-    labels = {"app.kubernetes.io/name": name}
-    return {
-        "kind": "Pod",
-        "metadata": {"name": f"{name}-{host}", "namespace": "pai-monitoring", "labels": labels},
-        "spec": {"nodeName": host},
-        "status": {"conditions": [{"type": "Ready", "status": "True"}]},
-    }
-
-
-PODS = (pod("monitoring"), pod("alertmanager"))
+POD = {
+    "kind": "Pod",
+    "metadata": {
+        "name": "monitoring-1",
+        "namespace": "pai-monitoring",
+        "labels": {"app.kubernetes.io/name": "monitoring"},
+    },
+    "spec": {"nodeName": "master"},
+    "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+}
 
 
 def alert(name: str, severity: str, **labels: str) -> dict[str, Any]:
@@ -48,7 +46,7 @@ ANSWER = [
 
 @pytest.fixture
 def world(in_world: Any) -> World:
-    made: World = in_world(World(api=FakeCluster.of(node("one"), node("two"), node("master"), *PODS)))
+    made: World = in_world(World(api=FakeCluster.of(node("one"), node("two"), node("master"), POD)))
     answering(made, json.dumps(ANSWER))
     return made
 
@@ -118,13 +116,21 @@ def test_a_silence_is_in_the_alertmanager_of_each_control_plane(site: Path, worl
     """Each sends the alerts of its own store, and of all stores after a failover."""
     with (site / "layout.yaml").open("a") as layout:
         layout.write(CONTROL_PLANES)
-    world.api.apply([pod("alertmanager", "master-2"), pod("alertmanager", "master-3")])
     answering(world, '{"silenceID": "5e1f"}')
     world.outputs.off = frozenset({"master-3"})
     assert run(["alerts", "silence", "two", "--site", str(site), "--format", "json"]) == ExitCode.OK
     said = capsys.readouterr()
     assert json.loads(said.out)["silences"] == {"master": "5e1f", "master-2": "5e1f"}
     assert "master-3" in said.err
+
+
+@pytest.mark.parametrize("text", ["", "[]"])
+def test_a_silence_that_no_control_plane_takes_is_none(site: Path, world: World, capsys: Any, text: str) -> None:
+    answering(world, text)
+    assert run(["alerts", "silence", "two", "--site", str(site)]) == ExitCode.VERIFICATION_FAILED
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "code: monitoring-not-ready" in said.err
 
 
 def test_an_unknown_node_is_not_silenced(site: Path, world: World, capsys: Any) -> None:
