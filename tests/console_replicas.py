@@ -76,7 +76,10 @@ class Stream:
 
 @dataclass
 class Submitter:
-    """Submits jobs one after another. cut: requests without an answer. answers: the last status of each job."""
+    """Submits jobs one after another. cut: requests without an answer. answers: the last status of each job.
+
+    refusals: what each other answer than 202 said.
+    """
 
     replicas: Replicas
     token: str
@@ -84,6 +87,7 @@ class Submitter:
     file_of: Callable[[str], str]
     cut: int = 0
     answers: dict[str, int] = field(default_factory=dict)
+    refusals: list[str] = field(default_factory=list)
 
     async def run(self) -> None:
         async with self.replicas.client() as web:
@@ -99,6 +103,7 @@ class Submitter:
                 self.cut += 1
                 continue
             self.answers[name] = answer.status_code
+            self.refusals += [answer.text] if answer.status_code != 202 else []
             return
 
 
@@ -122,6 +127,7 @@ class Loss:
     opened: dict[int, set[int]]
     cut: int
     answers: dict[str, int]
+    refusals: list[str]
 
 
 @dataclass(frozen=True)
@@ -202,4 +208,5 @@ async def lost(
         {it: {one.opened for one in streams if one.first == it} for it in range(places)},
         sum(one.cut for one in submitters),
         {name: status for one in submitters for name, status in one.answers.items()},
+        [words for one in submitters for words in one.refusals],
     )

@@ -222,7 +222,7 @@ def test_the_console_goes_on_without_a_control_plane(ha: Cluster, tmp_path: Path
     assert seen.logs[0] < SILENT_S + seen.within_s, seen
     assert set(seen.answers) == names_of_jobs()
     # a job that the lost control plane made as a whole exists
-    assert set(seen.answers.values()) <= {202, 409}
+    assert set(seen.answers.values()) <= {202, 409}, seen.refusals
     jobs = json.loads(ha.kubectl("get", "jobsets", "--namespace=team", "--output=json"))["items"]
     assert {job["metadata"]["name"] for job in jobs} - {"watched"} == names_of_jobs()
     ha.kubectl("delete", "jobsets", "--all", "--namespace=team", "--timeout=120s")

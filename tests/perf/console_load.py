@@ -31,7 +31,7 @@ from tests.perf.console_cluster import PASSWORD, BigConsole, big_console
 from tests.perf.console_crowd import BEGIN_S, FORM, LIST, LOGIN
 
 # phase -> seconds. sign-ins: ten people and ten clients each second, with passwords that are new to the console
-PHASES = {"quiet": 20.0, "sign-ins": BEGIN_S, "load": 60.0}
+PHASES = {"quiet": 20.0, "sign-ins": BEGIN_S, "load": 180.0}
 PAGES = {
     "page of jobs": "/jobs",
     "page of a job": "/jobs/user0~job_0",

@@ -1,14 +1,19 @@
-"""A submission that was cut between a job and its companions, as by a lost machine. The next one completes it."""
+"""Submissions that lose an API server, or the whole console, between the creations of their objects."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pai_install.app.job_manifest import JobManifest, JobSubmission
 from pai_install.cluster.client import ApiError, ClusterClient
+from pai_install.cluster.retries import Found, answered, is_unanswered
 from pai_install.kube.model import Ref
 from pai_install.kube.objects import JsonObject, child, text
+
+# clients of the console wait 20 s and longer. An election of etcd takes some of them
+_PATIENCE_S = 12.0
 
 
 def complete_jobs(client: ClusterClient, submission: JobSubmission) -> bool:
@@ -16,7 +21,7 @@ def complete_jobs(client: ClusterClient, submission: JobSubmission) -> bool:
 
     Members read no Secrets. So one that exists is replaced, because it may be another user's: a policy protects that.
     """
-    found = client.get([Ref(one.kind.full_name, one.label, one.place.owner.namespace) for one in submission.jobs])
+    found = client.get([one.ref for one in submission.jobs])
     jobs = [item for item in found if item is not None]
     if len(jobs) < len(found) or not all(map(_is_of, jobs, submission.jobs)):
         return False
@@ -25,10 +30,51 @@ def complete_jobs(client: ClusterClient, submission: JobSubmission) -> bool:
     if len(known) == len(items):
         return False
     for item in known:
-        metadata = item["metadata"]
-        client.delete([Ref(item["kind"].lower(), metadata["name"], metadata["namespace"])])
-        client.create([item])
+        _replaced(client, item)
     return True
+
+
+def patiently(request: Callable[[], Found]) -> Found:
+    """Repeats a request of a submission without an answer, as long as its sender waits."""
+    return answered(request, time.monotonic() + _PATIENCE_S)
+
+
+def create_job(client: ClusterClient, job: JobManifest) -> JsonObject:
+    """Creates the object of a job, and repeats a request without an answer. The job must not exist before."""
+    return _created(client, job.item, lambda: _made_before(client, job))
+
+
+def create_companion(client: ClusterClient, item: JsonObject) -> JsonObject:
+    """Creates an object beside a job, and repeats a request without an answer."""
+    return _created(client, item, lambda: _replaced(client, item))
+
+
+def _created(client: ClusterClient, item: JsonObject, existing: Callable[[], JsonObject | None]) -> JsonObject:
+    """existing: the object that a request without an answer made, None for another one of this name."""
+    lost = False
+
+    def request() -> JsonObject:
+        nonlocal lost
+        try:
+            return client.create([item])[0]
+        except ApiError as error:
+            if lost and error.reason == "AlreadyExists" and (found := existing()) is not None:
+                return found
+            lost = lost or is_unanswered(error)
+            raise
+
+    return patiently(request)
+
+
+def _made_before(client: ClusterClient, job: JobManifest) -> JsonObject | None:
+    (found,) = client.get([job.ref])
+    return found if found is not None and _is_of(found, job) else None
+
+
+def _replaced(client: ClusterClient, item: JsonObject) -> JsonObject:
+    metadata = item["metadata"]
+    client.delete([Ref(item["kind"].lower(), metadata["name"], metadata["namespace"])])
+    return client.create([item])[0]
 
 
 def owned(item: dict[str, Any], jobs: Sequence[JsonObject]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from pai_install.documents.document import Document
 from pai_install.jobs.job_file import with_file
 from pai_install.jobs.masking import masked
 from pai_install.jobs.place import JobPlace
+from pai_install.kube.model import Ref
 from pai_install.kube.objects import JsonObject, child, text
 from pai_install.scheduling.job_kinds import JobKind, kind_of
 
@@ -33,6 +34,11 @@ class JobManifest:
     def label(self) -> str:
         """Its name in Kubernetes."""
         return text(child(self.item, "metadata").get("name"))
+
+    @property
+    def ref(self) -> Ref:
+        """Its place in the cluster."""
+        return Ref(self.kind.full_name, self.label, self.place.owner.namespace)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from secrets import choice
 from typing import TYPE_CHECKING
 
 from pai_install.app.cluster_context import ClusterContext
-from pai_install.app.cut_submission import complete_jobs, owned
+from pai_install.app.cut_submission import complete_jobs, create_companion, create_job, owned, patiently
 from pai_install.app.frontend import JobChanged
 from pai_install.app.job_manifest import JobManifest, JobSubmission
 from pai_install.app.jobs import open_job_directory
@@ -28,7 +28,6 @@ from pai_install.jobs.pod_status import ENDED
 from pai_install.jobs.read import JobReading
 from pai_install.jobs.rejection import rejected_field
 from pai_install.jobs.state import JobState
-from pai_install.kube.model import Ref
 from pai_install.kube.objects import JsonObject
 from pai_install.profile.model import ClusterProfile
 from pai_install.report.jobs import job_text
@@ -126,7 +125,8 @@ def submit_reading(
         app.notify(line)
     identity = app.submitter(options.user)
     try:
-        _once_counted(lambda: require_permitted(app.cluster, submission, identity), app.notify)
+        permit = functools.partial(require_permitted, app.cluster, submission, identity)
+        _once_counted(lambda: patiently(permit), app.notify)
         before(submission)
         _once_counted(lambda: create_jobs(app.cluster, submission), app.notify)
     except PaiError as error:
@@ -245,14 +245,14 @@ def create_jobs(client: ClusterClient, submission: JobSubmission) -> None:
     try:
         for one in submission.jobs:
             with _explaining(one):
-                created += client.create([one.item])
+                created.append(create_job(client, one))
         # The companions follow, because they need the uid of the job that owns them.
-        if submission.companions:
-            client.create([owned(one, created) for one in submission.companions])
+        for item in submission.companions:
+            create_companion(client, owned(item, created))
     except BaseException:
         # After Ctrl-C, too: a job without its Secret would never start.
         for one in submission.jobs[: len(created)]:
-            client.delete([Ref(one.kind.full_name, one.label, one.place.owner.namespace)])
+            patiently(functools.partial(client.delete, [one.ref]))
         raise
 
 

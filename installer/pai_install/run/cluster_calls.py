@@ -5,20 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from pai_install.cluster import read
-from pai_install.cluster.client import (
-    NO_ANSWER,
-    ApiError,
-    ClusterClient,
-    EvictionOutcome,
-    NoClusterError,
-    Patch,
-    PatchKind,
-    Select,
-)
+from pai_install.cluster.client import ClusterClient, EvictionOutcome, Patch, PatchKind, Select
 from pai_install.cluster.drain import blocking, jobs_among, to_evict, unmanaged
+from pai_install.cluster.retries import answered
 from pai_install.errors import PaiError
 from pai_install.kube.model import Pod, Ref
 from pai_install.kube.workloads import PodDisruptionBudget
@@ -26,11 +18,8 @@ from pai_install.plan.model import ClusterCall
 from pai_install.system.words import plural, shortened
 
 _POLL_S = 2.0
-# the proxy on every machine has left out an API server by then
-_AWAY_S = 30.0
 Arguments = Mapping[str, Any]
 Notify = Callable[[str], None]
-Found = TypeVar("Found")
 
 
 def make_call(cluster: ClusterClient, call: ClusterCall, notify: Notify = lambda _line: None) -> str:
@@ -44,21 +33,7 @@ def make_call(cluster: ClusterClient, call: ClusterCall, notify: Notify = lambda
 
 def _repeated(cluster: ClusterClient, call: ClusterCall) -> str:
     """Repeats the call if an API server stopped meanwhile, as on the removal of its control-plane node."""
-    return _answered(lambda: VERBS[call.verb](cluster, call.arguments))
-
-
-def _answered(request: Callable[[], Found], deadline: float | None = None) -> Found:
-    """Asks again where no API server answers, until the deadline, or for half a minute."""
-    end = time.monotonic() + _AWAY_S if deadline is None else deadline
-    while True:
-        try:
-            return request()
-        except (NoClusterError, ApiError) as error:
-            # A refusal repeats itself. Only a lost answer or a timeout can end in another way.
-            refused = isinstance(error, ApiError) and error.reason not in (NO_ANSWER, "Timeout")
-            if refused or time.monotonic() >= end:
-                raise
-        time.sleep(_POLL_S)
+    return answered(lambda: VERBS[call.verb](cluster, call.arguments))
 
 
 def _patch(cluster: ClusterClient, arguments: Arguments) -> str:
@@ -102,14 +77,14 @@ def _drain(cluster: ClusterClient, arguments: Arguments, notify: Notify) -> str:
     node, force, evicted = arguments["node"], arguments["force"], set[Ref]()
     deadline = time.monotonic() + arguments["timeout_s"]
     # An eviction that a budget blocks now may pass in the next round.
-    while pods := to_evict(_answered(lambda: read.pods(cluster, node=node))):
+    while pods := to_evict(answered(lambda: read.pods(cluster, node=node))):
         lost = unmanaged(pods)
         if lost and not (force or arguments.get("unmanaged")):
             raise _left(node, {pod.ref: "no controller would start the pod again" for pod in lost})
         left = {pod.ref: "the pod is still terminating" for pod in pods}
         # A pod that already ends needs no eviction. It still counts as left, because its process may run.
         refs, held = [pod.ref for pod in pods if not pod.terminating], dict[Ref, str]()
-        for eviction in _answered(partial(cluster.evict, refs, grace_s=arguments["grace_s"])):
+        for eviction in answered(partial(cluster.evict, refs, grace_s=arguments["grace_s"])):
             if eviction.outcome is EvictionOutcome.BLOCKED and force:
                 # A deletion asks no disruption budget, unlike an eviction.
                 cluster.delete([eviction.pod])
@@ -140,7 +115,7 @@ def _holding(cluster: ClusterClient, pods: Sequence[Pod], messages: Mapping[Ref,
 def _await_jobs(cluster: ClusterClient, arguments: Arguments, notify: Notify) -> str:
     """Waits until the node has no pods with work to lose. Arguments: node, timeout_s."""
     node, deadline = arguments["node"], time.monotonic() + arguments["timeout_s"]
-    while jobs := jobs_among(to_evict(_answered(lambda: read.pods(cluster, node=node)))):
+    while jobs := jobs_among(to_evict(answered(lambda: read.pods(cluster, node=node)))):
         names = shortened([f"{pod.namespace}/{pod.name}" for pod in jobs])
         if time.monotonic() >= deadline:
             raise PaiError(
@@ -162,7 +137,7 @@ def _await_node(cluster: ClusterClient, arguments: Arguments, notify: Notify) ->
     must also run.
     """
     node, deadline = arguments["node"], time.monotonic() + arguments["timeout_s"]
-    while problems := _unready(_answered(lambda: read.occupancy(cluster, node), deadline), arguments):
+    while problems := _unready(answered(lambda: read.occupancy(cluster, node), deadline), arguments):
         if time.monotonic() >= deadline:
             raise PaiError(
                 f"cannot use {node}: it is not ready: {problems[0]}",

@@ -23,6 +23,7 @@ from tests.unit.operations.test_node_remove import node
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pai_install.run.cluster_calls._POLL_S", 0)
+    monkeypatch.setattr("pai_install.cluster.retries._PAUSE_S", 0)
 
 
 def call(cluster: FakeCluster, verb: str, **arguments: Any) -> tuple[str, list[str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any
 
@@ -13,7 +14,7 @@ from starlette.testclient import TestClient
 
 from pai_install.agents.common.records import Record, Removed, state_map
 from pai_install.agents.job_recorder.objects import kept_job
-from pai_install.cluster.client import ApiError
+from pai_install.cluster.client import NO_ANSWER, ApiError, NoClusterError
 from pai_install.console.services import ConsoleServices
 from pai_install.kube.model import Ref
 from tests.unit.console.conftest import eventually, signed_in
@@ -587,3 +588,62 @@ def test_a_cut_submission_is_completed_by_the_next_one(web: TestClient, kubernet
     assert kubernetes.objects[secret]["metadata"]["ownerReferences"][0]["uid"] == uid
     assert sum(ref.kind == "jobset" for ref in kubernetes.objects) == 1
     assert post(web, "alice", SECRETIVE).status_code == 409
+
+
+def cut_once(
+    monkeypatch: pytest.MonkeyPatch, kubernetes: LiveCluster, kind: str, *, carried_out: bool
+) -> Callable[[], bool]:
+    """The API server of the first creation of a kind goes away. Returns whether it did."""
+    monkeypatch.setattr("pai_install.cluster.retries._PAUSE_S", 0)
+    real, cut = kubernetes.create, list[str]()
+
+    def create(objects: Any) -> Any:
+        if cut or objects[0]["kind"] != kind:
+            return real(objects)
+        cut.append(kind)
+        if carried_out:
+            real(objects)
+        raise ApiError("cannot create", reason=NO_ANSWER)
+
+    monkeypatch.setattr(kubernetes, "create", create)
+    return lambda: bool(cut)
+
+
+@pytest.mark.parametrize("kind", ["JobSet", "Secret"])
+@pytest.mark.parametrize("carried_out", [False, True])
+def test_a_submission_goes_on_at_another_control_plane(
+    web: TestClient, kubernetes: LiveCluster, monkeypatch: pytest.MonkeyPatch, kind: str, *, carried_out: bool
+) -> None:
+    was_cut = cut_once(monkeypatch, kubernetes, kind, carried_out=carried_out)
+    answer = post(web, "alice", SECRETIVE)
+    assert answer.status_code == 202, answer.text
+    assert was_cut()
+    uids = [item["metadata"]["uid"] for ref, item in kubernetes.objects.items() if ref.kind == "jobset"]
+    owners = [kubernetes.objects[one]["metadata"]["ownerReferences"] for one in secrets_of(kubernetes)]
+    assert [one["uid"] for (one,) in owners] == uids
+    assert post(web, "alice", SECRETIVE).status_code == 409, "it is whole"
+
+
+def test_a_submission_without_an_answer_takes_no_job_of_another_user(
+    web: TestClient, kubernetes: LiveCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert post(web, "alice").status_code == 202
+    monkeypatch.setattr(kubernetes, "dry_run", lambda *_given: None)  # hers comes after the check
+    was_cut = cut_once(monkeypatch, kubernetes, "JobSet", carried_out=False)
+    assert post(web, "carol").status_code == 409
+    assert was_cut()
+
+
+def raise_from(errors: list[NoClusterError]) -> None:
+    if errors:
+        raise errors.pop()
+
+
+def test_a_check_without_an_answer_is_made_again(
+    web: TestClient, kubernetes: LiveCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pai_install.cluster.retries._PAUSE_S", 0)
+    away = [NoClusterError({"one": "etcdserver: leader changed"})]
+    monkeypatch.setattr(kubernetes, "dry_run", lambda *_given: raise_from(away))
+    assert post(web, "alice").status_code == 202
+    assert away == []
