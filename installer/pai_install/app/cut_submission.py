@@ -13,7 +13,7 @@ from pai_install.kube.model import Ref
 from pai_install.kube.objects import JsonObject, child, text
 
 # clients of the console wait 20 s and longer. An election of etcd takes some of them
-_PATIENCE_S = 12.0
+_TIMEOUT_S = 12.0
 
 
 def complete_jobs(client: ClusterClient, submission: JobSubmission) -> bool:
@@ -34,9 +34,9 @@ def complete_jobs(client: ClusterClient, submission: JobSubmission) -> bool:
     return True
 
 
-def patiently(request: Callable[[], Found]) -> Found:
+def repeated(request: Callable[[], Found]) -> Found:
     """Repeats a request of a submission without an answer, as long as its sender waits."""
-    return answered(request, time.monotonic() + _PATIENCE_S)
+    return answered(request, time.monotonic() + _TIMEOUT_S)
 
 
 def create_job(client: ClusterClient, job: JobManifest) -> JsonObject:
@@ -63,7 +63,7 @@ def _created(client: ClusterClient, item: JsonObject, existing: Callable[[], Jso
             lost = lost or is_unanswered(error)
             raise
 
-    return patiently(request)
+    return repeated(request)
 
 
 def _made_before(client: ClusterClient, job: JobManifest) -> JsonObject | None:

@@ -11,7 +11,7 @@ from secrets import choice
 from typing import TYPE_CHECKING
 
 from pai_install.app.cluster_context import ClusterContext
-from pai_install.app.cut_submission import complete_jobs, create_companion, create_job, owned, patiently
+from pai_install.app.cut_submission import complete_jobs, create_companion, create_job, owned, repeated
 from pai_install.app.frontend import JobChanged
 from pai_install.app.job_manifest import JobManifest, JobSubmission
 from pai_install.app.jobs import open_job_directory
@@ -126,7 +126,7 @@ def submit_reading(
     identity = app.submitter(options.user)
     try:
         permit = functools.partial(require_permitted, app.cluster, submission, identity)
-        _once_counted(lambda: patiently(permit), app.notify)
+        _once_counted(lambda: repeated(permit), app.notify)
         before(submission)
         _once_counted(lambda: create_jobs(app.cluster, submission), app.notify)
     except PaiError as error:
@@ -252,7 +252,7 @@ def create_jobs(client: ClusterClient, submission: JobSubmission) -> None:
     except BaseException:
         # After Ctrl-C, too: a job without its Secret would never start.
         for one in submission.jobs[: len(created)]:
-            patiently(functools.partial(client.delete, [one.ref]))
+            repeated(functools.partial(client.delete, [one.ref]))
         raise
 
 
