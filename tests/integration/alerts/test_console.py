@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from pai_install.console.monitoring import MonitoringReader, NoMonitoringError, alerts_of, gpus_of_groups, gpus_of_pods
 from pai_install.console.settings import MonitoringSettings
-from tests.integration.control_plane import running
-from tests.ports import free_ports
+from tests.integration.alerts.servers import monitoring
 
 HOURS = 1
 ALERTS = [{"alertname": "GpuHot", "namespace": "vision"}, {"alertname": "NodeDown", "node": "gpu-1"}]
@@ -35,48 +31,17 @@ def metrics(now: int) -> str:
     return "\n".join([*lines, "# EOF\n"])
 
 
-def until_ready(*urls: str) -> None:
-    end = time.monotonic() + 60
-    for url in urls:
-        while True:
-            try:
-                with urllib.request.urlopen(f"{url}/-/ready", timeout=5):  # noqa: S310 - ours
-                    break
-            except OSError:
-                assert time.monotonic() < end
-                time.sleep(0.2)
-
-
 @pytest.fixture(scope="module")
 def settings(
-    promtool: Path, prometheus: Path, alertmanager: Path, tmp_path_factory: pytest.TempPathFactory
+    promtool: Path, alertmanager: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[MonitoringSettings]:
-    folder, now = tmp_path_factory.mktemp("monitoring"), int(time.time())
-    (folder / "metrics").write_text(metrics(now))
-    words: list[str | Path] = [
-        promtool,
-        "tsdb",
-        "create-blocks-from",
-        "openmetrics",
-        folder / "metrics",
-        folder / "data",
-    ]
-    subprocess.run(words, check=True, capture_output=True)
-    (folder / "prometheus.yml").write_text("{}")
-    (folder / "alertmanager.yml").write_text("{route: {receiver: none}, receivers: [{name: none}]}")
-    manager, server = (f"127.0.0.1:{port}" for port in free_ports(2))
-    with ExitStack() as stack:
-        config = f"--config.file={folder}/prometheus.yml"
-        words = [prometheus, config, f"--storage.tsdb.path={folder}/data", f"--web.listen-address={server}"]
-        stack.enter_context(running(words, folder / "prometheus.log"))
-        words = [alertmanager, f"--config.file={folder}/alertmanager.yml", f"--storage.path={folder}/alerts"]
-        words += [f"--web.listen-address={manager}", "--cluster.listen-address="]
-        stack.enter_context(running(words, folder / "alertmanager.log"))
-        until_ready(f"http://{server}", f"http://{manager}")
+    folder = tmp_path_factory.mktemp("monitoring")
+    with monitoring(promtool, alertmanager, folder, metrics(int(time.time())), {}) as found:
         body = json.dumps([{"labels": labels} for labels in ALERTS]).encode()
         headers = {"Content-Type": "application/json"}
-        urllib.request.urlopen(urllib.request.Request(f"http://{manager}/api/v2/alerts", body, headers), timeout=10)
-        yield MonitoringSettings(prometheus=f"http://{server}", alertmanager=f"http://{manager}")
+        place = found.alertmanager.removeprefix("http://")
+        urllib.request.urlopen(urllib.request.Request(f"http://{place}/api/v2/alerts", body, headers), timeout=10)
+        yield found
 
 
 def test_curves_are_of_the_pods_of_a_job(settings: MonitoringSettings) -> None:

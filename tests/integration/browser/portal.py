@@ -23,6 +23,7 @@ _ENV = {
     "restServerUri": "/rest-server",
     "marketplaceUri": "/marketplace/api",
     "prometheusUri": "/prometheus",
+    "promScrapeTime": "300s",
     "grafanaUri": "/grafana",
     "authnMethod": "basic",
     "launcherType": "k8s",

@@ -3,7 +3,8 @@
 const { chromium } = require('playwright-core');
 
 const given = JSON.parse(process.env.GIVEN);
-const found = { pages: {}, failures: [], dialogs: [] };
+const COLUMNS = ['cpu', 'mem', 'gpu', 'gpumem', 'disk', 'eth'];
+const found = { pages: {}, failures: [], dialogs: [], hardware: {}, unmonitored: '' };
 
 const words = async (page) => (await page.innerText('body')).replace(/\s+/g, ' ');
 
@@ -17,14 +18,14 @@ async function shows(page, text) {
   throw new Error(`${page.url()} does not show ${text}: ${await words(page)}`);
 }
 
-async function session(browser, who) {
+async function session(browser, who, url = given.url) {
   const page = await (await browser.newContext({ viewport: { width: 1300, height: 900 } })).newPage();
   page.on('pageerror', (error) => found.failures.push(`${page.url()}: ${error.message}`));
   page.on('dialog', async (dialog) => {
     found.dialogs.push(`${who.name}: ${dialog.message()}`);
     await dialog.accept();
   });
-  await page.goto(`${given.url}/index.html`);
+  await page.goto(`${url}/index.html`);
   await page.click('text=Sign in');
   await page.fill('input[type=text]', who.name);
   await page.fill('input[type=password]', who.password);
@@ -58,6 +59,15 @@ async function submit(page) {
   found.stopped = (await shows(page, 'Job State[^A-Za-z]+Stop')).slice(0, 600);
 }
 
+// What Prometheus has of a machine and of a job with an idle GPU.
+async function measured(page) {
+  await open(page, '/home.html', `${given.idle}.*usage`);
+  await open(page, '/cluster-view/hardware.html', given.node);
+  for (const column of COLUMNS) {
+    found.hardware[column] = await page.getAttribute(`[id="${column}:${given.node}"] .metric-span`, 'title');
+  }
+}
+
 (async () => {
   const browser = await chromium.launch({ executablePath: given.chromium, args: ['--no-sandbox'] });
   const member = await session(browser, given.member);
@@ -67,9 +77,12 @@ async function submit(page) {
   await open(member, '/virtual-clusters.html', 'default');
   const administrator = await session(browser, given.administrator);
   await open(administrator, '/user-view.html', given.member.name);
+  await measured(administrator);
+  const other = await session(browser, given.administrator, given.unmonitored);
+  found.unmonitored = await shows(other, 'Abnormal jobs');
   console.log(JSON.stringify(found));
   await browser.close();
 })().catch((error) => {
-  console.error(error);
+  console.error(error, JSON.stringify(found));
   process.exit(1);
 });
