@@ -29,6 +29,8 @@ PROMETHEUS_PORT: Final = 9091
 ALERTMANAGER_PORT: Final = 9093
 KUBE_STATE_METRICS_PORT: Final = 9105
 KUBE_STATE_METRICS_OWN_PORT: Final = 9106
+GOSSIP_PORT: Final = 9094
+"""Alertmanagers of several control planes, each with a certificate."""
 CONSOLE_METRICS_PORT: Final = 9109
 """The console's own numbers, on the loopback of its machine."""
 LOG_STORE_PORT: Final = 9428

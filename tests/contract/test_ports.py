@@ -51,6 +51,7 @@ STANDS_IN = {
     },
     ports.PROMETHEUS_PORT: {"addons/monitoring/addon.yml", "installer/pai_install/site/services/monitoring.py"},
     ports.ALERTMANAGER_PORT: {"addons/monitoring/addon.yml", "installer/pai_install/site/services/monitoring.py"},
+    ports.GOSSIP_PORT: set(),
     ports.KUBE_STATE_METRICS_PORT: {"addons/monitoring/addon.yml"},
     ports.KUBE_STATE_METRICS_OWN_PORT: {"addons/monitoring/addon.yml"},
     ports.CONSOLE_METRICS_PORT: set(),

@@ -26,6 +26,7 @@ from pai_install.monitoring.alertmanager import (
     trial_program,
 )
 from pai_install.report.alerts import SilenceReport, TestAlertReport
+from pai_install.site.monitoring import has_gossip
 from pai_install.system.parameters import Parameter
 from pai_install.system.plain import one_line
 
@@ -71,6 +72,7 @@ def silence_node(app: App, request: SilenceNode) -> SilenceReport:
     """Creates a silence of a node, or of a machine beside the nodes. Raises PaiError for another one.
 
     Each control plane has an Alertmanager. One without the silence would send the alerts, now or after a failover.
+    Gossip brings it to all. Without gossip, each is asked.
     """
     require_monitoring(app, "ask for alerts")
     (found,) = app.cluster.list(Select(("nodes",)))
@@ -90,6 +92,8 @@ def silence_node(app: App, request: SilenceNode) -> SilenceReport:
         host = machine.hostname
         try:
             silences[host] = silence_of("\n".join(app.machines.lines(host, program)))
+            if has_gossip(app.site):
+                break
         except (MachineError, ValueError) as error:
             app.notify(f"cannot silence {request.node} on {host}: {one_line(str(error))}")
     if not silences:

@@ -16,7 +16,7 @@ from pai_install.parts.groups import group_values, has_grants, has_groups, stora
 from pai_install.parts.hived import has_hived, hived_values
 from pai_install.parts.job_recorder import has_recorder, recorder_values
 from pai_install.parts.logs import has_logs, log_values
-from pai_install.parts.monitoring import has_monitoring, monitoring_values
+from pai_install.parts.monitoring import has_monitoring, monitoring_ports, monitoring_values
 from pai_install.parts.part import Port
 from pai_install.parts.scheduling import (
     controller_values,
@@ -110,8 +110,10 @@ COMPILED: Mapping[str, Compiled] = {
                 "routes",
                 "identity",
                 "receivers",
+                "gossip",
             }
         ),
+        monitoring_ports,
     ),
     "training_operator": Compiled(
         has_training_operator, training_operator_values, frozenset({"replicas", "api_port", "volcano"})

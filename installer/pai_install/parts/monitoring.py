@@ -7,15 +7,18 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from pai_install.monitoring.gossip import gossip_files
 from pai_install.monitoring.routes import routing_of
 from pai_install.monitoring.rules import own_rule_groups, rule_groups
 from pai_install.monitoring.scrape import Scraping, configuration, remote_token
 from pai_install.monitoring.state import state_arguments
 from pai_install.parts.context import Context
 from pai_install.parts.node_exporter import exporter_port
+from pai_install.parts.part import Port
 from pai_install.parts.scheduling import has_volcano
 from pai_install.ports import (
     ALERTMANAGER_PORT,
+    GOSSIP_PORT,
     KUBE_STATE_METRICS_OWN_PORT,
     KUBE_STATE_METRICS_PORT,
     PROMETHEUS_PORT,
@@ -23,6 +26,7 @@ from pai_install.ports import (
 from pai_install.registry.identity import Identity
 from pai_install.registry.model import Cache
 from pai_install.site import Site
+from pai_install.site.monitoring import has_gossip, monitored_by
 from pai_install.site.services.own_monitoring import Monitoring
 
 FOLDER = "/var/lib/pai-install/monitoring"
@@ -48,9 +52,9 @@ def monitoring_values(context: Context) -> dict[str, Any]:
     own = own_rules(site)
     login = cache_login(context.registries.cache, context.identity)
     scraping = Scraping(scrape_seconds(site), exporter_port(site))
+    peers = [f"{it.hostip}:{GOSSIP_PORT}" for it in site.control_planes] if has_gossip(site) else []
     return {
-        # The pods use ports of their machine, so each control plane takes one at most.
-        "replicas": min(wanted.replicas, len(site.control_planes)),
+        "replicas": monitored_by(site),
         "leader": context.leader.hostname,
         "folder": FOLDER,
         "retention": f"{wanted.retention}d",
@@ -70,8 +74,15 @@ def monitoring_values(context: Context) -> dict[str, Any]:
         },
         "routes": json.dumps(routing.configuration, indent=1),
         "identity": {"secret_data": {**scraper_files(context.identity), **_passwords(wanted, login)}},
-        "receivers": {"secret_data": dict(routing.secrets)},
+        "receivers": {"secret_data": {**routing.secrets, **(gossip_files(context.identity) if peers else {})}},
+        "gossip": {"port": GOSSIP_PORT, "peers": peers},
     }
+
+
+def monitoring_ports(site: Site) -> tuple[Port, ...]:
+    """The port of the gossip."""
+    gossip = Port(GOSSIP_PORT, "gossip of Alertmanagers", ("alertmanager",), clients="control planes")
+    return (gossip,) if has_gossip(site) else ()
 
 
 def own_rules(site: Site) -> str | None:

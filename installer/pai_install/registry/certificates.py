@@ -7,12 +7,13 @@ import ipaddress
 import ssl
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Literal, cast
 
 if TYPE_CHECKING:  # slow to load: most verbs never need it
     from cryptography import x509
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 
+Use = Literal["server", "client", "peer"]
 _AUTHORITY_LIFE = timedelta(days=3650)
 _SERVING_LIFE = timedelta(days=397)  # clients take no longer one
 _END = "-----END CERTIFICATE-----"
@@ -35,24 +36,26 @@ def make_authority(name: str, now: datetime) -> tuple[str, str]:
 
 
 def make_serving(
-    authority: str, authority_key: str, names: Sequence[str], now: datetime, *, client: bool = False
+    authority: str, authority_key: str, names: Sequence[str], now: datetime, *, use: Use = "server"
 ) -> tuple[str, str]:
     """A certificate for names and addresses, signed by the authority: the certificate and its key.
 
-    client: for a client instead of a server.
+    use: as a server, a client, or both.
     """
     from cryptography import x509  # noqa: PLC0415
     from cryptography.hazmat.primitives.serialization import load_pem_private_key  # noqa: PLC0415
 
     key = _new_key()
     purposes = x509.oid.ExtendedKeyUsageOID
+    server, client = [purposes.SERVER_AUTH], [purposes.CLIENT_AUTH]
+    uses = {"server": server, "client": client, "peer": [*server, *client]}
     issuer = x509.load_pem_x509_certificate(authority.encode())
     issuer_key = cast("EllipticCurvePrivateKey", load_pem_private_key(authority_key.encode(), None))
     builder = _builder(_subject(names[0]), issuer.subject, key, now, _SERVING_LIFE)
     extensions: tuple[tuple[x509.ExtensionType, bool], ...] = (
         (x509.BasicConstraints(ca=False, path_length=None), True),
         (_usage(signs_certificates=False), True),
-        (x509.ExtendedKeyUsage([purposes.CLIENT_AUTH if client else purposes.SERVER_AUTH]), False),
+        (x509.ExtendedKeyUsage(uses[use]), False),
         (x509.SubjectAlternativeName([_general_name(name) for name in names]), False),
         (x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key()), False),
     )

@@ -21,6 +21,7 @@ from pai_install.registry.model import (
 )
 from pai_install.site import Site
 from pai_install.site.console import console_of
+from pai_install.site.monitoring import has_gossip
 from pai_install.site.schedulers import scheduler_of
 from pai_install.site.services.registries import CACHE_PORT, DOCKER_HUB, RegistrySection, UpstreamEntry
 
@@ -28,6 +29,7 @@ _NO_SECRET = SecretStr("")
 # names in certificates, which have no address
 EXPORTER_NAME = "node-exporter.pai.internal"
 SCRAPER_NAME = "prometheus.pai.internal"
+ALERTMANAGER_NAME = "alertmanager.pai.internal"
 COLLECTOR_NAME = "log-collector.pai.internal"
 # a service of the cluster
 LOGS_NAME = "logs.pai-logs.svc"
@@ -64,8 +66,9 @@ def served_names(site: Site) -> ServedNames:
     named = console.names if console is not None and not console.certificate else ()
     exporter, scraper = ((EXPORTER_NAME,), (SCRAPER_NAME,)) if site.services.monitoring else ((), ())
     logs, collector = ((LOGS_NAME,), (COLLECTOR_NAME,)) if site.services.logs else ((), ())
+    gossip = (ALERTMANAGER_NAME,) if has_gossip(site) else ()
     store = (STORE_HOST, leader, "127.0.0.1")
-    return ServedNames((CACHE_HOST, leader), store, port, webhook, named, exporter, scraper, logs, collector)
+    return ServedNames((CACHE_HOST, leader), store, port, webhook, named, exporter, scraper, logs, collector, gossip)
 
 
 def cache_port(site: Site) -> int:

@@ -7,7 +7,7 @@ machines after each: first everyone trusts or accepts the new object, then it is
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Self
@@ -15,7 +15,7 @@ from typing import Annotated, Self
 import filelock
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, SecretStr, model_validator
 
-from pai_install.registry.certificates import expires, make_authority, make_serving
+from pai_install.registry.certificates import Use, expires, make_authority, make_serving
 from pai_install.registry.content import Content
 from pai_install.registry.model import ServedNames
 from pai_install.system.files import private_folder, write_secret
@@ -23,8 +23,8 @@ from pai_install.system.state_file import MISSING, reading
 
 _RENEW_BEFORE = timedelta(days=60)
 _PASSWORD_BYTES = 24
-_OPTIONAL = ("webhook", "console", "exporter", "scraper", "logs", "collector")
-_CLIENTS = frozenset({"scraper", "collector"})
+_OPTIONAL = ("webhook", "console", "exporter", "scraper", "logs", "collector", "alertmanager")
+_USES: Mapping[str, Use] = {"scraper": "client", "collector": "client", "alertmanager": "peer"}
 _Kept = Annotated[SecretStr, PlainSerializer(SecretStr.get_secret_value, return_type=str)]
 
 
@@ -72,7 +72,7 @@ class Identity(_Value):
     site's files. left: the old place, from the switch until the verification of the copy. webhook: of the scheduler's
     admission, None if it creates its own or has none. console: of the console, None if it has another one or is none.
     exporter: of the metrics of machines, scraper: of their client, None without monitoring. logs: of the store of logs,
-    collector: of its clients, None without a store.
+    collector: of its clients, None without a store. alertmanager: of the gossip of Alertmanagers, None without one.
     """
 
     authorities: tuple[Authority, ...] = Field(min_length=1)
@@ -92,6 +92,7 @@ class Identity(_Value):
     scraper: Serving | None = None
     logs: Serving | None = None
     collector: Serving | None = None
+    alertmanager: Serving | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -201,7 +202,7 @@ def _optional(
     """Returns the certificates that not every site has, None for those without names."""
     kept = _kept(identity) if identity is not None else {}
     return {
-        purpose: _renewed(kept.get(purpose), authority, wanted, now, client=purpose in _CLIENTS) if wanted else None
+        purpose: _renewed(kept.get(purpose), authority, wanted, now, _use(purpose)) if wanted else None
         for purpose, wanted in ((name, getattr(names, name)) for name in _OPTIONAL)
     }
 
@@ -210,12 +211,16 @@ def _kept(identity: Identity) -> dict[str, Serving | None]:
     return {purpose: getattr(identity, purpose) for purpose in _OPTIONAL}
 
 
+def _use(purpose: str) -> Use:
+    return _USES.get(purpose, "server")
+
+
 def _renewed(
-    serving: Serving | None, authority: Authority, names: Sequence[str], now: datetime, *, client: bool = False
+    serving: Serving | None, authority: Authority, names: Sequence[str], now: datetime, use: Use = "server"
 ) -> Serving:
     if serving and serving.names == tuple(names) and expires(serving.certificate) - now > _RENEW_BEFORE:
         return serving
-    return _serving(authority, names, now, client=client)
+    return _serving(authority, names, now, use)
 
 
 def with_new_authority(identity: Identity, now: datetime) -> Identity:
@@ -233,7 +238,7 @@ def serve_from(identity: Identity, generation: int, now: datetime) -> Identity:
             cache = _serving(authority, identity.cache.names, now)
             store = _serving(authority, identity.store.names, now)
             optional = {
-                purpose: serving and _serving(authority, serving.names, now, client=purpose in _CLIENTS)
+                purpose: serving and _serving(authority, serving.names, now, _use(purpose))
                 for purpose, serving in _kept(identity).items()
             }
             return _changed(identity, serving_ca=generation, cache=cache, store=store, **optional)
@@ -333,7 +338,7 @@ def _new_login(generation: int) -> MachineLogin:
     return MachineLogin(generation=generation, name=f"machines-{generation}", password=password)
 
 
-def _serving(authority: Authority, names: Sequence[str], now: datetime, *, client: bool = False) -> Serving:
+def _serving(authority: Authority, names: Sequence[str], now: datetime, use: Use = "server") -> Serving:
     private = authority.key.get_secret_value()
-    certificate, key = make_serving(authority.certificate, private, names, now, client=client)
+    certificate, key = make_serving(authority.certificate, private, names, now, use=use)
     return Serving(certificate=certificate, key=SecretStr(key), names=tuple(names))

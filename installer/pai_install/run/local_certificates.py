@@ -60,7 +60,7 @@ def _registry(state: StateFolder) -> Iterator[Certificate]:
         yield _dated(f"{_REGISTRY} authority {authority.generation}", authority.certificate)
     served = {"store": identity.store, "cache": identity.cache, "scheduler": identity.webhook}
     served |= {"console": identity.console, "exporters": identity.exporter, "prometheus": identity.scraper}
-    served |= {"log store": identity.logs, "log collectors": identity.collector}
+    served |= {"log store": identity.logs, "log collectors": identity.collector, "alertmanagers": identity.alertmanager}
     for name, serving in served.items():
         if serving is not None:
             yield _dated(f"{_REGISTRY} {name}", serving.certificate)

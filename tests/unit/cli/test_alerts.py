@@ -113,7 +113,7 @@ CONTROL_PLANES = """\
 
 
 def test_a_silence_is_in_the_alertmanager_of_each_control_plane(site: Path, world: World, capsys: Any) -> None:
-    """Each sends the alerts of its own store, and of all stores after a failover."""
+    """Without gossip. Another one sends the alerts after a failover."""
     with (site / "layout.yaml").open("a") as layout:
         layout.write(CONTROL_PLANES)
     answering(world, '{"silenceID": "5e1f"}')
@@ -122,6 +122,19 @@ def test_a_silence_is_in_the_alertmanager_of_each_control_plane(site: Path, worl
     said = capsys.readouterr()
     assert json.loads(said.out)["silences"] == {"master": "5e1f", "master-2": "5e1f"}
     assert "master-3" in said.err
+
+
+@pytest.mark.parametrize("off", ["", "master"])
+def test_with_gossip_one_alertmanager_gets_the_silence(site: Path, world: World, capsys: Any, off: str) -> None:
+    """It tells the others. Each would know as many silences as were asked for."""
+    with (site / "layout.yaml").open("a") as layout:
+        layout.write(CONTROL_PLANES)
+    (site / "services-configuration.yaml").write_text("monitoring: {replicas: 2}\n")
+    answering(world, '{"silenceID": "5e1f"}')
+    world.outputs.off = frozenset({off})
+    assert run(["alerts", "silence", "two", "--site", str(site), "--format", "json"]) == ExitCode.OK
+    silenced = "master-2" if off else "master"
+    assert json.loads(capsys.readouterr().out)["silences"] == {silenced: "5e1f"}
 
 
 @pytest.mark.parametrize("text", ["", "[]"])

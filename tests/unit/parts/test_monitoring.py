@@ -16,12 +16,13 @@ from pai_install.components.model import ComponentSet
 from pai_install.monitoring.scrape import Scraping, configuration, outside
 from pai_install.parts.base import hosts
 from pai_install.parts.monitoring import FOLDER, monitoring_values
-from pai_install.parts.registry import make_context, needed_components, part_named
+from pai_install.parts.registry import machine_ports, make_context, needed_components, part_named, ports
 from pai_install.plan.effects import impact
 from pai_install.plan.observed import Observed, RoleRecord
+from pai_install.ports import GOSSIP_PORT
 from pai_install.preflight.needs import peer_ports
 from pai_install.registry.compile import served_names
-from pai_install.registry.identity import make_identity
+from pai_install.registry.identity import make_identity, renewed
 from pai_install.site import Site
 from tests.addons import addon_action
 
@@ -121,6 +122,41 @@ def test_a_file_server_beside_the_nodes_is_monitored(team: Site, components: Com
         it for it in outside(team, replace(scraping, outside=True), "")["scrape_configs"] if it["job_name"] == "node"
     )
     assert {it["labels"]["node"] for it in job["static_configs"]} == {it.hostname for it in team.present_machines}
+
+
+@pytest.mark.parametrize(("layout", "replicas"), [("team", 1), ("one-node", 2)])
+def test_one_store_opens_no_port_for_gossip(
+    make_site: Callable[..., Site], components: ComponentSet, layout: str, replicas: int
+) -> None:
+    text, services = (LAYOUTS / layout / "layout.yaml").read_text(), f"monitoring: {{replicas: {replicas}}}\n"
+    site = make_site(text, services=services)
+    identity = make_identity(served_names(site), NOW)
+    made = monitoring_values(make_context(site, components, Path("/s"), identity))
+    assert (identity.alertmanager, made["gossip"]["peers"], made["receivers"]["secret_data"]) == (None, [], {})
+    assert GOSSIP_PORT not in {it.port for machine in site.present_machines for it in ports(site, machine)}
+
+
+def test_two_stores_gossip_between_control_planes_alone(
+    make_site: Callable[..., Site], components: ComponentSet
+) -> None:
+    text = (LAYOUTS / "team/layout.yaml").read_text()
+    before = make_identity(served_names(make_site(text, services="monitoring: true\n")), NOW)
+    site = make_site(text, services="monitoring: {replicas: 2}\n")
+    identity = renewed(before, served_names(site), NOW)
+    # a site of before keeps all others
+    assert identity.model_copy(update={"alertmanager": None}) == before
+    made = monitoring_values(make_context(site, components, Path("/s"), identity))
+    assert made["gossip"]["peers"] == [f"{it.hostip}:9094" for it in site.control_planes]
+    files = made["receivers"]["secret_data"]
+    assert identity.alertmanager is not None
+    assert (files["gossip.pem"], files["gossip-ca.crt"]) == (identity.alertmanager.chain, identity.bundle)
+    tls = json.loads(files["gossip.yml"])
+    assert tls["tls_server_config"]["client_auth_type"] == "RequireAndVerifyClientCert"
+    assert tls["tls_server_config"]["client_allowed_sans"] == [tls["tls_client_config"]["server_name"]]
+    first, second = site.control_planes[:2]
+    assert GOSSIP_PORT in peer_ports(site, first, second)
+    assert not [it for it in site.workers if not it.control_plane and GOSSIP_PORT in peer_ports(site, it, first)]
+    assert GOSSIP_PORT in machine_ports(site)["tcp"]
 
 
 @pytest.mark.parametrize(("layout", "pods"), [("team", 2), ("one-node", 1)])

@@ -39,6 +39,7 @@ NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 PORT = 30500
 NAMES = ServedNames(("docker-cache.pai.internal", "10.0.0.1"), ("registry.pai.internal", "10.0.0.1", "127.0.0.1"), PORT)
 FIRST = make_identity(NAMES, NOW)
+SERVER, CLIENT = x509.oid.ExtendedKeyUsageOID.SERVER_AUTH, x509.oid.ExtendedKeyUsageOID.CLIENT_AUTH
 
 
 def signed_by(identity: Identity, certificate: str) -> None:
@@ -53,6 +54,13 @@ def names_of(serving: Serving) -> tuple[str, ...]:
     certificate = x509.load_pem_x509_certificate(serving.certificate.encode())
     names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     return (*names.get_values_for_type(x509.DNSName), *map(str, names.get_values_for_type(x509.IPAddress)))
+
+
+def uses_of(serving: Serving | None) -> set[x509.ObjectIdentifier]:
+    """What its certificate is for."""
+    assert serving is not None
+    certificate = x509.load_pem_x509_certificate(serving.certificate.encode())
+    return set(certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value)
 
 
 def test_the_first_one_serves_its_names_from_its_own_authority() -> None:
@@ -115,6 +123,13 @@ def test_the_scheduler_has_a_certificate_where_it_makes_none_itself() -> None:
     authority = x509.load_pem_x509_certificate(moved.authorities[-1].certificate.encode())
     x509.load_pem_x509_certificate(moved.webhook.certificate.encode()).verify_directly_issued_by(authority)
     assert renewed(joined, NAMES, NOW).webhook is None
+
+
+def test_members_of_the_gossip_are_servers_and_clients_also_after_a_rotation() -> None:
+    made = renewed(FIRST, replace(NAMES, scraper=("prometheus",), alertmanager=("alertmanager",)), NOW)
+    for identity in (made, serve_from(with_new_authority(made, NOW), 2, NOW)):
+        assert (uses_of(identity.alertmanager), uses_of(identity.scraper)) == ({SERVER, CLIENT}, {CLIENT})
+        assert uses_of(identity.store) == {SERVER}
 
 
 def test_no_secret_is_in_its_text() -> None:

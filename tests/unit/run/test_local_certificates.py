@@ -26,7 +26,7 @@ def test_those_of_kubeconfig_and_registries(tmp_path: Path) -> None:
     certificate, _key = make_authority("test", NOW)
     data = base64.b64encode(certificate.encode()).decode()
     (tmp_path / "kubeconfig").write_text(f"users:\n- user:\n    client-certificate-data: {data}\n")
-    names = ServedNames(cache=("cache.internal",), store=("store.internal",), webhook=(), port=0)
+    names = ServedNames(cache=("cache.internal",), store=("store.internal",), webhook=(), port=0, alertmanager=("a",))
     save(tmp_path / "registry.json", make_identity(names, NOW))
     found = {entry.path: entry for entry in box_certificates(StateFolder(tmp_path), PLANES)}
     assert [*found] == [
@@ -34,6 +34,7 @@ def test_those_of_kubeconfig_and_registries(tmp_path: Path) -> None:
         ".pai/registry.json authority 1",
         ".pai/registry.json store",
         ".pai/registry.json cache",
+        ".pai/registry.json alertmanagers",
     ]
     assert found[".pai/kubeconfig"].expires == int((NOW + timedelta(days=3650)).timestamp())
     assert found[".pai/registry.json store"].expires == int((NOW + timedelta(days=397)).timestamp())
