@@ -27,11 +27,14 @@ from pai_install.cluster.http_errors import refusal
 from pai_install.kube.model import Ref
 from pai_install.kube.objects import JsonObject, child, text
 
+MANAGER = ("fieldManager", FIELD_MANAGER)
 _PATCHES = {
     PatchKind.MERGE: "application/merge-patch+json",
     PatchKind.STRATEGIC: "application/strategic-merge-patch+json",
     PatchKind.JSON: "application/json-patch+json",
 }
+# between creations that one quota counts. The API server itself has tried each three times
+_QUOTA_PAUSES_S = (0.1, 0.2, 0.5, 1.0, 2.0)
 _PAUSES_S = (0.05, 0.1, 0.2, 0.5)
 _LONGEST_PAUSE_S = 1.0
 
@@ -66,6 +69,19 @@ def read(api: Api, ref: Ref) -> JsonObject | None:
         return None
 
 
+def created(api: Api, item: JsonObject) -> JsonObject:
+    """The state of a new object. Repeats a request that many others in the namespace keep from the quota."""
+    for pause in _QUOTA_PAUSES_S:
+        try:
+            return api.change("create", item, (MANAGER,))
+        except ApiError as error:
+            # An existing object is "AlreadyExists". A conflict is that of the quota, and nothing was made.
+            if error.reason != "Conflict":
+                raise
+        time.sleep(pause)
+    return api.change("create", item, (MANAGER,))
+
+
 def patched(api: Api, change: Patch) -> JsonObject:
     """The new state of an object."""
     path = api.place(change.ref, *((change.part,) if change.part else ()))
@@ -74,7 +90,7 @@ def patched(api: Api, change: Patch) -> JsonObject:
             f"patch {change.ref}",
             path,
             "PATCH",
-            (("fieldManager", FIELD_MANAGER),),
+            (MANAGER,),
             json.dumps(change.body, default=dict).encode(),
             _PATCHES[change.kind],
             reads=False,

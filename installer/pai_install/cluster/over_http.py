@@ -8,7 +8,6 @@ from pathlib import Path
 
 from pai_install.cluster import http_changes, http_logs
 from pai_install.cluster.client import (
-    FIELD_MANAGER,
     ApiError,
     Eviction,
     Impersonation,
@@ -27,7 +26,6 @@ from pai_install.cluster.watch import changes
 from pai_install.kube.model import Ref
 from pai_install.kube.objects import JsonObject
 
-_MANAGER = ("fieldManager", FIELD_MANAGER)
 _APPLY = "application/apply-patch+yaml"
 
 
@@ -86,18 +84,18 @@ class HttpClient:
 
     def apply(self, objects: Sequence[JsonObject], *, force: bool = False) -> tuple[JsonObject, ...]:
         """Server-side apply."""
-        query = (_MANAGER, ("force", str(force).lower()))
+        query = (http_changes.MANAGER, ("force", str(force).lower()))
         return tuple(self._api.change("apply", item, query, _APPLY) for item in objects)
 
     def create(self, objects: Sequence[JsonObject]) -> tuple[JsonObject, ...]:
         """Makes new objects."""
-        return tuple(self._api.change("create", item, (_MANAGER,)) for item in objects)
+        return tuple(http_changes.created(self._api, item) for item in objects)
 
     def dry_run(self, objects: Sequence[JsonObject], identity: Impersonation | None = None) -> None:
         """Asks whether an identity may create objects."""
         api = replace(self._api, identity=identity) if identity else self._api
         for item in objects:
-            api.change("create", item, (_MANAGER, ("dryRun", "All")), reads=True)
+            api.change("create", item, (http_changes.MANAGER, ("dryRun", "All")), reads=True)
 
     def patch(self, patches: Sequence[Patch]) -> tuple[JsonObject, ...]:
         """Changes objects in order."""

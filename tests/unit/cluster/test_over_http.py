@@ -147,6 +147,41 @@ def test_a_change_waits_too_since_a_busy_api_server_made_none(
     assert (made["metadata"]["resourceVersion"], pauses) == ("6", [1.0])
 
 
+CONTENDED = {
+    "kind": "Status",
+    "code": 409,
+    "reason": "Conflict",
+    "message": 'Operation cannot be fulfilled on resourcequotas "pai-objects": the object has been modified',
+}
+EXISTS = {"kind": "Status", "code": 409, "reason": "AlreadyExists", "message": 'pods "one" already exists'}
+
+
+@pytest.mark.parametrize("times", [1, 5, 6])
+def test_a_creation_that_many_others_keep_from_the_quota_is_made_again(
+    server: ApiServerStandIn, client: HttpClient, monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr("pai_install.cluster.http_changes.time", SimpleNamespace(sleep=pauses.append))
+    for _ in range(times):
+        server.add(CONTENDED, status=409)
+    server.add(pod("one", "7"), status=201)
+    if times == 6:
+        with raises("api-request-refused", kind=ApiError) as caught:
+            client.create([pod("one", "")])
+        assert caught.value.reason == "Conflict"
+    else:
+        assert client.create([pod("one", "")])[0]["metadata"]["resourceVersion"] == "7"
+    assert len(pauses) == min(times, 5)
+
+
+def test_a_creation_of_an_existing_object_is_made_once(server: ApiServerStandIn, client: HttpClient) -> None:
+    server.add(EXISTS, status=409)
+    with raises("api-request-refused", kind=ApiError) as caught:
+        client.create([pod("one", "")])
+    assert caught.value.reason == "AlreadyExists"
+    assert server.answers == []
+
+
 def test_a_watch_goes_on_from_its_last_version(server: ApiServerStandIn, client: HttpClient) -> None:
     server.add(pods("one"))
     server.add(event("MODIFIED", pod("one", "6")), event("BOOKMARK", pod("", "8")))
