@@ -15,7 +15,7 @@ import urllib3
 from urllib3.connection import HTTPConnection, HTTPSConnection
 
 from pai_install.cluster.client import Cancellation, NoClusterError
-from pai_install.cluster.http_errors import connection_lost, too_large, unanswered
+from pai_install.cluster.http_errors import connection_lost, elects, too_large, unanswered
 from pai_install.system.plain import plain_text
 
 JSON = "application/json"
@@ -30,6 +30,8 @@ _CHUNK = 1 << 20
 _TRIES = 2
 _BUSY_TRIES = 4
 _LONGEST_PAUSE_S = 5.0
+# until etcd has another leader
+_ELECTION_PAUSES_S = (0.5, 1.0, 2.0, 4.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,12 +155,20 @@ class Connections:
 
         Raises NoClusterError when none does, and ApiError when one took a change and its answer is lost.
         """
-        down: dict[str, str] = {}
-        for one in self._servers:
-            answer = self._send_to(one, request, headers, down)
-            if answer is not None:
-                self._prefer(one)
-                return answer
+        for pause in (*_ELECTION_PAUSES_S, None):
+            down: dict[str, str] = {}
+            electing = False
+            for one in self._servers:
+                answer = self._send_to(one, request, headers, down)
+                if answer is None:
+                    continue
+                if not unanswered(answer.status, answer.body, reads=request.reads):
+                    self._prefer(one)
+                    return answer
+                down[one.name], electing = _words(answer.body), electing or elects(answer.body)
+            if pause is None or not (electing and request.patient):
+                break
+            time.sleep(pause)
         raise NoClusterError(down)
 
     @contextmanager
@@ -199,7 +209,7 @@ class Connections:
     def _send_to(
         self, one: ApiServer, request: ApiRequest, headers: Sequence[tuple[str, str]], down: dict[str, str]
     ) -> ApiResponse | None:
-        """The answer of one API server. None if it took no request, with the reason in `down`."""
+        """The answer of one API server, None without a connection, with the reason in `down`."""
         for _ in range(_TRIES):
             try:
                 answer = _patiently(one, request, headers)
@@ -215,9 +225,6 @@ class Connections:
                 if isinstance(error, urllib3.exceptions.TimeoutError):
                     return None
                 continue
-            if unanswered(answer.status, answer.body, reads=request.reads):
-                down[one.name] = _words(answer.body)
-                return None
             return answer
         return None
 

@@ -15,6 +15,8 @@ _MOST_WORDS = 2000
 _LARGEST_STATUS = 1 << 20
 # The API server took the request, and the database was away before it answered
 _WENT_AWAY = re.compile(r"etcdserver: |unexpected EOF|connection reset by peer|http2: |unable to handle the request")
+# etcd without a leader, for some seconds after the loss of a control plane
+_ELECTS = re.compile(r"etcdserver: ")
 # An API server that has just started refuses even the administrator, until it has read who may do what.
 _STARTS = re.compile(r'is forbidden: User "kubernetes-admin" cannot ')
 _REMEDIES = {
@@ -45,6 +47,11 @@ def unanswered(status: int, body: bytes, *, reads: bool) -> bool:
     if _STARTS.search(words):
         return True
     return reads and _reason(status, _status(body), words) == NO_ANSWER
+
+
+def elects(body: bytes) -> bool:
+    """Whether a request got no answer because etcd elects a leader, which takes seconds."""
+    return _ELECTS.search(_message(_status(body), body)) is not None
 
 
 def refusal(host: str, what: str, status: int, body: bytes) -> ApiError:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from pai_install.cluster.client import ApiError, LogWindow, Select
+from pai_install.cluster.client import ApiError, LogWindow, NoClusterError, Select
 from pai_install.cluster.http import Connections, api_server
 from pai_install.cluster.over_http import HttpClient
 from pai_install.kube.model import Ref
@@ -145,6 +145,19 @@ def test_a_change_waits_too_since_a_busy_api_server_made_none(
     server.add(pod("one", "6"))
     (made,) = client.create([pod("one", "")])
     assert (made["metadata"]["resourceVersion"], pauses) == ("6", [1.0])
+
+
+@pytest.mark.parametrize(("words", "times"), [("etcdserver: leader changed", 5), ("unable to handle the request", 1)])
+def test_a_request_that_only_reads_waits_for_a_leader_of_etcd(
+    server: ApiServerStandIn, client: HttpClient, pauses: list[float], words: str, times: int
+) -> None:
+    """A service behind the API server may be away for long."""
+    server.answers = [Answer(({"kind": "Status", "code": 500, "message": words},), status=500)] * 5
+    with raises("no-control-plane-answers", kind=NoClusterError):
+        client.list(PODS)
+    assert (len(server.asked), len(pauses)) == (times, times - 1)
+    server.answers[:1] = [Answer((pods("one"),))]
+    assert len(client.list(PODS)[0]) == 1
 
 
 CONTENDED = {
