@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import ssl
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 from urllib.parse import urlencode
 
 import urllib3
@@ -26,8 +27,8 @@ LARGEST_ANSWER = 256 << 20
 # more threads than these open a connection for one request
 _KEPT = 16
 _CHUNK = 1 << 20
-# a second try, because an API server may end a connection that was idle
-_TRIES = 2
+# further tries: an API server ends idle connections, and a proxy those of a server that went away
+_TRIES = 3
 _BUSY_TRIES = 4
 _LONGEST_PAUSE_S = 5.0
 # until etcd has another leader
@@ -77,7 +78,17 @@ class ApiResponse:
 
 
 class NotConnectedError(urllib3.exceptions.HTTPError):
-    """No connection came about, so no request was sent."""
+    """No connection came about, so no request was sent. closed: the other side ended it during the handshake."""
+
+    def __init__(self, why: str, *, closed: bool = False) -> None:
+        super().__init__(why)
+        self.closed = closed
+
+    @classmethod
+    def of(cls, error: Exception) -> Self:
+        """The counterpart of the error of a connection."""
+        ends = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ConnectionResetError)
+        return cls(_cause(error), closed=isinstance(error, ends))
 
 
 class _TlsConnection(HTTPSConnection):
@@ -88,7 +99,7 @@ class _TlsConnection(HTTPSConnection):
         try:
             super().connect()
         except (urllib3.exceptions.HTTPError, OSError) as error:
-            raise NotConnectedError(_cause(error)) from error
+            raise NotConnectedError.of(error) from error
 
 
 class _PlainConnection(HTTPConnection):
@@ -99,7 +110,7 @@ class _PlainConnection(HTTPConnection):
         try:
             super().connect()
         except (urllib3.exceptions.HTTPError, OSError) as error:
-            raise NotConnectedError(_cause(error)) from error
+            raise NotConnectedError.of(error) from error
 
 
 class _TlsPool(urllib3.HTTPSConnectionPool):
@@ -215,7 +226,9 @@ class Connections:
                 answer = _patiently(one, request, headers)
             except NotConnectedError as error:
                 down[one.name] = _cause(error)
-                return None
+                if not error.closed:
+                    return None
+                continue
             except (urllib3.exceptions.HTTPError, OSError) as error:
                 # The API server may have carried out the change, so a repetition could do it twice.
                 if not request.reads:

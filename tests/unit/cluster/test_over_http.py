@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import socket
+import ssl
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import islice
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,6 +22,7 @@ from pai_install.cluster.client import ApiError, LogWindow, NoClusterError, Sele
 from pai_install.cluster.http import Connections, api_server
 from pai_install.cluster.over_http import HttpClient
 from pai_install.kube.model import Ref
+from pai_install.registry.certificates import make_authority, make_serving
 from tests.errors import raises
 
 PODS = Select(("pods",))
@@ -236,6 +241,65 @@ def test_a_request_that_only_reads_survives_a_lost_connection(server: ApiServerS
     (found,) = client.get([Ref("pod", "one", "default")])
     assert found is not None
     assert len(server.asked) == 2
+
+
+@contextmanager
+def closing(times: int, folder: Path) -> Iterator[tuple[HttpClient, list[str]]]:
+    """A client of an API server behind a proxy, which ends connections before their handshake.
+
+    times: connections to end. Yields the client with what became of each connection.
+    """
+    authority, authority_key = make_authority("test", datetime.now(UTC))
+    (folder / "ca.crt").write_text(authority)
+    (folder / "both.pem").write_text("".join(make_serving(authority, authority_key, ("127.0.0.1",), datetime.now(UTC))))
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    tls.load_cert_chain(folder / "both.pem")
+    body = json.dumps(pod("one", "6")).encode()
+    head = b"HTTP/1.1 201 Created\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(body)
+    seen: list[str] = []
+
+    def serve() -> None:
+        with suppress(OSError):  # the end of the test
+            while True:
+                connection, _ = listener.accept()
+                if len(seen) < times:
+                    seen.append("closed")
+                    connection.recv(1 << 16)
+                    connection.close()
+                    continue
+                with tls.wrap_socket(connection, server_side=True) as server:
+                    seen.append("answered")
+                    request = server.recv(1 << 16)
+                    while not request.endswith(b"}"):
+                        request += server.recv(1 << 16)
+                    server.sendall(head + body)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=serve)
+        thread.start()
+        url = f"https://127.0.0.1:{listener.getsockname()[1]}"
+        client = HttpClient(Connections([api_server(url, authority=folder / "ca.crt")]))
+        try:
+            yield client, seen
+        finally:
+            client.close()
+            listener.shutdown(socket.SHUT_RDWR)
+            thread.join()
+
+
+@pytest.mark.parametrize("times", [0, 1, 2])
+def test_a_connection_that_a_proxy_ends_before_its_handshake_is_made_again(tmp_path: Path, times: int) -> None:
+    """As HAProxy does with those to an API server that went away. Nothing was sent, so changes are sent again, too."""
+    with closing(times, tmp_path) as (client, seen):
+        (made,) = client.create([pod("one", "")])
+    assert made["metadata"]["resourceVersion"] == "6"
+    assert seen == ["closed"] * times + ["answered"]
+
+
+def test_a_proxy_that_ends_every_connection_is_asked_three_times(tmp_path: Path) -> None:
+    with closing(9, tmp_path) as (client, seen), raises("no-control-plane-answers", kind=NoClusterError):
+        client.create([pod("one", "")])
+    assert seen == ["closed"] * 3
 
 
 def test_a_change_is_never_made_twice(server: ApiServerStandIn, client: HttpClient) -> None:
