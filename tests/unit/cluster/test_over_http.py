@@ -165,11 +165,13 @@ def test_a_request_that_only_reads_waits_for_a_leader_of_etcd(
     assert len(client.list(PODS)[0]) == 1
 
 
+# of Kubernetes 1.36.3, while four clients changed the quota and twenty created objects
 CONTENDED = {
     "kind": "Status",
     "code": 409,
     "reason": "Conflict",
-    "message": 'Operation cannot be fulfilled on resourcequotas "pai-objects": the object has been modified',
+    "message": 'Operation cannot be fulfilled on resourcequotas "room": the object has been modified; '
+    "please apply your changes to the latest version and try again",
 }
 EXISTS = {"kind": "Status", "code": 409, "reason": "AlreadyExists", "message": 'pods "one" already exists'}
 
