@@ -20,9 +20,8 @@ class ServedNames:
 
     port: desired port of the cache, 0 for no cache. webhook: names of the scheduler's admission webhook, empty if it
     needs no certificate of ours. console: the same for the console. exporter: names of the metrics of machines,
-    scraper: of their client; empty without monitoring. alertmanager: name of Alertmanagers,
-    empty without gossip. logs: names of the store of logs, collector: of its clients;
-    empty without a store.
+    scraper: of their client; empty without monitoring. alertmanager: of Alertmanagers, empty without gossip. logs:
+    names of the store of logs, collector: of its clients; empty without a store.
     """
 
     cache: tuple[str, ...]
