@@ -102,11 +102,11 @@ def store_files(folder: Path, site: Site, identity: Identity, ports: dict[str, i
     (folder / "rules.yml").write_text(json.dumps(groups))
 
 
-def manager_files(folder: Path, site: Site) -> None:
-    """Configuration and secrets of Alertmanager."""
+def manager_files(folder: Path, site: Site, interval: str = "2s") -> None:
+    """Configuration and secrets of Alertmanager. interval: between notifications of a group."""
     routing = routing_of(site)
     text = json.dumps(routing.configuration).replace(SECRETS, str(folder))
-    for before, after in (('"10s"', '"1s"'), ('"5m"', '"2s"'), ('"1m"', '"2s"')):
+    for before, after in (('"10s"', '"1s"'), ('"5m"', f'"{interval}"'), ('"1m"', f'"{interval}"')):
         text = text.replace(before, after)
     (folder / "alertmanager.yml").write_text(text)
     for name, content in routing.secrets.items():
