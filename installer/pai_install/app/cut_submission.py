@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from pai_install.app.job_manifest import JobManifest, JobSubmission
 from pai_install.cluster.client import ApiError, ClusterClient
-from pai_install.cluster.retries import Found, answered, is_unanswered
+from pai_install.cluster.retries import SOON_S, answered, is_unanswered
 from pai_install.kube.model import Ref
 from pai_install.kube.objects import JsonObject, child, text
-
-# clients of the console wait 20 s and longer. An election of etcd takes some of them
-_TIMEOUT_S = 12.0
 
 
 def complete_jobs(client: ClusterClient, submission: JobSubmission) -> bool:
@@ -32,11 +28,6 @@ def complete_jobs(client: ClusterClient, submission: JobSubmission) -> bool:
     for item in known:
         _replaced(client, item)
     return True
-
-
-def repeated(request: Callable[[], Found]) -> Found:
-    """Repeats a request of a submission without an answer, as long as its sender waits."""
-    return answered(request, time.monotonic() + _TIMEOUT_S)
 
 
 def create_job(client: ClusterClient, job: JobManifest) -> JsonObject:
@@ -63,7 +54,7 @@ def _created(client: ClusterClient, item: JsonObject, existing: Callable[[], Jso
             lost = lost or is_unanswered(error)
             raise
 
-    return repeated(request)
+    return answered(request, SOON_S)
 
 
 def _made_before(client: ClusterClient, job: JobManifest) -> JsonObject | None:

@@ -11,12 +11,13 @@ from secrets import choice
 from typing import TYPE_CHECKING
 
 from pai_install.app.cluster_context import ClusterContext
-from pai_install.app.cut_submission import complete_jobs, create_companion, create_job, owned, repeated
+from pai_install.app.cut_submission import complete_jobs, create_companion, create_job, owned
 from pai_install.app.frontend import JobChanged
 from pai_install.app.job_manifest import JobManifest, JobSubmission
 from pai_install.app.jobs import open_job_directory
 from pai_install.app.requested_job import JobOptions, SubmitJob, requested_reading, with_code
 from pai_install.cluster.client import ApiError, ClusterClient, Impersonation
+from pai_install.cluster.retries import SOON_S, answered
 from pai_install.documents.problem import Problem, dotted, printable, text_lines
 from pai_install.errors import ExitCode, PaiError
 from pai_install.jobs.directory import JobDirectory
@@ -126,7 +127,7 @@ def submit_reading(
     identity = app.submitter(options.user)
     try:
         permit = functools.partial(require_permitted, app.cluster, submission, identity)
-        _once_counted(lambda: repeated(permit), app.notify)
+        _once_counted(lambda: answered(permit, SOON_S), app.notify)
         before(submission)
         _once_counted(lambda: create_jobs(app.cluster, submission), app.notify)
     except PaiError as error:
@@ -252,7 +253,7 @@ def create_jobs(client: ClusterClient, submission: JobSubmission) -> None:
     except BaseException:
         # After Ctrl-C, too: a job without its Secret would never start.
         for one in submission.jobs[: len(created)]:
-            repeated(functools.partial(client.delete, [one.ref]))
+            answered(functools.partial(client.delete, [one.ref]), SOON_S)
         raise
 
 

@@ -14,6 +14,7 @@ from pai_install.app.cluster_context import ClusterContext
 from pai_install.app.frontend import LogLine
 from pai_install.app.last_applied import last_applied
 from pai_install.cluster.client import ClusterClient, LogWindow, Patch, Select
+from pai_install.cluster.retries import SOON_S, answered
 from pai_install.errors import ExitCode, PaiError
 from pai_install.jobs.anomalies import abnormal, unknown
 from pai_install.jobs.compile import names
@@ -254,10 +255,11 @@ def end_job(app: ClusterContext, job: JobState, why: str = "", *, wait_s: float 
     """Deletes a job with its pods. Waits for the end if wait_s is above 0. noted: the job says who stopped it."""
     # The note is first, because the job recorder reads it from the job.
     if noted and job.state not in ENDED:
-        app.cluster.patch([_stopped(job, app.user, why)])
+        note = _stopped(job, app.user, why)
+        answered(lambda: app.cluster.patch([note]), SOON_S)
     # A deletion of a selection also waits for the pods, so that the name is free afterwards.
     own = Select((job.kind.full_name,), job.namespace, fields=f"metadata.name={job.label}")
-    app.cluster.delete_selected(own, wait_s=wait_s)
+    answered(lambda: app.cluster.delete_selected(own, wait_s=wait_s), SOON_S)
 
 
 def _stopped(job: JobState, user: str, why: str) -> Patch:

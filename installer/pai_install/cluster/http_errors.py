@@ -13,10 +13,15 @@ from pai_install.system.plain import plain_text
 
 _MOST_WORDS = 2000
 _LARGEST_STATUS = 1 << 20
+# etcd without a leader, for some seconds after the loss of a control plane. It refuses other requests for good
+_ELECTS = re.compile(
+    r"etcdserver: (no leader|not leader|leader changed|server stopped|unhealthy cluster|too many requests"
+    r"|request timed out|request canceled|context deadline exceeded)"
+)
 # The API server took the request, and the database was away before it answered
-_WENT_AWAY = re.compile(r"etcdserver: |unexpected EOF|connection reset by peer|http2: |unable to handle the request")
-# etcd without a leader, for some seconds after the loss of a control plane
-_ELECTS = re.compile(r"etcdserver: ")
+_WENT_AWAY = re.compile(
+    rf"{_ELECTS.pattern}|unexpected EOF|connection reset by peer|http2: |unable to handle the request"
+)
 # An API server that has just started refuses even the administrator, until it has read who may do what.
 _STARTS = re.compile(r'is forbidden: User "kubernetes-admin" cannot ')
 _REMEDIES = {

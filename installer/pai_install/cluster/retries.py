@@ -10,16 +10,18 @@ from pai_install.cluster.client import NO_ANSWER, ApiError, NoClusterError
 
 _PAUSE_S = 1.0
 # the proxy on every machine has left out an API server by then
-_AWAY_S = 30.0
+AWAY_S = 30.0
+# for someone who waits: clients of the console wait 20 s and longer. An election of etcd takes some of them
+SOON_S = 12.0
 Found = TypeVar("Found")
 
 
-def answered(request: Callable[[], Found], deadline: float | None = None) -> Found:
-    """Repeats a request until an API server answers. It must be one that may be made twice.
+def answered(request: Callable[[], Found], seconds: float = AWAY_S) -> Found:
+    """Repeats a request until an API server answers, as long as that. It must be one that may be made twice.
 
-    deadline: of time.monotonic(), by default half a minute from now. Raises NoClusterError and ApiError.
+    Raises NoClusterError and ApiError.
     """
-    end = time.monotonic() + _AWAY_S if deadline is None else deadline
+    end = time.monotonic() + seconds
     while True:
         try:
             return request()

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from http import HTTPStatus
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
@@ -21,9 +19,7 @@ from pai_install.console.caller import Caller, CallerKind
 from pai_install.console.errors import RestError, forbidden, invalid, rest_error, unauthorized
 from pai_install.console.services import ConsoleServices
 from pai_install.errors import PaiError
-from pai_install.system.plain import one_line
 
-_LOG = logging.getLogger("pai_install.console")
 MAX_BODY = 1024 * 1024
 # clients of OpenPAI compare these words
 _NO_PROGRAMS = "Applications are not allowed to do this operation."
@@ -108,12 +104,7 @@ def _handled(handler: Handler, access: RouteAccess, request: Request, body: byte
         services.rates.take(access.rate, caller.name or (request.client.host if request.client else ""))
         return handler(call_of(services, caller, request, body))
     except PaiError as error:
-        found = rest_error(error)
-        if found.status == HTTPStatus.SERVICE_UNAVAILABLE:
-            # the sender learns that the cluster is away, and administrators why
-            words = f"{request.method} {request.url.path}: {error.message}: {error.details}"
-            _LOG.warning("%s", one_line(words))
-        raise found from error
+        raise rest_error(error) from error
 
 
 def call_of(services: ConsoleServices, caller: Caller, request: Request, body: bytes = b"") -> ApiCall:

@@ -1,12 +1,16 @@
-"""Errors of OpenPAI's API: a status, a code, and a message. PaiError has a counterpart for each of its codes. Pure."""
+"""Errors of OpenPAI's API: a status, a code, and a message. PaiError has a counterpart for each of its codes."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from http import HTTPStatus
 
 from pai_install.cluster.client import ApiError
 from pai_install.errors import PaiError
+from pai_install.system.plain import one_line
+
+_LOG = logging.getLogger("pai_install.console")
 
 
 class RestError(Exception):
@@ -64,13 +68,18 @@ _OTHER = (HTTPStatus.BAD_REQUEST, "UnknownError")
 
 
 def rest_error(error: PaiError) -> RestError:
-    """The counterpart of an error in OpenPAI's API. A refusal by a policy has the words of the policy."""
+    """The counterpart of an error in OpenPAI's API. A refusal by a policy has the words of the policy.
+
+    The sender learns that the cluster is away, and the console's log why.
+    """
     if isinstance(error, ApiError) and (words := denial(error)):
         return forbidden(words)
     found = _CODES.get(error.code)
     if found is None and isinstance(error, ApiError):
         found = _REASONS.get(error.reason, _BUSY)
     status, code = found or _OTHER
+    if status == HTTPStatus.SERVICE_UNAVAILABLE:
+        _LOG.warning("%s", one_line(f"{error.message}: {error.details}"))
     details = f"\n{error.details}" if error.details and error.code in _WITH_DETAILS else ""
     return RestError(status, code, f"{error.message}{details}")
 

@@ -137,7 +137,7 @@ def _await_node(cluster: ClusterClient, arguments: Arguments, notify: Notify) ->
     must also run.
     """
     node, deadline = arguments["node"], time.monotonic() + arguments["timeout_s"]
-    while problems := _unready(answered(lambda: read.occupancy(cluster, node), deadline), arguments):
+    while problems := _unready(answered(lambda: read.occupancy(cluster, node), deadline - time.monotonic()), arguments):
         if time.monotonic() >= deadline:
             raise PaiError(
                 f"cannot use {node}: it is not ready: {problems[0]}",

@@ -152,6 +152,15 @@ def test_a_change_waits_too_since_a_busy_api_server_made_none(
     assert (made["metadata"]["resourceVersion"], pauses) == ("6", [1.0])
 
 
+@pytest.mark.parametrize("words", ["etcdserver: request is too large", "etcdserver: mvcc: database space exceeded"])
+def test_a_refusal_of_etcd_is_an_answer(server: ApiServerStandIn, client: HttpClient, words: str) -> None:
+    """It is the same a second time."""
+    server.add({"kind": "Status", "code": 500, "message": words}, status=500)
+    with raises("api-request-refused", kind=ApiError) as caught:
+        client.create([pod("one", "")])
+    assert (caught.value.reason, caught.value.details) == ("", words)
+
+
 @pytest.mark.parametrize(("words", "times"), [("etcdserver: leader changed", 5), ("unable to handle the request", 1)])
 def test_a_request_that_only_reads_waits_for_a_leader_of_etcd(
     server: ApiServerStandIn, client: HttpClient, pauses: list[float], words: str, times: int

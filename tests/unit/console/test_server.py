@@ -117,13 +117,17 @@ def test_a_failure_of_the_console_tells_nothing_of_its_cause(services: ConsoleSe
         (PaiError("x", code="job-file-invalid", details="1:2"), 400, "InvalidProtocolError"),
         (ApiError("x", reason="Forbidden"), 403, "ForbiddenUserError"),
         (ApiError("x", reason="Unauthorized"), 401, "UnauthorizedUserError"),
-        (ApiError("x", reason="NoAnswer"), 503, "UnknownError"),
+        (ApiError("x", reason="NoAnswer", details="reset"), 503, "UnknownError"),
         (PaiError("x", code="another"), 400, "UnknownError"),
     ],
 )
-def test_errors_have_codes_of_openpai(error: PaiError, status: int, code: str) -> None:
+def test_errors_have_codes_of_openpai(
+    error: PaiError, status: int, code: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The log has the cause where nobody can ask the cluster for it."""
     found = rest_error(error)
     assert (found.status, found.code) == (status, code)
+    assert [one.getMessage() for one in caplog.records] == ([f"x: {error.details}"] if status == 503 else [])
 
 
 def test_problems_of_a_job_file_reach_the_sender() -> None:

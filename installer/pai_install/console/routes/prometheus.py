@@ -25,6 +25,7 @@ from pai_install.console.openpai.portal_queries import (
 
 _AT, _SPAN = frozenset({"query", "time"}), frozenset({"query", "start", "end", "step"})
 _MOST_QUERY = 300
+_NONE, _AWAY = "this site has no monitoring", "the monitoring does not answer on this control plane"
 
 
 def read_instant(call: ApiCall) -> Response:
@@ -58,17 +59,19 @@ def _answer(call: ApiCall, query: str, when: QueryWindow | None, *, ranged: bool
         raise forbidden(ADMINISTRATORS_ONLY)
     monitoring = call.services.monitoring
     if monitoring is None:
-        # The portal's home of administrators is blank after an error if a job runs.
-        if not expression:
-            return JSONResponse(content([], ranged=ranged))
-        raise RestError(HTTPStatus.NOT_IMPLEMENTED, "NotImplementedError", "this site has no monitoring")
+        return _unanswered(expression, RestError(HTTPStatus.NOT_IMPLEMENTED, "NotImplementedError", _NONE))
     try:
         found = of_nodes(monitoring.series(expression, when)) if expression else _idle_jobs(call, monitoring, when)
-    except NoMonitoringError as error:
-        raise RestError(
-            HTTPStatus.SERVICE_UNAVAILABLE, "UnknownError", "the monitoring does not answer on this control plane"
-        ) from error
+    except NoMonitoringError:
+        return _unanswered(expression, RestError(HTTPStatus.SERVICE_UNAVAILABLE, "UnknownError", _AWAY))
     return JSONResponse(content(found, ranged=ranged))
+
+
+def _unanswered(expression: str, error: RestError) -> Response:
+    """After an error for idle jobs, the portal's home of administrators is blank while a job runs. Raises RestError."""
+    if expression:
+        raise error
+    return JSONResponse({**content([], ranged=False), "warnings": [error.message]})
 
 
 def _idle_jobs(call: ApiCall, monitoring: MonitoringReader, when: QueryWindow) -> list[tuple[dict[str, str], Series]]:

@@ -624,6 +624,29 @@ def test_a_submission_goes_on_at_another_control_plane(
     assert post(web, "alice", SECRETIVE).status_code == 409, "it is whole"
 
 
+@pytest.mark.parametrize("verb", ["patch", "delete_selected"])
+@pytest.mark.parametrize("carried_out", [False, True])
+def test_a_stop_goes_on_at_another_control_plane(
+    web: TestClient, kubernetes: LiveCluster, monkeypatch: pytest.MonkeyPatch, verb: str, *, carried_out: bool
+) -> None:
+    monkeypatch.setattr("pai_install.cluster.retries._PAUSE_S", 0)
+    assert post(web, "alice").status_code == 202
+    real, cut = getattr(kubernetes, verb), list[str]()
+
+    def changed(*given: Any, **named: Any) -> Any:
+        if cut:
+            return real(*given, **named)
+        cut.append(verb)
+        if carried_out:
+            real(*given, **named)
+        raise ApiError("cannot change", reason=NO_ANSWER)
+
+    monkeypatch.setattr(kubernetes, verb, changed)
+    answer = web.put(f"{ONE}/executionType", json={"value": "STOP"}, headers=signed_in("alice"))
+    assert (answer.status_code, cut) == (202, [verb]), answer.text
+    assert not [ref for ref in kubernetes.objects if ref.kind == "jobset"]
+
+
 def test_a_submission_without_an_answer_takes_no_job_of_another_user(
     web: TestClient, kubernetes: LiveCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
