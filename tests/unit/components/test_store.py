@@ -151,17 +151,22 @@ def test_what_a_killed_run_left_is_cleared_away(tmp_path: Path) -> None:
 def test_a_second_writer_waits_and_says_for_whom(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.argv", ["/x/pai-install", "components", "fetch", "--site", "other"])
     told: list[str] = []
-    entered = threading.Event()
+    waits, entered = threading.Event(), threading.Event()
+
+    def progress(line: str) -> None:
+        told.append(line)
+        waits.set()
 
     def second() -> None:
-        with Store(tmp_path).exclusive(told.append):
+        with Store(tmp_path).exclusive(progress):
             entered.set()
 
     with Store(tmp_path).exclusive(silent):
         thread = threading.Thread(target=second)
         thread.start()
+        assert waits.wait(60)
         assert not entered.wait(0.2)
-    thread.join(10)
+    thread.join(60)
     assert entered.is_set()
     (line,) = told
     words = "waits for another pai-install that fetches components: process"
@@ -171,11 +176,17 @@ def test_a_second_writer_waits_and_says_for_whom(tmp_path: Path, monkeypatch: py
 
 def test_a_second_writer_waits_also_for_one_that_did_not_say_who_it_is(tmp_path: Path) -> None:
     told: list[str] = []
+    waits = threading.Event()
+
+    def progress(line: str) -> None:
+        told.append(line)
+        waits.set()
+
     with FileLock(tmp_path / "lock"):
-        thread = threading.Thread(target=lambda: Store(tmp_path).exclusive(told.append).__enter__(), daemon=True)
+        thread = threading.Thread(target=lambda: Store(tmp_path).exclusive(progress).__enter__(), daemon=True)
         thread.start()
-        thread.join(0.5)
-    thread.join(10)
+        assert waits.wait(60)
+    thread.join(60)
     assert told == ["waits for another pai-install that fetches components: it has just begun"]
 
 
@@ -193,8 +204,8 @@ def test_a_long_wait_is_said_again(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     with FileLock(tmp_path / "lock"):
         thread = threading.Thread(target=lambda: Store(tmp_path).exclusive(progress).__enter__(), daemon=True)
         thread.start()
-        assert said.wait(10)
-    thread.join(10)
+        assert said.wait(60)
+    thread.join(60)
     assert not thread.is_alive()
 
 

@@ -61,7 +61,7 @@ def signed_in(name: str) -> dict[str, str]:
 
 def eventually(holds: Callable[[], bool]) -> None:
     """Waits for a watch."""
-    end = time.monotonic() + 20
+    end = time.monotonic() + 60
     while not holds():
         assert time.monotonic() < end
         time.sleep(0.01)

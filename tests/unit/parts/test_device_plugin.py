@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.addons import addon_action
+from tests.unit.parts.watchers import wait_for_pause
 
 ADDON = Path(__file__).parents[3] / "addons" / "device_plugin"
 SCRIPT = ADDON / "files" / "watch-driver.sh"
@@ -92,7 +92,7 @@ class Machine:
         script = script.replace("/proc/driver", f"{folder}/driver")
         script = script.replace("sleep 15", "sleep 0.2").replace("nvidia-device-p", self.name)
         self.watcher = subprocess.Popen(["sh", "-c", script], stdout=subprocess.PIPE, text=True)
-        time.sleep(0.5)
+        wait_for_pause(self.watcher.pid)
 
     def driver(self, version: str) -> None:
         """The driver's module and files are there."""
@@ -120,7 +120,7 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
 
 def test_the_plugin_is_ended_when_the_driver_comes(machine: Machine) -> None:
     machine.driver("580.1")
-    assert machine.plugin.wait(timeout=20) == -15
+    assert machine.plugin.wait(timeout=60) == -15
 
 
 def test_the_plugin_is_left_alone_while_nothing_changes(machine: Machine) -> None:
@@ -133,4 +133,4 @@ def test_the_plugin_is_ended_when_slices_of_gpus_change(machine: Machine) -> Non
     """A reconfiguration of MIG changes neither the driver nor a GPU's device file."""
     slices = machine.root / "driver/nvidia/capabilities/gpu0/mig"
     (slices / "gi1/ci0").mkdir(parents=True)
-    assert machine.plugin.wait(timeout=20) == -15
+    assert machine.plugin.wait(timeout=60) == -15

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.parts.watchers import wait_for_pause
+
 ROLE = Path(__file__).parents[3] / "roles" / "container_runtime"
 SCRIPT = ROLE / "files" / "nvidia-devices.sh"
 # what stand-ins for NVIDIA's programs write down: what they were asked for
@@ -28,7 +30,9 @@ echo "modprobe $*" >> {folder}/asked
 
 
 class Machine:
-    """A folder with programs that stand for NVIDIA's, and the script that looks into it."""
+    """A folder with programs that stand for NVIDIA's, and the script that looks into it. script: its process."""
+
+    script = 0
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -81,12 +85,14 @@ def machine(tmp_path: Path) -> Machine:
 def watching(machine: Machine) -> Iterator[Machine]:
     """The script at work, on a machine that had no driver when it began."""
     with subprocess.Popen(machine.words(), env=machine.environment) as process:
+        wait_for_pause(process.pid)
+        machine.script = process.pid
         yield machine
         process.kill()
 
 
 def comes_true(condition: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not condition() and time.monotonic() < deadline:
         time.sleep(0.05)
     return condition()
@@ -144,6 +150,7 @@ def test_a_driver_that_comes_later_is_noticed(watching: Machine) -> None:
 def test_new_slices_are_described_again_and_nothing_is_without_a_change(watching: Machine) -> None:
     watching.driver("580.95.05")
     assert comes_true(watching.spec.exists)
+    wait_for_pause(watching.script)  # it has looked at what it described
     time.sleep(0.6)
     assert len(watching.asked) == 2
     (watching.folder / "driver/nvidia/capabilities/gpu0/mig/gi1/ci0").mkdir(parents=True)

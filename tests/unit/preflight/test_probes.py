@@ -44,10 +44,10 @@ def test_a_probe_that_fails_or_hangs_costs_only_itself(probe: Any) -> None:
         raise OSError("no such thing")
 
     began = time.monotonic()
-    found, problems = probe.gather({"good": lambda: 1, "broken": broken, "hanging": never.wait}, 0.3)
+    found, problems = probe.gather({"good": lambda: 1, "broken": broken, "hanging": never.wait}, 1.2)
     assert found == {"good": 1}
-    assert problems == {"broken": "OSError: no such thing", "hanging": "no answer within 0.3 s"}
-    assert time.monotonic() - began < 5
+    assert problems == {"broken": "OSError: no such thing", "hanging": "no answer within 1.2 s"}
+    assert time.monotonic() - began < 20
     never.set()
 
 

@@ -90,7 +90,8 @@ def test_looking_who_runs_is_in_nobodys_way(tmp_path: Path, monkeypatch: pytest.
         (tmp_path / "lock.json").unlink(missing_ok=True)
 
 
-def test_run_that_is_just_ending_is_waited_for(tmp_path: Path) -> None:
+def test_run_that_is_just_ending_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pai_install.run.lock._TIMEOUT_S", 30)
     held = threading.Event()
 
     def status() -> None:
@@ -100,7 +101,7 @@ def test_run_that_is_just_ending_is_waited_for(tmp_path: Path) -> None:
 
     ending = threading.Thread(target=status)
     ending.start()
-    assert held.wait(5)
+    assert held.wait(60)
     with site_lock(tmp_path, "apply"):
         ending.join()
 

@@ -12,13 +12,14 @@ import pytest
 
 from pai_install.agents.common import http as module
 from pai_install.agents.common.http import Endpoint, HttpError, Response
+from tests.ports import free_port
 
 LATE = r"no answer within 0\.3 s"
 
 
 @contextmanager
-def playing(*pieces: bytes, pause: float = 0.0) -> Iterator[int]:
-    """Takes one connection and sends pieces; the port."""
+def playing(*pieces: bytes, pause: float = 0.0, silent: bool = False) -> Iterator[int]:
+    """Takes one connection and sends pieces; the port. silent: then it waits for the other one to end it."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def play() -> None:
@@ -29,6 +30,8 @@ def playing(*pieces: bytes, pause: float = 0.0) -> Iterator[int]:
                     for piece in pieces:
                         connection.sendall(piece)
                         time.sleep(pause)
+                    while silent and connection.recv(65536):
+                        pass
                 except OSError:
                     return
 
@@ -38,7 +41,7 @@ def playing(*pieces: bytes, pause: float = 0.0) -> Iterator[int]:
         thread.join()
 
 
-def ask(port: int, timeout_s: float = 0.3) -> Response:
+def ask(port: int, timeout_s: float = 30) -> Response:
     return Endpoint("127.0.0.1", port, timeout_s).call("POST", "/", b"{}", {"Content-Type": "application/json"})
 
 
@@ -60,13 +63,13 @@ def test_byte_now_and_then_is_late(pieces: list[bytes]) -> None:
     with playing(*pieces, pause=0.05) as port:
         started = time.monotonic()
         with pytest.raises(HttpError, match=LATE):
-            ask(port)
+            ask(port, 0.3)
         assert time.monotonic() - started < 15
 
 
 def test_silence_is_late() -> None:
-    with playing(b"", pause=0.6) as port, pytest.raises(HttpError, match=LATE):
-        ask(port)
+    with playing(silent=True) as port, pytest.raises(HttpError, match=LATE):
+        ask(port, 0.3)
 
 
 @pytest.mark.parametrize(
@@ -86,7 +89,5 @@ def test_answer_without_end_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_nothing_listens() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
     with pytest.raises(HttpError, match="ConnectionRefusedError"):
-        ask(port)
+        ask(free_port())

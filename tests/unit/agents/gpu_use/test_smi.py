@@ -57,10 +57,11 @@ def test_without_a_driver_nothing_is_known(tmp_path: Path) -> None:
 
 def test_a_driver_that_hangs_is_asked_again_when_it_has_let_go(tmp_path: Path) -> None:
     asked = tmp_path / "asked"
-    smi = Smi(program(tmp_path, f"echo x >>{asked}; exec sleep 60"), timeout_s=0.3)
+    # longer than the program needs to begin
+    smi = Smi(program(tmp_path, f"echo x >>{asked}; exec sleep 60"), timeout_s=1.5)
     assert smi.query() == {}
     assert smi.hangs is not None
-    smi.hangs.wait(5)
+    smi.hangs.wait(60)
     assert smi.query() == {}
     assert asked.read_text() == "x\nx\n"
 
@@ -73,9 +74,10 @@ def test_a_driver_hangs_until_it_answers_also_where_its_callers_can_be_killed(tm
     for seconds in (0.3, 0.6):
         assert smi.query() == {}
         assert smi.hangs is not None
-        smi.hangs.wait(5)
+        smi.hangs.wait(60)
         assert seconds <= smi.hanging_s < 60
     hangs.unlink()
+    smi._timeout_s = 30
     assert smi.query() == {"GPU-1": Gpu("0", 5.0)}
     assert smi.hanging_s == 0
 

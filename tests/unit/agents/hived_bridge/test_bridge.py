@@ -155,13 +155,24 @@ def test_too_many_connections_are_closed_and_later_ones_answered(
     monkeypatch.setattr(servers, "MOST_CONNECTIONS", 2)
     house = build()
     port = house.bridge.ports[1]
+    # they are taken in their order
     held = [socket.create_connection(("127.0.0.1", port), 5) for _ in range(2)]
-    time.sleep(0.2)
     assert spoken(port, b"GET /livez HTTP/1.0\r\n\r\n") == b""
     for connection in held:
         connection.close()
-    time.sleep(0.2)
-    assert b" 200 " in spoken(port, b"GET /livez HTTP/1.0\r\n\r\n")
+    until(lambda: b" 200 " in spoken(port, b"GET /livez HTTP/1.0\r\n\r\n"))
+
+
+def until(holds: Callable[[], bool]) -> None:
+    end = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def listens(port: int) -> bool:
+    with socket.socket() as connection:
+        return connection.connect_ex(("127.0.0.1", port)) == 0
 
 
 def started(settings: Settings, hived: PlayedHived, api: ApiServer, ports: tuple[int, ...]) -> subprocess.Popen[str]:
@@ -183,20 +194,16 @@ def test_program_ends_a_call_before_it_ends_itself(
     hived.fault = slow(0.5)
     ports = free_ports(2)
     program = started(settings, hived, api, ports)
-    for _ in range(100):
-        if settings.used.exists():
-            break
-        time.sleep(0.1)
-    time.sleep(0.3)
+    until(lambda: settings.used.exists() and listens(ports[0]))
     with socket.create_connection(("127.0.0.1", ports[0]), 10) as connection:
         body = encoded(filter_args())
         connection.sendall(HEAD + f"Content-Length: {len(body)}\r\n\r\n".encode() + body)
-        time.sleep(0.2)
+        until(lambda: hived.asked("filter") == 1)
         program.send_signal(signal.SIGTERM)
         answer = b""
         while piece := connection.recv(65536):
             answer += piece
-    told, _ = program.communicate(timeout=20)
+    told, _ = program.communicate(timeout=60)
     assert recorded("filter waits").body in answer
     assert program.returncode == 0
     assert [json.loads(line)["event"] for line in told.splitlines()][-1] == snapshot
@@ -206,7 +213,7 @@ def test_program_ends_a_call_before_it_ends_itself(
 def test_program_says_why_it_cannot_start(settings: Settings, hived: PlayedHived, api: ApiServer) -> None:
     settings.wanted.unlink()
     program = started(settings, hived, api, free_ports(2))
-    told, _ = program.communicate(timeout=20)
+    told, _ = program.communicate(timeout=60)
     assert program.returncode == 1
     assert "wanted.yaml" in json.loads(told)["reason"]
 

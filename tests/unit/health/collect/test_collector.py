@@ -18,6 +18,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from pai_install.health.collect import collector
+from tests.stopwatch import Stopwatch
 
 Program = Callable[[str, str], None]
 SOURCE = Path(collector.__file__)
@@ -59,7 +60,7 @@ def test_missing_programs_are_recorded_as_missing() -> None:
     evidence = _run()
     assert evidence["commands"]["nvidia_smi_xml"]["missing"] is True
     assert evidence["commands"]["nvidia_smi_xml"]["rc"] is None
-    assert evidence["duration_s"] < 10
+    assert evidence["duration_s"] < 40
 
 
 def test_hang_costs_one_timeout_and_no_further_driver_commands(program: Program) -> None:
@@ -324,18 +325,19 @@ def test_time_for_a_cold_driver_fits_into_the_deadline() -> None:
 
 def test_children_that_cannot_be_killed_at_the_deadline_do_not_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "killpg", lambda *_: None)
-    jobs = [collector.Errand(f"sleeper {number}", ["sleep", "4"], 60, 100) for number in range(8)]
-    start = time.monotonic()
-    done = collector.run_jobs(jobs, start + 0.2, lambda _: [])
-    assert time.monotonic() - start < 3.5
+    jobs = [collector.Errand(f"sleeper {number}", ["sleep", "15"], 60, 100) for number in range(8)]
+    watch = Stopwatch()
+    # at the deadline all have been started, also on a busy host
+    done = collector.run_jobs(jobs, time.monotonic() + 1.2, lambda _: [])
+    assert watch.within(5)
     assert all(item.result["unkillable"] for item in done.values())
 
 
 def test_job_that_cannot_be_killed_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(collector, "KILL_WAIT_S", 0.1)
     monkeypatch.setattr(os, "killpg", lambda *_: None)
-    job = collector.Errand("sleeper", ["sleep", "3"], 0.1, 100)
-    done = collector.run_jobs([job], time.monotonic() + 5, lambda _: [])
+    job = collector.Errand("sleeper", ["sleep", "15"], 0.1, 100)
+    done = collector.run_jobs([job], time.monotonic() + 60, lambda _: [])
     assert done["sleeper"].result["unkillable"] is True
     assert done["sleeper"].result["timed_out"] is True
 
@@ -495,8 +497,8 @@ def test_reader_that_breaks_costs_only_itself() -> None:
     def broken() -> object:
         raise OSError("no")
 
-    jobs = [collector.Errand("bad", broken, 5, 1000), collector.Errand("good", lambda: {"a": 1}, 5, 1000)]
-    done = collector.run_jobs(jobs, time.monotonic() + 10, lambda _: [])
+    jobs = [collector.Errand("bad", broken, 30, 1000), collector.Errand("good", lambda: {"a": 1}, 30, 1000)]
+    done = collector.run_jobs(jobs, time.monotonic() + 60, lambda _: [])
     assert done["bad"].result["rc"] == 1
     assert json.loads(str(done["good"].result["stdout"])) == {"a": 1}
 
@@ -505,7 +507,7 @@ def test_reader_that_hangs_costs_its_own_timeout() -> None:
     start = time.monotonic()
     done = collector.run_jobs([collector.Errand("slow", lambda: time.sleep(20), 0.3, 1000)], start + 10, lambda _: [])
     assert done["slow"].result["timed_out"] is True
-    assert time.monotonic() - start < 5
+    assert time.monotonic() - start < 9
 
 
 def test_state_of_a_process() -> None:
