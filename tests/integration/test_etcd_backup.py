@@ -24,6 +24,8 @@ __all__ = ["library", "run_module"]
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = ROOT / "roles" / "control_plane" / "files" / "etcd_snapshot.py"
+# The host stays. On a busy disk, members that wait for it lose their leader.
+FASTER = "--unsafe-no-fsync"
 
 
 @contextmanager
@@ -34,6 +36,7 @@ def etcd(program: Path, data: Path) -> Iterator[str]:
         *(program, "--name", "one", "--data-dir", data, "--log-level", "error"),
         *("--listen-client-urls", client, "--advertise-client-urls", client),
         *("--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", f"one={peer}"),
+        FASTER,
     ]
     with running(words, data.with_suffix(".log")):
         yield client
@@ -49,7 +52,7 @@ def ctl(programs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPat
         wrapper.chmod(0o755)
 
         def call(*words: str) -> str:
-            deadline = time.monotonic() + 30
+            deadline = time.monotonic() + 120
             while True:
                 done = subprocess.run([wrapper, *words], capture_output=True, text=True, check=False)
                 if done.returncode == 0 or time.monotonic() > deadline:
@@ -132,6 +135,7 @@ def three(programs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyP
                 *("--cert-file", pki / "server.crt", "--key-file", pki / "server.key"),
                 *("--listen-peer-urls", f"http://{place}:{peer}", "--initial-advertise-peer-urls"),
                 *(f"http://{place}:{peer}", "--initial-cluster", cluster),
+                FASTER,
             ]
             started[name] = stack.enter_context(running(words, tmp_path / f"{name}.log"))
         monkeypatch.setattr(util, "_request", _asking(util, pki))
@@ -157,8 +161,8 @@ def _asking(util: Any, pki: Path) -> Any:
 
 
 def until(holds: Any) -> None:
-    """Raises AssertionError where something does not come true in a minute."""
-    deadline = time.monotonic() + 60
+    """Raises AssertionError where something does not come true in two minutes."""
+    deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
         with suppress(OSError, RuntimeError, module_util("pai_etcd_members").EtcdError):  # it has not started yet
             if holds():

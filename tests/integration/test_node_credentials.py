@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 import urllib.error
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 
 from tests.addons import ROOT, addon_action
 from tests.integration.control_plane import Api
+from tests.integration.shared_control_plane import wait_for_policies, wait_for_rights
 
 NODES = "/api/v1/nodes"
 FLANNEL = "/api/v1/namespaces/kube-flannel"
@@ -59,10 +59,8 @@ def server(api: Api) -> Api:
     assert api.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pod}) == ""
     api.apply(KUBELETS)
     api.apply(BINDING)
-    end = time.monotonic() + 30
-    while not refusal(api.as_(token_of(api, "flannel-1")), "PATCH", f"{NODES}/two/status", annotated("backend-type")):
-        assert time.monotonic() < end  # the API server has not read the policy yet
-        time.sleep(0.5)
+    wait_for_policies(api)
+    wait_for_rights(api)
     return api
 
 

@@ -22,6 +22,7 @@ from pai_install.engine.runner import RunnerEngine
 from pai_install.redact import Redactor
 from pai_install.run.host_results import HostResults
 from tests.errors import raises
+from tests.stopwatch import Stopwatch
 
 
 def plain(bench: Any) -> tuple[str, ...]:
@@ -53,8 +54,9 @@ def test_secrets_are_in_no_command_line(engine: RunnerEngine, bench: Any) -> Non
     events = engine.run(RunRequest("slow.yml", bench.inventory("a"), extra_vars={"my_token": bench.token}))
     with closing(events):
         next(events)  # the task has begun
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while time.monotonic() < deadline and not any("sleep 120" in line for line in lines):
+            time.sleep(0.02)
             for pid in owned_by(OwnerProcess.current()):
                 try:
                     lines.add(Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode())
@@ -117,7 +119,7 @@ def test_engine_outside_its_context_is_a_bug(bench: Any) -> None:
 
 
 def wait_for_sleep() -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         for pid in owned_by(OwnerProcess.current()):
             try:
@@ -133,9 +135,9 @@ def test_closing_the_stream_ends_every_process(engine: RunnerEngine, bench: Any)
     events = engine.run(RunRequest("slow.yml", bench.inventory("a", "b")))
     assert next(events).kind is EventKind.TASK_START
     wait_for_sleep()
-    began = time.monotonic()
+    watch = Stopwatch()
     events.close()
-    assert time.monotonic() - began < 8
+    assert watch.within(8)
     assert owned_by(OwnerProcess.current()) == frozenset()
     assert not list((bench.folder / "work").glob("run-*"))
 
@@ -181,7 +183,7 @@ def test_what_a_killed_run_left_is_cleared_by_the_next(bench: Any) -> None:
     assert child.stdout.readline() == "task_start\n"
     stat = Path(f"/proc/{child.pid}/stat").read_text()
     owner = replace(OwnerProcess.current(), pid=child.pid, started=int(stat[stat.rfind(")") + 2 :].split()[19]))
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while len(owned_by(owner)) < 3 and time.monotonic() < deadline:
         time.sleep(0.1)
     child.kill()
@@ -195,10 +197,11 @@ def test_what_a_killed_run_left_is_cleared_by_the_next(bench: Any) -> None:
 
 
 def test_a_machine_at_its_own_pace_waits_for_no_other(bench: Any) -> None:
-    inventory = bench.inventory("slow", "broken", "quick", slow={"seconds": 3}, broken={"broken": True})
+    inventory = bench.inventory("slow", "broken", "quick", slow={"after": "quick"}, broken={"broken": True})
     with bench.engine() as engine:
         events = list(engine.run(RunRequest("apart.yml", inventory)))
     ends = [(event.host, event.task) for event in events if event.host and event.kind is not EventKind.TASK_START]
+    # its first task goes on until the other one has ended
     assert ends.index(("quick", "End")) < ends.index(("slow", "Take a while"))
     assert ("slow", "End") in ends
     collected = HostResults(("slow", "broken", "quick"), Redactor(()))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from copy import deepcopy
 
@@ -10,6 +9,7 @@ import pytest
 
 from tests.integration.hived.conftest import Api, Json, apply_addon
 from tests.integration.hived.pods import MARKER, SPEC, annotation, pod
+from tests.integration.shared_control_plane import wait_for_policies, wait_for_rights
 
 VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 
@@ -25,13 +25,9 @@ def alice(api: Api) -> Api:
     subjects = [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "alice"}]
     made = {"kind": "ClusterRoleBinding", "metadata": {"name": "pods"}, "roleRef": reference, "subjects": subjects}
     api.apply({**version, **made})
-    user = api.as_("alice-token")
-    probes = [changed(lambda it: it["spec"].update(nodeName="a100-1")), changed(lambda it: show(it, "all"))]
-    end = time.monotonic() + 60
-    while not all(refused(user, probe) for probe in probes):
-        assert time.monotonic() < end, "the policies do not count"
-        time.sleep(0.5)
-    return user
+    wait_for_policies(api)
+    wait_for_rights(api)
+    return api.as_("alice-token")
 
 
 def refused(user: Api, entry: Json) -> str:

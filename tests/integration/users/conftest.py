@@ -17,7 +17,7 @@ from pai_install.users.rights import roles, submitter_bindings
 from pai_install.users.template_rights import template_rights
 from tests.addons import ROOT, addon_action
 from tests.integration.control_plane import Api, Json
-from tests.integration.shared_control_plane import ControlPlane
+from tests.integration.shared_control_plane import ControlPlane, wait_for_policies, wait_for_rights
 
 __all__ = ["Users", "users"]
 
@@ -52,6 +52,9 @@ def everybody(api: Api) -> Users:
     tokens = {name: joined(api, name, places) for name, places in MEMBERS.items()}
     of = {name: api.as_(token["status"]["token"]) for name, token in tokens.items()}
     everything_counts(api, of["alice"])
+    # those that were applied last are read later than the others
+    wait_for_policies(api)
+    wait_for_rights(api)
     return Users(api, of, tokens)
 
 
