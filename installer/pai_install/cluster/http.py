@@ -192,10 +192,8 @@ class Connections:
         """
         down: dict[str, str] = {}
         for one in self._servers:
-            try:
-                answer = _send(one, request, headers)
-            except (urllib3.exceptions.HTTPError, OSError) as error:
-                down[one.name] = _cause(error)
+            answer = self._open(one, request, headers, down)
+            if answer is None:
                 continue
             try:
                 if request.cancellation is not None:
@@ -211,6 +209,19 @@ class Connections:
             self._prefer(one)
             return
         raise NoClusterError(down)
+
+    def _open(
+        self, one: ApiServer, request: ApiRequest, headers: Sequence[tuple[str, str]], down: dict[str, str]
+    ) -> urllib3.BaseHTTPResponse | None:
+        """The head of the answer of one API server, None without a connection, with the reason in `down`."""
+        for _ in range(_TRIES):
+            try:
+                return _send(one, request, headers)
+            except (urllib3.exceptions.HTTPError, OSError) as error:
+                down[one.name] = _cause(error)
+                if not (isinstance(error, NotConnectedError) and error.closed):
+                    return None
+        return None
 
     def close(self) -> None:
         """Ends all connections."""

@@ -27,7 +27,7 @@ class Caller:
 
     name: at the API server. label: in labels of objects and in OpenPAI's API. uid: of the account of a user, or "".
     groups: of the site, in its order. admin: whether the API server counts the sender as an administrator.
-    bearer: token to pass on to the API server, in place of an impersonation.
+    bearer: token to pass on to the API server, in place of an impersonation. session: its key, if it renews the token.
     """
 
     name: str
@@ -38,6 +38,7 @@ class Caller:
     admin: bool = False
     email: str = ""
     bearer: str = field(default="", repr=False)
+    session: str = field(default="", repr=False)
 
 
 class Authenticator(Protocol):

@@ -47,7 +47,7 @@ def with_sign_in(
         (*SignInPages(sign_in).routes(), *people.page_routes()),
         (sign_in.cookies,),
         portal_authenticators=(PortalAuthenticator(sign_in.tokens),),
-        is_valid=sign_in.is_valid,
+        current=sign_in.current,
         model=model,
         sign_in=sign_in,
     )

@@ -30,7 +30,8 @@ ADMINISTRATORS_ONLY = "Non-admin is not allow to do this operation."
 class RouteAccess:
     """Who may use an endpoint, and how often. public: no credentials. programs: application tokens, too.
 
-    cookies: also of browsers. Such an endpoint changes nothing, because a page of a stranger could send them.
+    cookies: also of browsers. Such an endpoint changes nothing, because a page of a stranger could send them. rate: ""
+    for no limit.
     """
 
     public: bool = False
@@ -101,7 +102,8 @@ def _handled(handler: Handler, access: RouteAccess, request: Request, body: byte
         caller = GUEST if access.public else caller_of(services, request, cookies=access.cookies)
         require_access(caller, access)
         # After authentication: the limit belongs to a person, not to an address that many share.
-        services.rates.take(access.rate, caller.name or (request.client.host if request.client else ""))
+        if access.rate:
+            services.rates.take(access.rate, caller.name or (request.client.host if request.client else ""))
         return handler(call_of(services, caller, request, body))
     except PaiError as error:
         raise rest_error(error) from error

@@ -91,6 +91,11 @@ class RequestGuard:
         return host.removeprefix("[").removesuffix("]") in self._hosts
 
 
+def is_own(headers: Headers) -> bool:
+    """Whether a page of the origin that was asked sends the request. The guard knows the host name."""
+    return headers.get("origin", "").lower() == f"https://{headers.get('host', '')}".lower()
+
+
 def _refused(why: str, *, api: bool, ends: bool = False) -> Response:
     """ends: the connection is closed after the answer."""
     error, headers = invalid(why), {"Connection": "close"} if ends else None

@@ -57,7 +57,9 @@ class LinkSealer:
                 "uid": caller.uid,
                 "groups": list(caller.groups),
                 "admin": caller.admin,
-                "bearer": caller.bearer,
+                # the token of a session may end before the address does
+                "bearer": "" if caller.session else caller.bearer,
+                "session": caller.session,
             },
             "log": {
                 "namespace": request.namespace,
@@ -71,7 +73,10 @@ class LinkSealer:
         return jwe.encrypt_compact(_HEADER, json_text(content).encode(), self._key)
 
     def open(self, sealed: str) -> tuple[Caller, LogRequest] | None:
-        """The caller and the request, or None for a link that is expired or not of this console."""
+        """The caller and the request, or None for a link that is expired or not of this console.
+
+        A caller with a session has no token here.
+        """
         # Before decryption: an address of any length costs CPU otherwise.
         if len(sealed) > _MAX_LINK:
             return None
@@ -92,6 +97,7 @@ class LinkSealer:
             groups=tuple(map(str, who.get("groups") or ())),
             admin=who.get("admin") is True,
             bearer=text(who.get("bearer")),
+            session=text(who.get("session")),
         )
         tail = number(log.get("tail"))
         return caller, LogRequest(

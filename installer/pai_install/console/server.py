@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -39,6 +40,8 @@ ROUTES = tuple(
     for route in subject.ROUTES
 )
 _LOG = logging.getLogger("pai_install.console")
+# parts of an address that may be a token, or the secret of a link
+_SECRET = re.compile(r"[^/]{32,}")
 
 
 def create_api(services: ConsoleServices) -> Starlette:
@@ -84,7 +87,7 @@ async def _refused(request: Request, error: Exception) -> Response:
 
 async def _failed(request: Request, error: Exception) -> Response:
     """Writes the cause to the log, not to the sender."""
-    _LOG.error("%s %s failed", request.method, request.url.path, exc_info=error)
+    _LOG.error("%s %s failed", request.method, _SECRET.sub("***", request.url.path), exc_info=error)
     return error_response(unknown())
 
 

@@ -28,7 +28,7 @@ class ConsoleServices:
 
     authenticators: of the API, in this order. page_authenticators: of pages, by their cookie. portal_authenticators: of
     OpenPAI's web portal, by its cookie. api_routes, page_routes: of other packages, below /rest-server and at the
-    root. is_valid: whether an earlier caller still has all of its rights. sign_in: behind the pages of users and
+    root. current: an earlier caller of now, None if a right is gone. sign_in: behind the pages of users and
     accounts, None without them.
     """
 
@@ -39,7 +39,7 @@ class ConsoleServices:
     page_routes: tuple[BaseRoute, ...] = field(default=(), repr=False)
     page_authenticators: tuple[Authenticator, ...] = ()
     portal_authenticators: tuple[Authenticator, ...] = ()
-    is_valid: Callable[[Caller], bool] = field(default=lambda _caller: True, repr=False)
+    current: Callable[[Caller], Caller | None] = field(default=lambda caller: caller, repr=False)
     model: ReadModel = field(default=None, repr=False)  # type: ignore[assignment] # one of these clients
     sign_in: SignInService | None = field(default=None, repr=False)
     monitoring: MonitoringReader | None = field(init=False, repr=False)

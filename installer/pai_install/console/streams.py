@@ -137,9 +137,9 @@ class _Reader:
 async def events(
     follow: Callable[[Cancellation], Iterator[str]], still: Callable[[], bool]
 ) -> AsyncGenerator[str, None]:
-    """Server-sent events: one for each line, and a comment now and then.
+    """Server-sent events: one for each line, a comment now and then, and "end" after the log.
 
-    still: whether the caller may go on. It runs in a thread.
+    still: whether the caller may go on. It runs in a thread. Without "end", browsers ask again, and learn why not.
     """
     reader = _Reader(follow)
     looked = output = time.monotonic()
@@ -149,7 +149,8 @@ async def events(
             now = time.monotonic()
             if now - looked >= _LOOK_S:
                 looked = now
-                waiting = waiting if await to_thread.run_sync(still) else [None]
+                if not await to_thread.run_sync(still):
+                    return
             for line in waiting:
                 output = now
                 yield "event: end\ndata: \n\n" if line is None else _event(line)

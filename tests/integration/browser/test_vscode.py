@@ -26,7 +26,10 @@ from tests.ports import free_port
 
 __all__ = ["console", "quickstart"]
 EXTENSION, EDITOR = os.environ.get("PAI_VSCODE", ""), os.environ.get("PAI_CODE_SERVER", "")
-pytestmark = pytest.mark.skipif(not EXTENSION or not EDITOR, reason="PAI_VSCODE or PAI_CODE_SERVER names nothing")
+pytestmark = [
+    pytest.mark.soak,
+    pytest.mark.skipif(not EXTENSION or not EDITOR, reason="PAI_VSCODE or PAI_CODE_SERVER names nothing"),
+]
 JOB = "from_vscode"
 YAML = {"name": "vscode-yaml", "publisher": "redhat", "version": "1.0.0", "engines": {"vscode": "^1.40.0"}}
 SETTINGS = {

@@ -229,29 +229,34 @@ OPERATIONS: dict[str, Operation] = {
 ELSEWHERE: Mapping[str, str] = {
     # they prove who a person is
     **dict.fromkeys(
+        ("POST /api/v2/authn/basic/login", "DELETE /api/v2/authn/basic/logout", "POST /api/v1/token"),
+        "integration/console/test_tokens.py",
+    ),
+    **dict.fromkeys(
         (
-            *("/api/v2/authn/basic/login", "/api/v2/authn/basic/logout", "/api/v1/token", "/login", "/login/token"),
-            *("/logout", "/allow", "/password/{secret}"),
+            *("GET /login", "POST /login", "POST /login/token", "POST /logout"),
+            *("GET /password/{secret}", "POST /password/{secret}"),
         ),
         "integration/console/test_pages.py",
     ),
     **dict.fromkeys(
         (
-            *("/api/v2/authn/oidc/login", "/api/v1/authn/oidc/login", "/api/v2/authn/oidc/return"),
-            "/api/v2/authn/oidc/logout",
+            *("GET /api/v2/authn/oidc/login", "GET /api/v1/authn/oidc/login", "GET /api/v2/authn/oidc/return"),
+            *("GET /api/v2/authn/oidc/logout", "GET /allow", "POST /allow"),
         ),
         "integration/console/test_oidc.py",
     ),
     # forms about oneself
     **dict.fromkeys(
-        ("/account/password", "/account/tokens", "/account/tokens/revoke"), "integration/console/test_people_pages.py"
+        ("POST /account/password", "POST /account/tokens", "POST /account/tokens/revoke"),
+        "integration/console/test_people_pages.py",
     ),
     # a signed address is read as its caller
-    "/log-manager/logs": "integration/console/test_rights_of_routes.py",
-    "/services/{namespace}/{service}": "integration/console/test_system_logs.py",
-    "/services/{namespace}/log/{pod}": "integration/console/test_system_logs.py",
-    "/jobs/{name}/changes": "unit/console/pages/test_live.py",
-    "/jobs/{name}/open": "integration/console/test_web_pages.py",
+    "GET /log-manager/logs": "integration/console/test_rights_of_routes.py",
+    "GET /services/{namespace}/{service}": "integration/console/test_system_logs.py",
+    "GET /services/{namespace}/log/{pod}": "integration/console/test_system_logs.py",
+    "GET /jobs/{name}/changes": "unit/console/pages/test_live.py",
+    "GET /jobs/{name}/open": "integration/console/test_web_pages.py",
     # the same for all
-    **dict.fromkeys(("/console.css", "/console.js"), "integration/console/test_cluster_pages.py"),
+    **dict.fromkeys(("GET /console.css", "GET /console.js"), "unit/console/pages/test_layout.py"),
 }

@@ -16,6 +16,7 @@ from starlette.testclient import TestClient
 
 from pai_install.console.clients import CallerClients
 from pai_install.console.connect import with_sign_in
+from pai_install.console.links import LinkSealer, LogRequest
 from pai_install.console.server import create_app
 from pai_install.console.settings import OidcSettings
 from pai_install.console.sign_in import issue
@@ -249,6 +250,30 @@ def test_an_id_token_is_renewed_before_it_ends(provider: Provider) -> None:
     assert second is not None
     assert first.bearer == second.bearer
     assert jwt_content(first.bearer)["exp"] - time.time() > 3000
+
+
+def test_a_log_goes_on_with_a_renewed_token(provider: Provider) -> None:
+    """Tokens of a provider may last for minutes, and a job for days."""
+    browser, issuer, sign_in = provider.console.new(), provider.issuer, provider.console.sign_in
+    provider.end(browser, provider.begin(browser))
+    value = browser.cookies[COOKIE]
+    caller = sign_in.sessions.caller(value)
+    assert caller is not None
+    sealer = LinkSealer(provider.console.settings.signing_key)
+    opened = sealer.open(sealer.seal(caller, LogRequest("vision", "pod")))
+    assert opened is not None
+    now = sign_in.current(opened[0])
+    assert now == caller
+    later = replace(sign_in.sessions, now=lambda: datetime.now(UTC) + timedelta(seconds=issuer.lasting_s))
+    issuer.lasting_s *= 2
+    try:
+        renewed = replace(sign_in, sessions=later).current(opened[0])
+    finally:
+        issuer.lasting_s //= 2
+    assert renewed is not None
+    assert renewed.bearer != caller.bearer
+    sign_in.sessions.close(fingerprint(value))
+    assert sign_in.current(opened[0]) is None
 
 
 def test_a_session_ends_when_the_provider_renews_no_more(provider: Provider) -> None:

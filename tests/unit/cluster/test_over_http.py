@@ -281,7 +281,7 @@ def closing(times: int, folder: Path) -> Iterator[tuple[HttpClient, list[str]]]:
                 with tls.wrap_socket(connection, server_side=True) as server:
                     seen.append("answered")
                     request = server.recv(1 << 16)
-                    while not request.endswith(b"}"):
+                    while not request.endswith(b"}" if request.startswith(b"POST") else b"\r\n\r\n"):
                         request += server.recv(1 << 16)
                     server.sendall(head + body)
 
@@ -305,6 +305,12 @@ def test_a_connection_that_a_proxy_ends_before_its_handshake_is_made_again(tmp_p
         (made,) = client.create([pod("one", "")])
     assert made["metadata"]["resourceVersion"] == "6"
     assert seen == ["closed"] * times + ["answered"]
+
+
+def test_a_log_is_asked_for_again_after_such_a_connection(tmp_path: Path) -> None:
+    with closing(2, tmp_path) as (client, seen):
+        assert [*client.log_lines(Ref("pod", "p", "b"), LogWindow(), container="main")]
+    assert seen == ["closed", "closed", "answered"]
 
 
 def test_a_proxy_that_ends_every_connection_is_asked_three_times(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from pai_install.kube.objects import JsonObject
 _LOG = logging.getLogger("pai_install.console")
 # no reason to serve nothing
 _ABSENT = ("NoSuchKind", "Forbidden")
-_PAUSE_S, _MAX_PAUSE_S, _MISSING_KIND_S = 1.0, 30.0, 60.0
+_PAUSE_S, _MISSING_KIND_S = 1.0, 60.0
 
 
 class Sink(Protocol):
@@ -42,13 +42,18 @@ class Sink(Protocol):
 
 @dataclass
 class KindWatch:
-    """Watches one kind. broken_since: since when the cluster does not answer, None while it does."""
+    """Watches one kind. broken_since: since when the cluster does not answer, None while it does.
+
+    optional: the cluster may lack the kind, or refuse it, and has no objects then. longest_pause_s: between tries.
+    """
 
     select: Select
     own: Callable[[], ClusterClient]
     sink: Sink
     sleep: Callable[[float], None] = time.sleep
     clock: Callable[[], float] = time.monotonic
+    optional: bool = True
+    longest_pause_s: float = 30.0
     ended: Event = field(default_factory=Event)
     broken_since: float | None = None
     ready: bool = False
@@ -66,7 +71,7 @@ class KindWatch:
                 self.once()
                 pause = _PAUSE_S
             except (PaiError, OSError) as error:
-                if isinstance(error, ApiError) and error.reason in _ABSENT:
+                if self.optional and isinstance(error, ApiError) and error.reason in _ABSENT:
                     if error.reason == "Forbidden":
                         _LOG.warning("cannot watch %s: %s", self.select, error.details)
                     self._finish()  # the cluster does not have this kind or namespace, or not yet
@@ -78,7 +83,7 @@ class KindWatch:
                 _LOG.exception("the watch of %s failed", self.select.kinds[0])
                 self._broken()
             self.sleep(pause)
-            pause = min(pause * 2, _MAX_PAUSE_S)
+            pause = min(pause * 2, self.longest_pause_s)
 
     def once(self) -> None:
         """Lists, then follows changes to the end of the watch."""

@@ -6,6 +6,7 @@ import asyncio
 import time
 import zlib
 from collections.abc import AsyncGenerator
+from dataclasses import replace
 from urllib.parse import quote
 
 from starlette.concurrency import run_in_threadpool
@@ -92,7 +93,8 @@ async def _changes(call: ApiCall, last: str) -> AsyncGenerator[str, None]:
     """Yields the state, until the job or the user is gone."""
     end, sent_at = time.monotonic() + _LONGEST_S, time.monotonic()
     yield f"data: {last}\n\n"
-    while time.monotonic() < end and await run_in_threadpool(call.services.is_valid, call.caller):
+    while time.monotonic() < end and (now := await run_in_threadpool(call.services.current, call.caller)):
+        call = replace(call, caller=now)
         await asyncio.sleep(_LOOK_S)
         try:
             found = state_key((await run_in_threadpool(find_job, call)).job)

@@ -6,7 +6,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from pai_install import __version__
-from pai_install.console.endpoint import PUBLIC, ApiCall, endpoint
+from pai_install.console.endpoint import PUBLIC, ApiCall, RouteAccess, endpoint
 
 # the version of OpenPAI with this API
 API_VERSION = "v1.8.1"
@@ -30,7 +30,8 @@ def info(call: ApiCall) -> Response:
     )
 
 
-HEALTH = Route("/healthz", endpoint(health, PUBLIC), methods=["GET"])
+# a load balancer may have the address of the kubelet, which ends a pod without an answer
+HEALTH = Route("/healthz", endpoint(health, RouteAccess(public=True, rate="")), methods=["GET"])
 ROUTES = (
     Route("/api/v2/info", endpoint(info, PUBLIC), methods=["GET"]),
     Route("/api/v1", endpoint(info, PUBLIC), methods=["GET"]),

@@ -84,9 +84,10 @@ async def read_log(request: Request) -> Response:
     services: ConsoleServices = request.app.state.services
     try:
         opened = services.links.open(request.query_params.get("token", ""))
-        if opened is None or not await run_in_threadpool(services.is_valid, opened[0]):
+        caller = await run_in_threadpool(services.current, opened[0]) if opened is not None else None
+        if opened is None or caller is None:
             raise unauthorized("this address is expired: ask for it again")
-        caller, log = opened
+        log = opened[1]
         services.rates.take("api", caller.name)
         if request.query_params.get("follow", "").lower() == "true" and not log.record:
             return _followed(services, caller, log)
@@ -117,7 +118,7 @@ def _followed(services: ConsoleServices, caller: Caller, log: LogRequest) -> Res
         pod = Ref("pod", log.pod, log.namespace)
         return services.clients.of(caller).log_lines(pod, window, container=log.container)
 
-    content = events(follow, lambda: services.is_valid(caller))
+    content = events(follow, lambda: services.current(caller) is not None)
     return EventResponse(content, lambda: services.streams.leave(caller.name))
 
 

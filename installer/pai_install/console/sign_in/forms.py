@@ -19,6 +19,7 @@ from starlette.responses import RedirectResponse, Response
 from pai_install.console.bodies import received_body
 from pai_install.console.caller import Caller
 from pai_install.console.errors import RestError, forbidden, invalid, rest_error
+from pai_install.console.guards import is_own
 from pai_install.console.pages.rendering import Frame, frame_of, rendered
 from pai_install.console.settings import ConsoleSettings
 from pai_install.console.sign_in.sessions import COOKIE, HTTP_HOST
@@ -169,9 +170,7 @@ def _require_short(size: int) -> None:
 
 def _require_own(given: PageRequest) -> None:
     """Raises RestError for a request from another site."""
-    port = "" if given.settings.port == 443 else f":{given.settings.port}"
-    own = {f"https://{f'[{name}]' if ':' in name else name}{port}" for name in given.settings.names}
-    if given.request.headers.get("origin", "") not in own:
+    if not is_own(given.request.headers):
         raise forbidden("this request comes from another site")
     expected = given.form_token
     if not expected or not hmac.compare_digest(expected.encode(), given.form.get("form", "").encode()):

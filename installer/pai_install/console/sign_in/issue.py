@@ -34,11 +34,14 @@ class TokenIssuer:
     settings: SignInSettings
 
     def for_password(self, caller: Caller, expiration_s: int | None) -> str:
-        """A token after a sign-in. It is not stored: old clients sign in every ten seconds. Raises RestError."""
+        """A token after a sign-in. It is not stored: old clients sign in every ten seconds. Raises RestError.
+
+        expiration_s: shortened to the site's limit, because clients of OpenPAI ask for fixed times.
+        """
         longest = self.settings.session_hours * 3600
-        seconds = longest if expiration_s is None else expiration_s
-        if not SHORTEST_S <= seconds <= longest:
-            raise invalid(f"expiration is a number of seconds from {SHORTEST_S} to {longest}")
+        seconds = longest if expiration_s is None else min(expiration_s, longest)
+        if seconds < SHORTEST_S:
+            raise invalid(f"expiration is a number of seconds from {SHORTEST_S}")
         return self._signed(self._claims(TokenKind.PASSWORD, caller, timedelta(seconds=seconds)))
 
     def for_session(self, caller: Caller, session: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 
 from pai_install.cluster.client import ClusterClient, Select
@@ -25,9 +25,9 @@ class KnownUsers:
 
     def __init__(self, own: Callable[[], ClusterClient], clock: Callable[[], float] = time.monotonic) -> None:
         self._own, self._clock = own, clock
-        self._accounts = WatchedObjects(own, _ACCOUNTS)
-        self._bindings = WatchedObjects(own, _BINDINGS)
-        self._administrations = WatchedObjects(own, _ADMINISTRATIONS)
+        self._accounts = WatchedObjects(own, _ACCOUNTS, clock)
+        self._bindings = WatchedObjects(own, _BINDINGS, clock)
+        self._administrations = WatchedObjects(own, _ADMINISTRATIONS, clock)
         self._asked: dict[str, tuple[float, JsonObject]] = {}
         # name and groups -> versions of the watches, groups of the site, and whether it administrates
         self._rights: dict[tuple[str, frozenset[str]], tuple[tuple[int, int], tuple[str, ...], bool]] = {}
@@ -50,17 +50,23 @@ class KnownUsers:
 
     def account(self, user: str) -> JsonObject | None:
         """The account of a user, or None."""
+        return self._watched.get(user) or self._query(user)
+
+    @property
+    def _watched(self) -> Mapping[str, JsonObject]:
+        """Name -> account that a watch has seen. Empty while the cluster does not answer."""
+        if not self._accounts.is_known:
+            return {}
         version = self._accounts.version
         if self._by_name[0] != version:
             found = {text(child(it, "metadata").get("name")): it for it in self._accounts.objects.values()}
             self._by_name = (version, found)
-        account = self._by_name[1].get(user)
-        return account if account is not None else self._query(user)
+        return self._by_name[1]
 
     @property
     def names(self) -> tuple[str, ...]:
         """All users with an account, by name."""
-        return tuple(sorted(text(child(it, "metadata").get("name")) for it in self._accounts.objects.values()))
+        return tuple(sorted(self._watched))
 
     def caller(self, user: str, kind: CallerKind) -> Caller:
         """A user of `user add` as a caller."""
@@ -69,7 +75,10 @@ class KnownUsers:
         return self.with_groups(Caller(name, user, kind, text(child(account, "metadata").get("uid"))), ())
 
     def with_groups(self, caller: Caller, api_groups: Iterable[str]) -> Caller:
-        """The caller with the groups of the site, and whether it administrates. api_groups: at the API server."""
+        """The caller with the groups of the site, and whether it administrates. api_groups: at the API server.
+
+        Raises RestError while the cluster does not answer: without its groups, a caller would be refused for good.
+        """
         groups = frozenset(api_groups)
         versions = (self._bindings.version, self._administrations.version)
         kept = self._rights.get((caller.name, groups))

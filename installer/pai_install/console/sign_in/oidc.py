@@ -14,6 +14,7 @@ from starlette.routing import Route
 
 from pai_install.console.caller import Caller, CallerKind
 from pai_install.console.cookies import drop_cookie, set_cookie
+from pai_install.console.endpoint import PUBLIC, ApiCall, endpoint
 from pai_install.console.errors import forbidden, invalid, no_api, unauthorized
 from pai_install.console.pages.rendering import rendered
 from pai_install.console.sign_in.forms import PageEndpoint, PageHandler, PageRequest, page, sent_to
@@ -119,9 +120,9 @@ class ProviderRoutes:
     def api_routes(self) -> tuple[Route, ...]:
         """Routes below OpenPAI's API."""
         return (
-            *(Route(f"{path}/login", self._page(self.login), methods=["GET"]) for path in (PATH, _OLD_PATH)),
-            Route(f"{PATH}/return", self._page(self.returned), methods=["GET"]),
-            Route(f"{PATH}/logout", self._page(self.logout), methods=["GET"]),
+            *(Route(f"{path}/login", self._api(self.login), methods=["GET"]) for path in (PATH, _OLD_PATH)),
+            Route(f"{PATH}/return", self._api(self.returned), methods=["GET"]),
+            Route(f"{PATH}/logout", self._api(self.logout), methods=["GET"]),
         )
 
     def page_routes(self) -> tuple[Route, ...]:
@@ -183,8 +184,16 @@ class ProviderRoutes:
     def _return(self) -> str:
         return f"{self._origin}{_PREFIX}{PATH}/return"
 
+    def _api(self, handler: PageHandler) -> PageEndpoint:
+        """A page below OpenPAI's API. Without a provider, clients get JSON."""
+        return self._page(handler) if self.provider is not None else endpoint(_no_provider, PUBLIC)
+
     def _page(self, handler: PageHandler) -> PageEndpoint:
         return page(self.sign_in.settings, self.sign_in.cookies.authenticate, handler)
+
+
+def _no_provider(call: ApiCall) -> Response:
+    raise no_api(call.url)
 
 
 def _require(given: PageRequest) -> Caller:

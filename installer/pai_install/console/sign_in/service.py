@@ -55,14 +55,21 @@ class SignInService:
         self.passwords.write(caller.label, caller.uid, new)
         self.sessions.close_all(caller.label, caller.uid)
 
-    def is_valid(self, caller: Caller) -> bool:
-        """Whether an earlier caller has all of its rights still. It may ask the cluster."""
+    def current(self, caller: Caller) -> Caller | None:
+        """An earlier caller of now, None if it is gone, or a right of it. It may ask the cluster."""
         try:
-            now = self.reviews.caller(caller.bearer) if caller.bearer else self.users.caller(caller.label, caller.kind)
+            now = self._current(caller)
         except (RestError, PaiError):
-            return False
-        same = (now.name, now.uid) == (caller.name, caller.uid)
-        return same and set(caller.groups) <= set(now.groups) and (now.admin or not caller.admin)
+            return None
+        if now is None or (now.name, now.uid) != (caller.name, caller.uid):
+            return None
+        return now if set(caller.groups) <= set(now.groups) and (now.admin or not caller.admin) else None
+
+    def _current(self, caller: Caller) -> Caller | None:
+        if caller.session:
+            # a log that grows is no use of a session
+            return self.sessions.caller_of(caller.session, noted=False)
+        return self.reviews.caller(caller.bearer) if caller.bearer else self.users.caller(caller.label, caller.kind)
 
     def sweep(self) -> None:
         """Removes credentials that are over, and those of accounts that are gone."""

@@ -77,16 +77,17 @@ class Sessions:
         """The person of a cookie, or None for a session that is over."""
         return self.caller_of(fingerprint(value)) if value else None
 
-    def caller_of(self, key: str) -> Caller | None:
-        """As `caller`, by the key of the session."""
+    def caller_of(self, key: str, *, noted: bool = True) -> Caller | None:
+        """As `caller`, by the key of the session. noted: this is a use of it."""
         found = self.store.find(CredentialKind.SESSION, key)
         if found is None or self._idle(found):
             return None
         if found.data.get(BEARER):
-            return self._with_bearer(found)
+            return self._with_bearer(found, noted=noted)
         if not found.uid or self.users.uid(found.user) != found.uid:
             return None
-        self._note(found)
+        if noted:
+            self._note(found)
         return self.users.caller(found.user, CallerKind.PASSWORD)
 
     def close(self, key: str) -> Credential | None:
@@ -105,7 +106,7 @@ class Sessions:
         used = read_time(session.data.get(USED, ""))
         return used is None or self.now() - used > timedelta(hours=self.settings.idle_hours)
 
-    def _with_bearer(self, session: Credential) -> Caller | None:
+    def _with_bearer(self, session: Credential, *, noted: bool) -> Caller | None:
         try:
             current = self._renewed(session)
             caller = self.reviews.caller(current.data[BEARER])
@@ -113,8 +114,9 @@ class Sessions:
             return None
         if (caller.label, caller.uid) != (session.user, session.uid):
             return None
-        self._note(current)
-        return caller
+        if noted:
+            self._note(current)
+        return replace(caller, session=session.key)
 
     def _renewed(self, session: Credential) -> Credential:
         """The session with a token that still lasts. Raises RestError.

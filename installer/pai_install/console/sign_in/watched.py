@@ -1,68 +1,93 @@
-"""Objects that a thread keeps up to date by a watch."""
+"""Objects that a watch keeps up to date."""
 
 from __future__ import annotations
 
-import logging
+import time
 from collections.abc import Callable, Mapping
-from contextlib import closing
-from threading import Event, Thread
+from http import HTTPStatus
 
 from pai_install.cluster.client import ClusterClient, Select
-from pai_install.errors import PaiError
+from pai_install.console.errors import RestError
+from pai_install.console.model.watching import KindWatch
 from pai_install.kube.objects import JsonObject, child, text
 
-_LOG = logging.getLogger("pai_install.console")
+# after the loss of a watch: one that was deleted meanwhile must not stay
+_KNOWN_S = 2.0
 _PAUSE_S = 1.0
 
 
 class WatchedObjects:
-    """UID -> object, of one kind. Empty while the cluster does not answer.
+    """UID -> object, of one kind. The sink of its watch. After a loss, the earlier objects count for two seconds."""
 
-    A lost watch begins again without the earlier objects, so that no object stays that was deleted meanwhile.
-    """
-
-    def __init__(self, own: Callable[[], ClusterClient], select: Select) -> None:
-        self._own, self._select = own, select
+    def __init__(
+        self, own: Callable[[], ClusterClient], select: Select, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._clock = clock
+        self._watch = KindWatch(select, own, self, clock=clock, optional=False, longest_pause_s=_PAUSE_S)
         self._objects: dict[str, JsonObject] = {}
-        self._ended = Event()
-        # changes with each event
-        self.version = 0
+        # of a list that is not at its end
+        self._listed: dict[str, JsonObject] | None = None
+        self._version = 0
 
     def start(self) -> None:
         """Watches in a thread until the process ends."""
-        Thread(target=self._run, name=f"watch {self._select.kinds[0]}", daemon=True).start()
+        self._watch.start()
 
     def stop(self) -> None:
         """Ends with the next event."""
-        self._ended.set()
+        self._watch.ended.set()
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the objects are those of now."""
+        broken = self._watch.broken_since
+        return self._watch.ready and (broken is None or self._clock() - broken <= _KNOWN_S)
 
     @property
     def objects(self) -> Mapping[str, JsonObject]:
-        """The objects of now. Do not change it."""
+        """The objects of now. Do not change it. Raises RestError while the cluster does not answer."""
+        self._require_known()
         return self._objects
 
-    def _run(self) -> None:
-        while not self._ended.is_set():
-            try:
-                self.follow()
-            except (PaiError, OSError) as error:
-                _LOG.warning("cannot watch %s: %s", self._select.kinds[0], error)
-            except Exception:
-                # a thread that ended would keep users that were removed
-                _LOG.exception("the watch of %s failed", self._select.kinds[0])
-            self._objects = {}
-            self.version += 1
-            self._ended.wait(_PAUSE_S)
+    @property
+    def version(self) -> int:
+        """Changes with each event. Raises RestError while the cluster does not answer."""
+        self._require_known()
+        return self._version
 
-    def follow(self) -> None:
-        """Follows one watch to its end."""
-        with closing(self._own().watch(self._select)) as events:  # type: ignore[type-var]
-            for event in events:
-                uid = text(child(event.object, "metadata").get("uid"))
-                if event.type == "DELETED":
-                    self._objects = {key: value for key, value in self._objects.items() if key != uid}
-                elif event.type in ("ADDED", "MODIFIED"):
-                    self._objects = {**self._objects, uid: event.object}
-                self.version += 1
-                if self._ended.is_set():
-                    return
+    def begin(self) -> None:
+        """All existing objects follow."""
+        self._listed = {}
+
+    def put(self, item: JsonObject) -> None:
+        """A new or changed object."""
+        if self._listed is not None:
+            self._listed[_uid(item)] = item
+            return
+        self._set({**self._objects, _uid(item): item})
+
+    def drop(self, item: JsonObject) -> None:
+        """A deleted object."""
+        self._set({key: value for key, value in self._objects.items() if key != _uid(item)})
+
+    def synced(self) -> None:
+        """The list is at its end: others are gone."""
+        self._set(self._listed or {})
+        self._listed = None
+
+    def _set(self, objects: dict[str, JsonObject]) -> None:
+        self._objects = objects
+        self._version += 1
+
+    def _require_known(self) -> None:
+        if not self.is_known:
+            raise RestError(
+                HTTPStatus.SERVICE_UNAVAILABLE,
+                "UnknownError",
+                "the console reads the users of the cluster: try again in a moment",
+                headers={"Retry-After": "2"},
+            )
+
+
+def _uid(item: JsonObject) -> str:
+    return text(child(item, "metadata").get("uid"))

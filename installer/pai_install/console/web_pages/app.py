@@ -21,7 +21,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocket
 
 from pai_install.console.errors import RestError, forbidden, rest_error
-from pai_install.console.guards import RequestGuard
+from pai_install.console.guards import RequestGuard, is_own
 from pai_install.console.services import ConsoleServices
 from pai_install.console.settings import ConsoleSettings, WebPagesSettings
 from pai_install.console.streams import StreamGate
@@ -131,14 +131,10 @@ class WebPages:
         if headers.get("service-worker"):
             # it would stay in the browser, and answer for the next job of this name
             raise forbidden("web pages of jobs have no service workers")
-        if (scope["type"] == "websocket" or scope["method"] not in _READS) and not self._is_own(headers):
+        if (scope["type"] == "websocket" or scope["method"] not in _READS) and not is_own(headers):
             raise forbidden("this request comes from another site")
         cookies = cookies_named(headers.getlist("cookie"), COOKIE)
         return await _asked(partial(self.access.admit, user, name, cookies))
-
-    def _is_own(self, headers: Headers) -> bool:
-        """Whether a page of this origin sends the request."""
-        return headers.get("origin", "").lower() == f"https://{headers.get('host', '')}".lower()
 
     @contextmanager
     def _entered(self, visit: Visit, still: Callable[[], bool]) -> Iterator[asyncio.Event]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
 
@@ -65,7 +66,7 @@ def test_an_address_expires(running: TestClient, services: ConsoleServices, monk
 
 def test_an_address_ends_with_its_user(running: TestClient, services: ConsoleServices) -> None:
     address = addresses(running)["all"]
-    object.__setattr__(services, "is_valid", lambda caller: caller.uid != ALICE.uid)
+    object.__setattr__(services, "current", lambda caller: None if caller.uid == ALICE.uid else caller)
     assert running.get(address).json()["code"] == "UnauthorizedUserError"
 
 
@@ -83,6 +84,11 @@ def test_an_address_hides_the_token_of_its_caller(settings: Any) -> None:
     assert "person" not in sealed
     opened = LinkSealer(settings.signing_key).open(sealed)
     assert opened == (person, LogRequest("vision-1", POD))
+    sealed = LinkSealer(settings.signing_key).seal(replace(person, session="key"), LogRequest("vision-1", POD))
+    assert LinkSealer(settings.signing_key).open(sealed) == (
+        replace(person, bearer="", session="key"),
+        LogRequest("vision-1", POD),
+    )
     settings.signing_key.write_bytes(b"another key")
     assert LinkSealer(settings.signing_key).open(sealed) is None
 

@@ -4,9 +4,11 @@
 const mostLines = 5000;
 const pauseMs = 500;
 const longestMs = 30000;
+const mostTries = 6;
 
 // The stream begins with the last lines of the log, so the text of the page makes room for them.
-function followLog(log) {
+// An answer that is no stream, such as 503 while a control plane is lost, is asked for again.
+function followLog(log, tries = 0) {
   const source = new EventSource(log.dataset.follow);
   let lines = [];
   let planned = false;
@@ -18,6 +20,12 @@ function followLog(log) {
   };
   source.onopen = () => {
     lines = [];
+    tries = 0;
+  };
+  source.onerror = () => {
+    if (source.readyState === EventSource.CLOSED && tries < mostTries) {
+      setTimeout(() => followLog(log, tries + 1), pauseMs * 2 ** tries);
+    }
   };
   source.onmessage = (event) => {
     lines.push(event.data);
