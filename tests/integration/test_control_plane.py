@@ -86,7 +86,7 @@ def add_policies(api: Api) -> None:
         for kind, one in (("", {**spec, **content}), ("Binding", {**binding, "policyName": "all"})):
             entry = {"kind": f"{sort}AdmissionPolicy{kind}", "metadata": {"name": "all"}, "spec": one}
             api.apply({"apiVersion": f"{POLICIES}/v1", **entry})
-    until(lambda: api.create(map_of("a"), "?dryRun=All") != "", 30)
+    until(lambda: api.create(map_of("a"), "?dryRun=All") != "")
 
 
 def add_user(api: Api) -> Api:
@@ -99,7 +99,7 @@ def add_user(api: Api) -> Api:
     body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
     token = api.ask("POST", "/api/v1/namespaces/default/serviceaccounts/u/token", body)["status"]["token"]
     user = api.as_(token)
-    until(lambda: asked(user, "GET", "/api/v1/secrets") == "", 30)
+    until(lambda: asked(user, "GET", "/api/v1/secrets") == "")
     return user
 
 
@@ -107,7 +107,7 @@ def leave_much(api: Api) -> Api:
     """Returns the user that is left."""
     user = add_user(api)
     api.apply(definition("Cluster", {"type": "object", "properties": {"size": {"type": "integer"}}}))
-    until(lambda: is_served(api, WIDGETS), 30)
+    until(lambda: is_served(api, WIDGETS))
     assert api.create(widget(finalizers=["example.org/never"])) == ""
     api.ask("DELETE", f"{WIDGETS}/w")
     for name in ("left", "ending"):
@@ -143,7 +143,7 @@ def test_the_next_module_defines_the_same_kind(
 ) -> None:
     api = control_plane.fresh()
     api.apply(definition(scope, {"type": "object", "properties": {"size": {"type": kind}}}))
-    until(lambda: is_served(api, WIDGETS), 30)
+    until(lambda: is_served(api, WIDGETS))
     assert api.create({**widget(**({"namespace": "default"} if scope == "Namespaced" else {})), "size": size}) == ""
     assert api.create(SERVICE) == ""
 

@@ -141,7 +141,7 @@ def test_a_kind_that_is_new(client: ClusterClient, request: pytest.FixtureReques
     kind = f"widgets.{group}"
     assert refused(lambda: client.list(Select((kind,)))) == "NoSuchKind"
     client.create([definition(group)])
-    assert client.wait([Ref("customresourcedefinition", kind)], "condition=Established", 20)
+    assert client.wait([Ref("customresourcedefinition", kind)], "condition=Established", 60)
     made = eventually(
         lambda: client.create([{"apiVersion": f"{group}/v1beta1", "kind": "Widget", "metadata": {"name": "w"}}])
     )
@@ -153,7 +153,7 @@ def test_a_kind_that_is_new(client: ClusterClient, request: pytest.FixtureReques
 
 def eventually(action: Callable[[], Any]) -> Any:
     """The first result. A kind is served some time after it is established."""
-    end = time.monotonic() + 20
+    end = time.monotonic() + 60
     while True:
         try:
             return action()
@@ -236,7 +236,7 @@ def test_a_deletion_that_a_finalizer_holds(client: ClusterClient, place: str) ->
     assert refused(lambda: client.delete([ref], wait_s=1)) == "Timeout"
     assert not client.wait([ref], "delete", 1)
     client.patch([Patch(ref, {"metadata": {"finalizers": None}})])
-    assert client.wait([ref], "delete", 5)
+    assert client.wait([ref], "delete", 60)
 
 
 def test_waits_for_conditions(client: ClusterClient, place: str) -> None:
@@ -248,13 +248,13 @@ def test_waits_for_conditions(client: ClusterClient, place: str) -> None:
         1, lambda: client.patch([Patch(ref, {"status": {"phase": "Running", "conditions": [ready]}}, part="status")])
     )
     started.start()
-    assert client.wait([ref], phase, 20)
-    assert client.wait(Select(("pods",), place), phase, 5)
-    assert client.wait(Select(("pods",), place, "contract=yes"), "condition=Ready", 5)
-    assert client.wait([ref], "jsonpath={.status.conditions}", 5)
+    assert client.wait([ref], phase, 60)
+    assert client.wait(Select(("pods",), place), phase, 60)
+    assert client.wait(Select(("pods",), place, "contract=yes"), "condition=Ready", 60)
+    assert client.wait([ref], "jsonpath={.status.conditions}", 60)
     assert not client.wait(Select(("pods",), place, "contract=no"), "condition=Ready", 5)
     assert refused(lambda: client.wait([Ref("pod", "no", place)], "condition=Ready", 5)) == "NotFound"
-    assert client.wait([Ref("pod", "no", place)], "delete", 5)
+    assert client.wait([Ref("pod", "no", place)], "delete", 60)
 
 
 def test_watches(client: ClusterClient, place: str) -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -16,6 +14,7 @@ import pytest
 from pai_install.components.catalogue import load_catalogue, resolve
 from pai_install.components.fetch import cached, open_source
 from pai_install.components.model import Selection
+from tests.ports import free_port
 
 CONFIG = """\
 version: 0.1
@@ -42,13 +41,11 @@ def serve(program: Path, tmp_path: Path) -> Iterator[Callable[..., str]]:
     with ExitStack() as stack:
 
         def start(*, readonly: bool) -> str:
-            with socket.socket() as probe:
-                probe.bind(("127.0.0.1", 0))
-                port = probe.getsockname()[1]
+            port = free_port()
             config = tmp_path / f"{port}.yml"
             config.write_text(CONFIG.format(root=tmp_path / "data", port=port, readonly=str(readonly).lower()))
             server = subprocess.Popen([program, "serve", config], stderr=subprocess.DEVNULL)
-            stack.callback(server.wait, 10)
+            stack.callback(server.wait, 60)
             stack.callback(server.terminate)
             _wait(f"http://127.0.0.1:{port}")
             return f"http://127.0.0.1:{port}"
@@ -57,10 +54,10 @@ def serve(program: Path, tmp_path: Path) -> Iterator[Callable[..., str]]:
 
 
 def _wait(url: str) -> None:
-    for _ in range(100):
+    for _ in range(600):
         try:
             urllib.request.urlopen(f"{url}/v2/", timeout=5).close()  # noqa: S310 - our own server
-        except urllib.error.URLError:
+        except OSError:
             time.sleep(0.1)
         else:
             return

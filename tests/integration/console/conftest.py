@@ -85,7 +85,7 @@ def own(users: Users) -> HttpClient:
     body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}}
     token = users.admin.ask("POST", f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/{NAME}/token", body)
     found = users.admin.as_(token["status"]["token"])
-    until(lambda: asked(found, "GET", f"/api/v1/namespaces/{NAMESPACE}/secrets") == "", 10)
+    until(lambda: asked(found, "GET", f"/api/v1/namespaces/{NAMESPACE}/secrets") == "")
     place = api_server(f"https://127.0.0.1:{users.admin.port}", authority=users.admin.authority, name="here")
     return HttpClient(Connections([place]), BearerToken(found.token))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import socket
 import threading
 import time
@@ -24,9 +25,10 @@ LOGIN = "/rest-server/api/v2/authn/basic/login"
 
 
 @pytest.fixture
-def fresh_limits(console: Console) -> Iterator[SignInLimits]:
-    """Limits that remember nothing of other tests, before and after."""
-    limits = console.sign_in.passwords.limits
+def fresh_limits(console: Console, monkeypatch: pytest.MonkeyPatch) -> Iterator[SignInLimits]:
+    """Limits that remember nothing of other tests, before and after. Their clock stands still, as on no slow host."""
+    limits, now = console.sign_in.passwords.limits, time.monotonic()
+    monkeypatch.setattr(limits, "_clock", lambda: now)
     for kept in (limits._names, limits._addresses):
         kept.clear()
     yield limits
@@ -34,13 +36,16 @@ def fresh_limits(console: Console) -> Iterator[SignInLimits]:
         kept.clear()
 
 
-def test_guessing_a_password_is_slowed_down(console: Console, fresh_limits: SignInLimits) -> None:
+def test_guessing_a_password_is_slowed_down(
+    console: Console, fresh_limits: SignInLimits, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for _ in range(5):
         assert console.login("carol", "wrong password")["code"] == "IncorrectPasswordError"
     answer = console.new().post(LOGIN, data={"username": "carol", "password": PASSWORDS["carol"]})
     assert (answer.status_code, answer.json()["code"]) == (429, "TooManyRequestsError")
     assert answer.headers["retry-after"] == "1"
-    time.sleep(1.1)
+    later = fresh_limits._clock() + 1.1
+    monkeypatch.setattr(fresh_limits, "_clock", lambda: later)
     assert console.login("carol", PASSWORDS["carol"])["status"] == 200
 
 
@@ -68,10 +73,15 @@ def test_unknown_names_take_as_long_as_known_ones(console: Console, fresh_limits
         return time.perf_counter() - begin
 
     console.login("warm-up", "wrong password")
-    # in turn: other work on this machine slows down both
-    pairs = [(seconds("bob"), seconds("nobody")) for _ in range(4)]
-    known, unknown = (min(times) for times in zip(*pairs, strict=True))
-    assert 0.4 < unknown / known < 2.5
+    # in turn, and for as long as other work on this machine slows down one of them
+    known = unknown = math.inf
+    for number in range(12):
+        known, unknown = min(known, seconds("bob")), min(unknown, seconds("nobody"))
+        fresh_limits._names.clear()
+        fresh_limits._addresses.clear()
+        if number >= 3 and 0.4 < unknown / known < 2.5:
+            return
+    pytest.fail(f"{known} s for a known name, {unknown} s for an unknown one")
 
 
 def test_sixty_guesses_at_once_take_four_hashes_at_a_time(
@@ -119,9 +129,9 @@ def port(console: Console, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     thread.join(10)
 
 
-def sent(port: int, *parts: bytes, pause_s: float = 0.0) -> bytes:
-    """What comes back until the connection ends."""
-    with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+def sent(port: int, *parts: bytes, pause_s: float = 0.0, wait_s: float = 30) -> bytes:
+    """What comes back until the connection ends. wait_s: for more of it."""
+    with socket.create_connection(("127.0.0.1", port), timeout=wait_s) as connection:
         for part in parts:
             with contextlib.suppress(OSError):
                 connection.sendall(part)
@@ -150,7 +160,7 @@ def test_a_prompt_request_is_answered(port: int) -> None:
 def test_a_slow_answer_is_not_cut_off(port: int) -> None:
     """Two requests on one connection, with a pause that is longer than the time for headers."""
     request = f"GET /login HTTP/1.1\r\nHost: {HOST}\r\n\r\n".encode()
-    with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
         for _ in range(2):
             connection.sendall(request)
             answer = b""

@@ -120,7 +120,7 @@ HIDDEN = {
 def test_a_request_hides_no_other(port: int, way: str) -> None:
     """The answer to the hidden one would go to whoever asks next through a proxy of the site."""
     host = f"Host: {HOST}\r\n".encode()
-    answer = sent(port, POST + host + HIDDEN[way] + LOGIN_PAGE)
+    answer = sent(port, POST + host + HIDDEN[way] + LOGIN_PAGE, wait_s=5)
     assert answer.count(b"HTTP/1.1 200") == 0, answer[:500]
 
 

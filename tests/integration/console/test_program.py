@@ -26,6 +26,7 @@ from pai_install.users.console_rights import NAME, NAMESPACE, console_objects
 from tests.examples import site_of
 from tests.integration.clients import http_client
 from tests.integration.control_plane import Json
+from tests.integration.shared_control_plane import wait_for_rights
 from tests.integration.users.conftest import NAMESPACES, Users
 from tests.integration.users.test_rights import until
 from tests.internet.authority import Authority
@@ -64,6 +65,7 @@ def program(users: Users, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     namespaces = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": space}} for space in spaces]
     for entry in (*namespaces, *rights, profile_object(profile), kept_object(profile.require_scheduling())):
         users.admin.apply(entry)
+    wait_for_rights(users.admin)
     body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}}
     token = users.admin.ask("POST", f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/{NAME}/token", body)
     (folder / "token").write_text(token["status"]["token"])
@@ -104,7 +106,7 @@ def program(users: Users, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         yield made
     finally:
         process.send_signal(signal.SIGTERM)
-        process.wait(20)
+        process.wait(60)
 
 
 def test_a_user_sets_a_password_and_signs_in(program: Program, users: Users) -> None:
@@ -123,7 +125,7 @@ def test_a_user_sets_a_password_and_signs_in(program: Program, users: Users) -> 
 def test_a_kubeconfig_counts_in_the_api(program: Program, users: Users) -> None:
     token = users.tokens["alice"]["status"]["token"]
     headers = {"Authorization": f"Bearer {token}"}
-    until(lambda: program.ask("GET", "/rest-server/api/v2/user/alice", headers=headers)[0] == 200, 10)
+    until(lambda: program.ask("GET", "/rest-server/api/v2/user/alice", headers=headers)[0] == 200)
     assert program.ask("GET", "/rest-server/api/v2/users", headers=headers)[0] == 403
 
 

@@ -160,7 +160,7 @@ def alice(program: Program, users: Users, sshd: tuple[Path, int]) -> Person:
     make_job(users, "shell-a", NAME, **{"pai-install/ssh-port": str(port)})
     make_job(users, OTHER, OTHER)
     made = Person(program, folder)
-    until(lambda: made.ssh("true").returncode == 0, 60)
+    until(lambda: made.ssh("true").returncode == 0, 180)
     return made
 
 

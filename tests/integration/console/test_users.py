@@ -8,6 +8,7 @@ import pytest
 
 from tests.integration.console.conftest import PASSWORDS, Console
 from tests.integration.control_plane import Json
+from tests.integration.shared_control_plane import wait_for_rights
 from tests.integration.users.test_rights import asked, until
 
 USERS = "/api/v2/users"
@@ -145,12 +146,14 @@ def test_the_api_server_decides_and_not_the_console(console: Console, dora: str)
     assert caller.admin
     console.admin.ask("DELETE", binding)
     try:
-        until(lambda: console.ask("POST", USERS, dora, {"username": "evil", "password": PASSWORD})["status"] == 403, 5)
+        # before that, it would make the user
+        wait_for_rights(console.admin)
+        assert console.ask("POST", USERS, dora, {"username": "evil", "password": PASSWORD})["status"] == 403
     finally:
         for name in ("resourceVersion", "uid", "creationTimestamp", "managedFields"):
             kept["metadata"].pop(name, None)
         assert console.admin.create(kept) == ""
-        until(lambda: console.ask("GET", USERS, dora)["status"] == 200, 5)
+        until(lambda: console.ask("GET", USERS, dora)["status"] == 200)
     path = "/api/v1/namespaces/pai-users/serviceaccounts/evil"
     assert "not found" in asked(console.admin, "GET", path)
 

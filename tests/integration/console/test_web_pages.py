@@ -71,7 +71,8 @@ class Pages:
 
     def ask(self, cookie: str) -> int:
         headers = {"Host": f"{HOST}:{PORT}", "Cookie": cookie}
-        return httpx2.get(f"http://127.0.0.1:{self.port}{PAGE}", headers=headers, trust_env=False).status_code
+        url = f"http://127.0.0.1:{self.port}{PAGE}"
+        return httpx2.get(url, headers=headers, trust_env=False, timeout=60).status_code
 
     def socket(self, cookie: str) -> ClientConnection:
         there = socket.create_connection(("127.0.0.1", self.port))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import tarfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -43,11 +44,27 @@ HOSTS = '[host."http://127.0.0.1:{port}"]\n  capabilities = ["pull", "push", "re
 
 @dataclass(frozen=True)
 class Machine:
-    """containerd with a registry beside it. image: of the pod sandbox."""
+    """containerd with a registry beside it. image: of the pod sandbox. port: of the registry."""
 
     folder: Path
     programs: dict[str, Path]
     image: dict[str, str]
+    port: int
+
+    def ready(self) -> None:
+        """Waits for both programs."""
+        end = time.monotonic() + 120
+        while not (self._listens() and self._answers()):
+            assert time.monotonic() < end, (self.folder / "containerd.log").read_text()[-2000:]
+            time.sleep(0.1)
+
+    def _listens(self) -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", self.port)) == 0
+
+    def _answers(self) -> bool:
+        words = [str(self.programs["ctr"]), "-a", f"{self.folder}/containerd.sock", "version"]
+        return subprocess.run(words, capture_output=True, check=False, timeout=60).returncode == 0
 
     def ctr(self, *words: str) -> str:
         return self._ran(self.programs["ctr"], "-a", f"{self.folder}/containerd.sock", "-n", "k8s.io", *words)
@@ -97,14 +114,12 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
             log = stack.enter_context((folder / f"{words[0].name}.log").open("w"))
             process = stack.enter_context(subprocess.Popen([str(word) for word in words], stdout=log, stderr=log))
             stack.callback(process.terminate)
-        yield stocked(Machine(folder, programs, {}), layout)
+        yield stocked(Machine(folder, programs, {}, port), layout)
 
 
 def stocked(machine: Machine, layout: Path) -> Machine:
     """The machine with the image in its registry, under two names, and not in containerd."""
-    end = time.monotonic() + 30
-    while not (machine.folder / "containerd.sock").exists() and time.monotonic() < end:
-        time.sleep(0.1)
+    machine.ready()
     with tarfile.open(machine.folder / "pause.tar", "w") as archive:
         archive.add(layout, ".")
     name = f"{ROOM}/pause:3.10.2"
@@ -115,7 +130,7 @@ def stocked(machine: Machine, layout: Path) -> Machine:
     names = machine.ctr("images", "ls", "--quiet").split()
     machine.ctr("images", "rm", "--sync", *names)
     (described,) = json.loads((layout / "index.json").read_text())["manifests"]
-    return Machine(machine.folder, machine.programs, {"name": name, "digest": described["digest"]})
+    return replace(machine, image={"name": name, "digest": described["digest"]})
 
 
 @pytest.fixture

@@ -93,7 +93,7 @@ def members(api: Api) -> Mapping[str, Api]:
     for one in roles("kueue"):
         api.apply(one)
     for kind in (kind for backend in BACKENDS for kind in kinds_at(backend)):
-        until(lambda kind=kind: asked(api, "GET", path_of(kind)) == "", 30)  # type: ignore[misc]
+        until(lambda kind=kind: asked(api, "GET", path_of(kind)) == "")  # type: ignore[misc]
     return {name: api.as_(joined(api, name, places)["status"]["token"]) for name, places in MEMBERS.items()}
 
 
@@ -102,7 +102,7 @@ def installed(members: Mapping[str, Api], backend: Backend) -> Mapping[str, Api]
     admin, alice = members["alice"].as_(Api.token), Member(members["alice"])
     for one in objects(backend):
         admin.apply(one)
-    until(lambda: "sentinel" in alice.refusal("POST", f"{CONFIG_MAPS}?dryRun=All", SENTINEL), 60)
+    until(lambda: "sentinel" in alice.refusal("POST", f"{CONFIG_MAPS}?dryRun=All", SENTINEL))
     return members
 
 

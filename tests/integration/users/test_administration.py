@@ -24,7 +24,7 @@ def rules_count(users: Users) -> None:
         {**membership("probe", "vision", "default")},
         {**administration("probe"), "metadata": {"name": "probe"}},
     ):
-        until(lambda entry=probe: REFUSED in users.of["dora"].create(entry), 60)  # type: ignore[misc]
+        until(lambda entry=probe: REFUSED in users.of["dora"].create(entry))  # type: ignore[misc]
 
 
 def changed(entry: Json, **changes: Any) -> Json:

@@ -42,7 +42,7 @@ def console(users: Users, version: str) -> Iterator[Api]:
 @pytest.fixture
 def alice(console: Api) -> Api:
     found = console.in_the_name_of(USER.format("alice"))
-    until(lambda: asked(found, "GET", JOBS) == "", 10)
+    until(lambda: asked(found, "GET", JOBS) == "")
     return found
 
 
@@ -113,7 +113,7 @@ def test_a_right_that_only_the_user_has_is_not_borrowed(users: Users, alice: Api
         }
     )
     path = "/api/v1/namespaces/vision/secrets"
-    until(lambda: asked(users.of["alice"], "GET", path) == "", 10)
+    until(lambda: asked(users.of["alice"], "GET", path) == "")
     if constrained(version):
         assert "cannot impersonate-on:serviceaccount:list" in asked(alice, "GET", path)
     users.admin.ask("DELETE", f"/apis/{rbac}/v1/namespaces/vision/rolebindings/{metadata['name']}")

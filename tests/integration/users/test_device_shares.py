@@ -61,7 +61,7 @@ def shared(tenants: Tenants) -> Tenants:
     for one in policies(tenants.backend, NAMESPACES, clusters, priorities_at(SITE), shares=rules):
         tenants.admin.apply(one)
     for kind in kinds_of(tenants.backend):
-        until(lambda kind=kind: SAYS in tried(tenants, kind, asking(tenants, kind, "30", "1Gi")), 30)  # type: ignore[misc]
+        until(lambda kind=kind: SAYS in tried(tenants, kind, asking(tenants, kind, "30", "1Gi")))  # type: ignore[misc]
     return tenants
 
 

@@ -40,7 +40,7 @@ def controllers(users: Users) -> Api:
     request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}}
     path = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/{ACCOUNT}/token"
     found = users.admin.as_(users.admin.ask("POST", path, request)["status"]["token"])
-    end = time.monotonic() + 60
+    end = time.monotonic() + 90
     while "ValidatingAdmissionPolicy" not in asked(found, "POST", f"{secrets()}?dryRun=All", secret("probe")):
         assert time.monotonic() < end
         time.sleep(0.5)

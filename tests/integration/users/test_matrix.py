@@ -243,7 +243,7 @@ def kueues(admin: Api) -> Api:
         }
     )
     found = admin.in_the_name_of(name)
-    until(lambda: answers(found), 30)
+    until(lambda: answers(found))
     return found
 
 

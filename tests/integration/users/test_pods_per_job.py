@@ -40,7 +40,7 @@ def limited(tenants: Tenants) -> Tenants:
     for one in objects_of(replace(with_backend(SITE, tenants.backend), clusters=clusters)):
         if "pods-per-job" in one["metadata"]["name"]:
             tenants.admin.apply(one)
-    until(lambda: all(answer for _, answer in of_pods(tenants, 5, **{CLUSTER_LABEL: "vision"})), 60)
+    until(lambda: all(answer for _, answer in of_pods(tenants, 5, **{CLUSTER_LABEL: "vision"})))
     return tenants
 
 

@@ -56,7 +56,7 @@ def test_number_of_config_maps(users: Users) -> None:
         # the cluster of this test counts nothing by itself
         used = {**dict.fromkeys(hard, "0"), "count/configmaps": hard["count/configmaps"]}
         users.admin.ask("PATCH", f"{path}/status", {"status": {"hard": hard, "used": used}}, MERGE)
-        until(lambda: "exceeded quota" in users.of["alice"].create(config_map("one-more")), 30)
+        until(lambda: "exceeded quota" in users.of["alice"].create(config_map("one-more")))
     finally:
         users.admin.ask("DELETE", path)
 

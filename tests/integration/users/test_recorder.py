@@ -107,7 +107,7 @@ def running(recorder_api: Client) -> Iterator[Running]:
     made.end()
 
 
-def until(true: Callable[[], Any], seconds: float = 40) -> Any:
+def until(true: Callable[[], Any], seconds: float = 90) -> Any:
     end = time.monotonic() + seconds
     while not (found := true()):
         assert time.monotonic() < end, "it never came"

@@ -20,7 +20,7 @@ def template(name: str, **metadata: object) -> Json:
 @pytest.fixture(scope="module")
 def published(users: Users) -> str:
     """A template of an administrator, once the policy counts."""
-    until(lambda: "administrators alone" in users.of["alice"].create(template("template.probe")), 60)
+    until(lambda: "administrators alone" in users.of["alice"].create(template("template.probe")))
     assert users.of["dora"].create(template("template.shared")) == ""
     return "template.shared"
 

@@ -50,10 +50,10 @@ def limited(tenants: Tenants) -> Tenants:
     for one in (*made, *policies(tenants.backend, NAMESPACES, clusters, priorities_at(SITE), rules)):
         tenants.admin.apply(one)
     for kind in kinds_of(tenants.backend):
-        until(lambda kind=kind: CLASS in tried(tenants, kind, outside(tenants, kind)), 30)  # type: ignore[misc]
+        until(lambda kind=kind: CLASS in tried(tenants, kind, outside(tenants, kind)))  # type: ignore[misc]
     counts_again(tenants)
     large = pods_outside(tenants, "large", cpu="3")
-    until(lambda: "exceeded quota" in tenants.of["alice"].refusal("POST", f"{PODS}?dryRun=All", large), 30)
+    until(lambda: "exceeded quota" in tenants.of["alice"].refusal("POST", f"{PODS}?dryRun=All", large))
     return tenants
 
 
@@ -185,4 +185,4 @@ def test_code_is_still_uploaded(limited: Tenants) -> None:
     scheduling = replace(with_backend(SITE, limited.backend), unqueued=LIMIT)
     place = JobPlace(scheduling, scheduling.cluster("vision"), "test", ALICE, {"data": Claim("data", "alice")})
     pod = owned(upload_pod(StoredCode("a" * 64, "data", 1, 1), place, "1", "image", 30, ()))
-    until(lambda: tried(limited, POD, dict(pod)) == "", 30)
+    until(lambda: tried(limited, POD, dict(pod)) == "")
