@@ -13,7 +13,7 @@ from pai_install.system.plain import plain_text
 
 _MOST_WORDS = 2000
 _LARGEST_STATUS = 1 << 20
-# etcd without a leader, for some seconds after the loss of a control plane. It refuses other requests for good
+# etcd without a leader, for some seconds after the loss of a control plane. It refuses other requests permanently
 _ELECTS = re.compile(
     r"etcdserver: (no leader|not leader|leader changed|server stopped|unhealthy cluster|too many requests"
     r"|request timed out|request canceled|context deadline exceeded)"

@@ -77,7 +77,7 @@ class KnownUsers:
     def with_groups(self, caller: Caller, api_groups: Iterable[str]) -> Caller:
         """The caller with the groups of the site, and whether it administrates. api_groups: at the API server.
 
-        Raises RestError while the cluster does not answer: without its groups, a caller would be refused for good.
+        Raises RestError while the cluster does not answer: a caller without groups would be refused.
         """
         groups = frozenset(api_groups)
         versions = (self._bindings.version, self._administrations.version)

@@ -25,7 +25,7 @@ class WatchedObjects:
         self._clock = clock
         self._watch = KindWatch(select, own, self, clock=clock, optional=False, longest_pause_s=_PAUSE_S)
         self._objects: dict[str, JsonObject] = {}
-        # of a list that is not at its end
+        # of an unfinished list
         self._listed: dict[str, JsonObject] | None = None
         self._version = 0
 
@@ -71,7 +71,7 @@ class WatchedObjects:
         self._set({key: value for key, value in self._objects.items() if key != _uid(item)})
 
     def synced(self) -> None:
-        """The list is at its end: others are gone."""
+        """The list is whole: others are gone."""
         self._set(self._listed or {})
         self._listed = None
 
