@@ -10,13 +10,17 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(not (3,11) <= sys.version_info[:2] <= (3,14))' 2>/dev/null && command -v $$p && break; done)
 
+# of `make clients`
+CLIENTS ?= $(HOME)/.cache/pai-install-clients
+-include $(wildcard $(CLIENTS)/*.mk)
+
 # two workers have a cluster of the lab each, and take everything else behind it: tests/suites.py
 WORKERS ?= 2
 SHARED = -n $(WORKERS)
 
 INSTALL = DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y -qq --no-install-recommends
 
-.PHONY: help venv tools lock format check lint lint-ansible lint-types lint-style unit test molecule soak bench bench-scheduler docs docs-site screenshots release clean
+.PHONY: help venv tools lock format check lint lint-ansible lint-types lint-style unit test molecule clients soak bench bench-scheduler docs docs-site screenshots release clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -66,6 +70,9 @@ test: lint tools ## everything: linters, then all tests with the lab's end-to-en
 
 molecule: venv ## the scenarios of all roles (root); ROLE=name: of one
 	pytest -v tests/molecule $(if $(ROLE),-k "[$(ROLE)]")
+
+clients: venv ## the clients of OpenPAI that no registry has, in the cache of the user: docs/testing.md. Later tests take them
+	python -m tests.openpai_clients $(CLIENTS)
 
 soak: venv ## long runs: three control planes, machines lost and found, 30,000 mutated sites and old sites, 100,000 answers of machines, a console under load (root)
 	pytest -v tests -m soak

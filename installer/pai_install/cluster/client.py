@@ -180,6 +180,10 @@ class ClusterClient(Protocol):
         """Returns the API server's response for a path, such as "/metrics"."""
         ...
 
+    def raw_parts(self, path: str) -> Iterator[bytes]:
+        """As `raw`, in parts as they come: all pods may have 100 MiB. Raises ConnectionError if they break off."""
+        ...
+
     def watch(self, select: Select) -> Iterator[WatchEvent]:
         """Yields the existing objects as ADDED, then each change, also after a lost connection. Close it to stop.
 

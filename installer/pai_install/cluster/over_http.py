@@ -77,6 +77,11 @@ class HttpClient:
         """A path of the API server."""
         return self._api.send(ApiRequest(f"get {path}", path, accept="*/*")).body.decode(errors="replace")
 
+    def raw_parts(self, path: str) -> Iterator[bytes]:
+        """A path of the API server, in parts."""
+        with self._api.stream(ApiRequest(f"get {path}", path, accept="*/*")) as parts:
+            yield from parts
+
     def watch(self, select: Select) -> Iterator[WatchEvent]:
         """The objects and each change. Continues by itself after a lost connection."""
         (kind,) = select.kinds

@@ -88,6 +88,9 @@ class FakeCluster:
         """What the test put there."""
         return self.paths.get(path, "")
 
+    def raw_parts(self, path: str) -> Iterator[bytes]:
+        yield self.raw(path).encode()
+
     def watch(self, select: Select) -> Iterator[WatchEvent]:
         self.calls.append(("watch", select))
         yield from self.changes

@@ -307,6 +307,18 @@ def test_a_connection_that_a_proxy_ends_before_its_handshake_is_made_again(tmp_p
     assert seen == ["closed"] * times + ["answered"]
 
 
+def test_a_large_answer_comes_in_parts(server: ApiServerStandIn, client: HttpClient) -> None:
+    server.add({"items": ["x" * 1000] * 1000})
+    parts = [*client.raw_parts("/api/v1/pods")]
+    assert (len(parts) > 1, json.loads(b"".join(parts))["items"][-1]) == (True, "x" * 1000)
+    server.add(EXISTS, status=403)
+    with raises("api-request-refused", kind=ApiError):
+        next(client.raw_parts("/api/v1/pods"))
+    server.add({"items": ["x" * 1000] * 1000}, whole=False)
+    with pytest.raises(ConnectionError):
+        list(client.raw_parts("/api/v1/pods"))
+
+
 def test_a_log_is_asked_for_again_after_such_a_connection(tmp_path: Path) -> None:
     with closing(2, tmp_path) as (client, seen):
         assert [*client.log_lines(Ref("pod", "p", "b"), LogWindow(), container="main")]

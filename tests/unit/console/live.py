@@ -153,11 +153,11 @@ class Acting:
                 self._require_owner(item)
         self.cluster.delete_selected(select, wait_s=wait_s)
 
-    def raw(self, path: str) -> str:
+    def raw_parts(self, path: str) -> Iterator[bytes]:
         if self.namespaces is not None:
             raise ApiError("cannot read", reason="Forbidden")
         self.cluster.calls.append(("raw", path))
-        return self.cluster.raw(path)
+        yield from self.cluster.raw_parts(path)
 
     def logs(self, pod: Ref, **words: Any) -> str:
         self._require(pod.namespace)

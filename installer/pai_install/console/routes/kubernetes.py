@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from http import HTTPStatus
+from itertools import chain
 from urllib.parse import urlencode
 
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from pai_install.console.endpoint import ADMINISTRATORS, ApiCall, endpoint
@@ -18,7 +19,7 @@ _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 def list_nodes(call: ApiCall) -> Response:
     """All nodes, read as the caller."""
-    return Response(call.client.raw("/api/v1/nodes"), media_type="application/json")
+    return _passed(call, "/api/v1/nodes")
 
 
 def list_pods(call: ApiCall) -> Response:
@@ -28,7 +29,15 @@ def list_pods(call: ApiCall) -> Response:
         raise invalid("namespace is no name of Kubernetes")
     place = f"/namespaces/{namespace}" if namespace else ""
     query = f"?{urlencode({'labelSelector': labels})}" if labels else ""
-    return Response(call.client.raw(f"/api/v1{place}/pods{query}"), media_type="application/json")
+    return _passed(call, f"/api/v1{place}/pods{query}")
+
+
+def _passed(call: ApiCall, path: str) -> Response:
+    """The answer of the API server, passed on as it comes: it may be larger than the memory of the pod."""
+    parts = call.client.raw_parts(path)
+    # a refusal comes before the first part
+    first = next(parts, b"")
+    return StreamingResponse(chain((first,), parts), media_type="application/json")
 
 
 def list_alerts(call: ApiCall) -> Response:
