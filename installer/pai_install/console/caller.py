@@ -26,7 +26,7 @@ class Caller:
     """The sender of a request.
 
     name: at the API server. label: in labels of objects and in OpenPAI's API. uid: of the account of a user, or "".
-    groups: of the site, in its order. admin: whether the API server counts the sender as an administrator.
+    groups: of the site, by name. admin: whether the API server counts the sender as an administrator.
     bearer: token to pass on to the API server, in place of an impersonation. session: its key, if it renews the token.
     """
 

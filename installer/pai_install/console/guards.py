@@ -67,7 +67,7 @@ class RequestGuard:
     def _answer(self, method: str, path: str, headers: Headers, *, api: bool) -> Response | None:
         """The answer to a request that goes no further."""
         # A foreign host name is a sign of DNS rebinding: a web page of others would read answers of the console.
-        if path != _PROBE and not self._known(headers.getlist("host")):
+        if path != _PROBE and host_name(headers) not in self._hosts:
             return _refused("this host name is none of the console", api=api)
         if "content-length" in headers and "transfer-encoding" in headers:
             # a proxy in front may believe the other length, and take the rest for another request
@@ -79,16 +79,18 @@ class RequestGuard:
             return Response(status_code=204, headers={**allowed, "Access-Control-Max-Age": "600"})
         return None
 
-    def _known(self, hosts: list[str]) -> bool:
-        """One host, with or without a port."""
-        # A proxy may believe the first Host header, and a server the second one.
-        if len(hosts) != 1:
-            return False
-        host = hosts[0].lower()
-        name, separator, port = host.rpartition(":")
-        if separator and port.isdigit() and port.isascii():
-            host = name
-        return host.removeprefix("[").removesuffix("]") in self._hosts
+
+def host_name(headers: Headers) -> str:
+    """The name of the host that is asked, without its port. "" for two of them."""
+    hosts = headers.getlist("host")
+    # A proxy may believe the first Host header, and a server the second one.
+    if len(hosts) != 1:
+        return ""
+    host = hosts[0].lower()
+    name, separator, port = host.rpartition(":")
+    if separator and port.isdigit() and port.isascii():
+        host = name
+    return host.removeprefix("[").removesuffix("]")
 
 
 def is_own(headers: Headers) -> bool:

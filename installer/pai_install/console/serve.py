@@ -17,6 +17,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from pai_install.console.guards import host_name
 from pai_install.console.metrics import RequestCounter, create_metrics
 from pai_install.console.server import PREFIX, create_api, create_app
 from pai_install.console.services import ConsoleServices
@@ -34,13 +35,14 @@ _LOOPBACK = "127.0.0.1"
 
 
 def create_redirect(settings: ConsoleSettings) -> Starlette:
-    """Sends browsers to HTTPS, by a constant. It serves no API: old clients would send passwords in plain text."""
+    """Sends browsers to HTTPS. It serves no API: old clients would send passwords in plain text."""
     port = "" if settings.port == 443 else f":{settings.port}"
-    target = f"https://{settings.names[0]}{port}/"
+    names = {name.lower(): name for name in settings.names}
 
     async def redirect(request: Request) -> Response:
-        del request
-        return RedirectResponse(target, 308)
+        # The first name may be that of a lost control plane. A name of others is never a target.
+        name = names.get(host_name(request.headers), settings.names[0])
+        return RedirectResponse(f"https://{f'[{name}]' if ':' in name else name}{port}/", 308)
 
     return Starlette(routes=[Route("/", redirect, methods=["GET"])])
 

@@ -49,9 +49,24 @@ def test_a_closing_slash_changes_nothing(web: TestClient, services: ConsoleServi
     assert TestClient(create_api(services)).get("/api/v2/info/").status_code == HTTPStatus.OK
 
 
-def test_the_plain_port_redirects_browsers_by_a_constant_and_serves_no_api(settings: ConsoleSettings) -> None:
-    web = TestClient(create_redirect(settings), follow_redirects=False, base_url="http://elsewhere.example.com")
-    assert web.get("/").headers["location"] == "https://testserver/"
+@pytest.mark.parametrize(
+    ("host", "target"),
+    [
+        ("elsewhere.example.com", "testserver"),
+        ("TestServer", "testserver"),
+        ("10.0.0.2", "10.0.0.2"),
+        ("10.0.0.2:80", "10.0.0.2"),
+        ("[fd00::2]", "[fd00::2]"),
+        ("10.0.0.2@elsewhere.example.com", "testserver"),
+    ],
+)
+def test_the_plain_port_redirects_browsers_to_the_same_name_and_serves_no_api(
+    settings: ConsoleSettings, host: str, target: str
+) -> None:
+    """The first name may be that of a lost control plane."""
+    named = settings.model_copy(update={"names": ("testserver", "10.0.0.2", "fd00::2")})
+    web = TestClient(create_redirect(named), follow_redirects=False, base_url="http://testserver")
+    assert web.get("/", headers={"Host": host}).headers["location"] == f"https://{target}/"
     assert {web.get(path).status_code for path in ("/healthz", "/rest-server/api/v2/info")} == {404}
 
 
