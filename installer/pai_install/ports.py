@@ -13,6 +13,10 @@ API_PROXY_PORT: Final = 7443
 ETCD_CLIENT_PORT: Final = 2379
 ETCD_PEER_PORT: Final = 2380
 KUBELET_PORT: Final = 10250
+KUBELET_HEALTH_PORT: Final = 10248
+"""Only its own machine asks it, as the next two."""
+KUBE_PROXY_METRICS_PORT: Final = 10249
+KUBE_PROXY_HEALTH_PORT: Final = 10256
 NFS_PORT: Final = 2049
 VXLAN_PORT: Final = 8472
 """UDP: flannel's packets between machines."""

@@ -36,6 +36,9 @@ STANDS_IN = {
     },
     ports.ETCD_PEER_PORT: {"playbooks/library/pai_kubeadm.py", "playbooks/library/pai_restore.py"},
     ports.KUBELET_PORT: {"playbooks/library/pai_kubeadm.py", "addons/metrics_server/patches/metrics-server.yaml.j2"},
+    ports.KUBELET_HEALTH_PORT: set(),
+    ports.KUBE_PROXY_METRICS_PORT: set(),
+    ports.KUBE_PROXY_HEALTH_PORT: set(),
     ports.NFS_PORT: {
         "playbooks/library/pai_nfs_check.py",
         "playbooks/module_utils/pai_nfs.py",

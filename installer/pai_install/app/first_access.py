@@ -11,7 +11,7 @@ from pai_install.report.quickstart import FirstAccess, FirstSignIn
 from pai_install.report.users import time_text
 from pai_install.site.console import console_of
 from pai_install.site.groups import administrates, groups_of
-from pai_install.users.model import near_name
+from pai_install.site.user_names import near_name
 
 
 def give_first_access(app: App, group: str) -> FirstAccess:

@@ -7,7 +7,8 @@ from pai_install.cluster.credentials import BearerToken
 from pai_install.cluster.over_http import HttpClient
 from pai_install.console.caller import Caller, CallerKind
 from pai_install.console.errors import unauthorized
-from pai_install.users.model import ACCOUNT_PREFIX, why_no_name
+from pai_install.site.user_names import why_no_name
+from pai_install.users.model import ACCOUNT_PREFIX
 
 _IMPERSONATED = (CallerKind.PASSWORD, CallerKind.APPLICATION)
 

@@ -15,9 +15,10 @@ from pai_install.plan.model import ClusterCall, ClusterCalls, HostStep, Step
 from pai_install.plan.observation import Observation
 from pai_install.site.groups import PlacedGroup, administrates, groups_of
 from pai_install.site.model import Site
+from pai_install.site.user_names import near_name, why_no_name
 from pai_install.system.parameters import Parameter
 from pai_install.users.changes import UserGroup, joining
-from pai_install.users.model import MEMBER, NAMESPACE, OWNER, near_name, unknown_groups, why_no_name
+from pai_install.users.model import MEMBER, NAMESPACE, OWNER, unknown_groups
 from pai_install.users.read import UserObjects, name_of
 
 ASKED = "asked for"

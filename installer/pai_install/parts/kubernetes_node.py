@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pai_install.parts.context import Artifact, Context
 from pai_install.parts.part import Part, Port, RoleVariables, Space, restarts
-from pai_install.ports import KUBELET_PORT
+from pai_install.ports import KUBE_PROXY_HEALTH_PORT, KUBE_PROXY_METRICS_PORT, KUBELET_HEALTH_PORT, KUBELET_PORT
 from pai_install.site import Machine, Site
 
 _PROGRAMS = (
@@ -62,9 +62,9 @@ class KubernetesNode(Part):
         del site, machine
         return (
             Port(KUBELET_PORT, "kubelet", ("kubelet",), clients="control planes"),
-            Port(10248, "kubelet", ("kubelet",)),
-            Port(10249, "kube-proxy", ("kube-proxy",)),
-            Port(10256, "kube-proxy", ("kube-proxy",)),
+            Port(KUBELET_HEALTH_PORT, "kubelet", ("kubelet",)),
+            Port(KUBE_PROXY_METRICS_PORT, "kube-proxy", ("kube-proxy",)),
+            Port(KUBE_PROXY_HEALTH_PORT, "kube-proxy", ("kube-proxy",)),
         )
 
     def space(self, site: Site, machine: Machine) -> Mapping[str, Space]:

@@ -68,7 +68,7 @@ def console_of(site: Site) -> SiteConsole | None:
     portal, given = services.webportal or Webportal(), section.model_fields_set
     ssl = pylon.ssl or Ssl()
     return SiteConsole(
-        names=tuple(dict.fromkeys((*section.names, *openpai_names(pylon), *_machines(site)))),
+        names=tuple(dict.fromkeys((*own_names(site), *_machines(site)))),
         port=section.port if "port" in given else ssl.port,
         http_port=(pylon.port if pylon.port != HTTPS_PORT else HTTP_PORT) if section.http else 0,
         # pods of a group would reach the pages of their colleagues
@@ -85,14 +85,18 @@ def console_of(site: Site) -> SiteConsole | None:
     )
 
 
+def own_names(site: Site) -> tuple[str, ...]:
+    """The host names that the site gives the console, without those of its control planes."""
+    section, pylon = site.services.console or Console(), site.services.pylon or Pylon()
+    return tuple(dict.fromkeys((*section.names, *openpai_names(pylon))))
+
+
 def addresses(site: Site) -> tuple[str, ...]:
     """The URLs of the console: the one of its first name, or one for each control plane."""
     console = console_of(site)
     if console is None:
         return ()
-    # The names of the control planes stand last, two for each. What is before them is what the site itself named.
-    own = console.names[: len(console.names) - 2 * len(site.control_planes)]
-    hosts = own[:1] or tuple(machine.hostip for machine in site.control_planes)
+    hosts = own_names(site)[:1] or tuple(machine.hostip for machine in site.control_planes)
     port = "" if console.port == HTTPS_PORT else f":{console.port}"
     return tuple(f"https://{host}{port}/" for host in hosts)
 

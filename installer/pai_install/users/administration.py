@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pai_install.scheduling.admission import RequestKind, Rule, in_force, literal, policy
-from pai_install.users.model import ADMIN, GROUP, MAX_NAME, MEMBER, NAME_PATTERN, NAMESPACE, OWNER
+from pai_install.site.user_names import MAX_NAME, NAME_PATTERN
+from pai_install.users.model import ADMIN, GROUP, MEMBER, NAMESPACE, OWNER
 from pai_install.users.policies import OF_USERS, user_variables
 from pai_install.users.rights import RBAC
 

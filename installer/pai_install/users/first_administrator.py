@@ -12,10 +12,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pai_install.site.passwords import is_public
+from pai_install.site.passwords import first_password_problem
+from pai_install.site.user_names import user_name, why_no_name
 from pai_install.users.changes import UserGroup, joining
 from pai_install.users.credentials import Credential, CredentialKind, secret_of
-from pai_install.users.model import user_name, why_no_name
 from pai_install.users.read import UserObjects
 
 Object = dict[str, Any]
@@ -40,10 +40,11 @@ def first_administrator(
 ) -> FirstAdministrator | None:
     """Account and rights, and the Secret of the password with `secret_data` in place of `data`.
 
-    None for a public password, or without a group of administrators. salt: a secret of the site.
+    None for an invalid name, a refused password, or without a group of administrators, of which `validate` warns.
+    salt: a secret of the site.
     """
     user, administrators = user_name(name), [group for group in groups if group.administrators][:1]
-    if why_no_name(user) or not password or is_public(password) or not administrators:
+    if why_no_name(user) or first_password_problem(user, password) or not administrators:
         return None
     objects = [_kept(one.object) for one in joining(user, administrators, UserObjects())]
     secret = secret_of(Credential(CredentialKind.FIRST, user, user, ""))

@@ -11,8 +11,8 @@ from pydantic import BaseModel, ConfigDict
 
 from pai_install.agents.common.values import InvalidJsonError, parse
 from pai_install.errors import ExitCode, PaiError
+from pai_install.site.user_names import user_name, why_no_name
 from pai_install.system.plain import plain_text
-from pai_install.users.model import user_name, why_no_name
 
 MAX_BYTES, MAX_USERS = 4 << 20, 10_000
 # columns of CSV, and keys of OpenPAI's `GET /api/v2/users`

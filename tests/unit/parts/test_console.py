@@ -17,11 +17,12 @@ from pai_install.monitoring.scrape import Scraping, configuration, outside
 from pai_install.parts.addon import AddonVariables
 from pai_install.parts.console import console_ports
 from pai_install.parts.registry import images, make_context, part_named, ports
+from pai_install.registry.certificates import make_authority, make_serving
 from pai_install.registry.compile import served_names
 from pai_install.registry.identity import Identity, make_identity, renewed, serve_from, with_new_authority
 from pai_install.site import Site
-from tests.internet.authority import Authority
-from tests.unit.plan.conftest import CONFIG
+from pai_install.site.rules.ports import cluster_ports
+from tests.unit.plan.conftest import CONFIG, LAYOUT
 
 MakeSite = Callable[..., Site]
 NOW = datetime(2026, 11, 26, tzinfo=UTC)
@@ -137,10 +138,11 @@ def test_it_is_renewed_in_time_and_with_the_authority(make_site: MakeSite) -> No
     assert rotated.console.names == identity.console.names
 
 
-def test_no_certificate_is_made_without_a_console_or_with_an_own_one(make_site: MakeSite, tmp_path: Path) -> None:
+def test_no_certificate_is_made_without_a_console_or_with_an_own_one(make_site: MakeSite) -> None:
     assert identity_of(make_site(config=CONFIG, services="")).console is None
-    pem = "\n".join(f"    {line}" for line in Authority("own", tmp_path).pem.splitlines())
-    own = f"{BOTH}console:\n  certificate: |\n{pem}\n  key: k3y\n"
+    pair = make_serving(*make_authority("own", NOW), ["10.0.0.1"], NOW)
+    certificate, key = ("".join(f"    {line}\n" for line in pem.splitlines()) for pem in pair)
+    own = f"{BOTH}console:\n  certificate: |\n{certificate}  key: |\n{key}"
     assert identity_of(make_site(config=CONFIG, services=own)).console is None
 
 
@@ -172,6 +174,35 @@ def test_control_planes_alone_have_its_ports_and_its_image(make_site: MakeSite) 
         found = {port.port for port in ports(site, machine) if "console" in port.purpose}
         assert found == ({8443, 80} if machine.control_plane else set())
         assert ("pai-console" in images(site, machine)) is machine.control_plane
+
+
+MORE = '  - {hostname: m2, hostip: 10.0.0.4, machine-type: cpu, pai-master: "true", pai-storage: "true"}\n'
+THREE = LAYOUT + MORE + '  - {hostname: m3, hostip: 10.0.0.5, machine-type: cpu, pai-master: "true"}\n'
+CACHE = "enable_docker_cache: true\ndocker_cache_storage_backend: filesystem\n"
+
+
+@pytest.mark.parametrize(
+    ("layout", "config", "services"),
+    [
+        (LAYOUT, "", ""),
+        (LAYOUT, CACHE, "monitoring: true\nnode-exporter: {port: 9200}\nlogs: true\n"),
+        (LAYOUT, CACHE, "docker-cache: {service_nodeport: 30501}\n"),
+        (THREE, "component_store_port: 5081\n", "monitoring: {replicas: 2}\n"),
+    ],
+    ids=["least", "most", "cache", "three"],
+)
+def test_rules_of_a_site_know_the_ports_of_control_planes(
+    make_site: MakeSite, layout: str, config: str, services: str
+) -> None:
+    site = make_site(layout=layout, config=CONFIG + config, services=f"{BOTH}{services}")
+    own = {"console", "redirect of browsers to the console", "web pages of jobs"}
+    found = {
+        port.port: port.purpose
+        for machine in site.control_planes
+        for port in ports(site, machine)
+        if port.protocol == "tcp" and port.purpose not in own
+    }
+    assert cluster_ports(site) == found
 
 
 def test_without_a_console_there_is_no_add_on(make_site: MakeSite, components: ComponentSet) -> None:

@@ -2,20 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from ssl import DER_cert_to_PEM_cert
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
+from syrupy.assertion import SnapshotAssertion
 
+from pai_install.documents.problem import Problem
+from pai_install.registry.certificates import make_authority, make_serving
 from pai_install.site.console import SiteConsole, addresses, console_of, has_console
 from pai_install.site.load import load_site, read_site
 from pai_install.site.model import Site
 from pai_install.site.rules.pending import pending
-from tests.internet.authority import Authority
-from tests.unit.site.sites import write_site
+from tests.unit.site.sites import CONFIG, write_site
 
 GROUPS = "authentication: {group-manager: {grouplist: [{groupname: nlp}]}}\n"
 KUEUE = "scheduler: {type: kueue}\nvirtual-clusters: [{name: default, share: rest, groups: [nlp]}]\n"
 BOTH = GROUPS + KUEUE
+WHOLE = f"{BOTH}console: {{names: [pai.example.org], certificate: pai.crt, key: {{file: pai.key}}}}\n"
+NAMES = ("pai.example.org",)
+CERTIFICATE = ("site.certificate", "console.key", True)
+REDIRECT = "redirect of browsers to the console"
 
 
 def site_of(folder: Path, services: str) -> Site:
@@ -28,11 +47,15 @@ def console(folder: Path, services: str) -> SiteConsole:
     return found
 
 
-def codes(folder: Path, services: str) -> list[tuple[str, str, str]]:
-    """Code, path, and severity of the problems of the console's sections."""
+def problems(folder: Path, services: str) -> list[Problem]:
+    """The problems of the console's sections."""
     found = read_site(write_site(folder, services=services)).problems
-    theirs = ("console", "rest-server", "webportal", "pylon")
-    return [(it.code, it.path, it.severity) for it in found if it.path.startswith(theirs)]
+    return [it for it in found if it.path.startswith(("console", "rest-server", "webportal", "pylon"))]
+
+
+def codes(folder: Path, services: str) -> list[tuple[str, str, str]]:
+    """Code, path, and severity of these problems."""
+    return [(it.code, it.path, it.severity) for it in problems(folder, services)]
 
 
 @pytest.mark.parametrize(
@@ -62,6 +85,10 @@ def test_without_a_section_it_has_its_defaults(tmp_path: Path) -> None:
     assert (found.port, found.http_port, found.legacy, found.ports) == (443, 80, (), (443, 80, 8444))
     assert (found.certificate, found.key, found.language) == ("", None, "en")
     assert addresses(site) == (f"https://{machine.hostip}/",)
+
+
+def test_the_name_of_a_control_plane_may_be_the_one_of_links(tmp_path: Path) -> None:
+    assert addresses(site_of(tmp_path, f"{BOTH}console: {{names: [m1]}}\n")) == ("https://m1/",)
 
 
 def test_all_keys(tmp_path: Path) -> None:
@@ -106,36 +133,215 @@ def test_openpais_life_of_tokens_is_limited(tmp_path: Path, life: str, hours: in
     assert found.sign_in.session_hours == hours
 
 
+def pair(names: Sequence[str] = NAMES, now: datetime | None = None) -> tuple[str, str]:
+    """A certificate of an authority of its own, which is valid for a year, and its key."""
+    begin = now or datetime.now(UTC)
+    return make_serving(*make_authority("site", begin), names, begin)
+
+
+def with_pair(folder: Path, certificate: str, key: str, more: str = "names: [pai.example.org]") -> list[Problem]:
+    """The problems of a console with this certificate and this key."""
+    (folder / "pai.crt").write_text(certificate)
+    (folder / "pai.key").touch(mode=0o600)
+    (folder / "pai.key").write_text(key)
+    services = f"{BOTH}console: {{certificate: pai.crt, key: {{file: pai.key}}, {more}}}\n"
+    return problems(folder, services)
+
+
 def test_half_a_certificate_is_an_error(tmp_path: Path) -> None:
-    (tmp_path / "pai.crt").write_text(Authority("console", tmp_path).pem)
+    assert with_pair(tmp_path, *pair()) == []
     missing = ("site.missing", "console.certificate", "error")
     assert codes(tmp_path, f"{BOTH}console: {{certificate: pai.crt}}\n") == [missing]
-    key = tmp_path / "pai.key"
-    key.write_text("key")
-    key.chmod(0o600)
     assert codes(tmp_path, f"{BOTH}console: {{key: {{file: pai.key}}}}\n") == [("site.missing", "console.key", "error")]
-    whole = f"{BOTH}console: {{certificate: pai.crt, key: {{file: pai.key}}}}\n"
-    assert codes(tmp_path, whole) == []
-    found = console_of(site_of(tmp_path, whole))
-    assert found is not None
-    assert found.certificate.startswith("-----BEGIN CERTIFICATE-----")
+    loaded = console_of(load_site(write_site(tmp_path, services=WHOLE)).site)
+    assert loaded is not None
+    assert loaded.certificate.startswith("-----BEGIN CERTIFICATE-----")
+
+
+def test_a_key_that_the_pods_cannot_load_is_an_error(tmp_path: Path, snapshot: SnapshotAssertion) -> None:
+    certificate, key = pair()
+    private = load_pem_private_key(key.encode(), None)
+    form = (Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"secret"))
+    encrypted = private.private_bytes(*form).decode()
+    keys = {"of another": pair()[1], "none": "key", "empty": "", "certificate": certificate, "encrypted": encrypted}
+    wrong = {name: with_pair(tmp_path, certificate, text) for name, text in keys.items()}
+    assert all((it.code, it.path, it.is_error) == CERTIFICATE for [it] in wrong.values())
+    assert {name: f"{it.message}: {it.remedy}" for name, [it] in wrong.items()} == snapshot
+    # openssl ecparam writes parameters before the key, and a server takes the first certificate of a chain
+    parameters = "-----BEGIN EC PARAMETERS-----\nBggqhkjOPQMBBw==\n-----END EC PARAMETERS-----\n"
+    other = pair()[0]
+    assert with_pair(tmp_path, certificate + other, parameters + key) == []
+    [order] = with_pair(tmp_path, other + certificate, key)
+    assert order == wrong["of another"][0]
+
+
+def test_what_openssl_refuses_is_an_error(tmp_path: Path) -> None:
+    """A short RSA key, and on the other side a version of X.509 that only OpenSSL takes."""
+    private = generate_private_key(65537, 1024)  # noqa: S505
+    begin, name = datetime.now(UTC), x509.Name([x509.NameAttribute(x509.oid.NameOID.COMMON_NAME, "a")])
+    names = x509.SubjectAlternativeName([x509.DNSName(NAMES[0])])
+    builder = x509.CertificateBuilder(name, name, private.public_key(), 1, begin, begin + timedelta(days=9))
+    signed = builder.add_extension(names, critical=False).sign(private, SHA256())
+    key = private.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption()).decode()
+    [short] = with_pair(tmp_path, signed.public_bytes(Encoding.PEM).decode(), key)
+    assert (short.code, short.path, short.is_error) == CERTIFICATE
+    assert short.message == "has 1024 bits, and TLS needs 2048"
+    der = signed.public_bytes(Encoding.DER).replace(b"\xa0\x03\x02\x01\x02", b"\xa0\x03\x02\x01\x05")
+    [malformed] = with_pair(tmp_path, DER_cert_to_PEM_cert(der), key)
+    assert (malformed.path, malformed.message) == ("console.certificate", "is malformed")
+
+
+def test_a_key_that_is_not_there_now_is_no_error(tmp_path: Path) -> None:
+    with_pair(tmp_path, *pair())
+    (tmp_path / "pai.key").unlink()
+    assert codes(tmp_path, WHOLE) == [("site.secret-missing", "console.key", "warning")]
+
+
+@pytest.mark.parametrize("days", [-400, 30])
+def test_a_certificate_that_is_not_valid_now_is_a_warning(tmp_path: Path, days: int) -> None:
+    now = datetime.now(UTC) + timedelta(days=days)
+    [problem] = with_pair(tmp_path, *pair(now=now))
+    assert (problem.code, problem.path, problem.severity) == (
+        "site.certificate-time",
+        "console.certificate",
+        "warning",
+    )
+    assert (
+        problem.message == f"is valid from {now - timedelta(days=1):%F} to {now + timedelta(days=397):%F}, and not now"
+    )
+
+
+@pytest.mark.parametrize(
+    ("covered", "more", "missing"),
+    [
+        (["*.example.org"], "names: [pai.example.org]", ""),
+        (["PAI.example.org", "pai"], "names: [pai.example.org, pai]", ""),
+        (["*.org"], "names: [pai.example.org]", "pai.example.org"),
+        (["example.org"], "names: [pai.example.org, example.org]", "pai.example.org"),
+        (["pai.example.org"], "names: [pai.example.org, pai, lab]", "pai, lab"),
+        (["10.0.0.1"], "port: 443", ""),
+        (["pai.example.org"], "port: 443", "10.0.0.1"),
+        (["*.0.0.1"], "port: 443", "10.0.0.1"),
+        (["10.0.0.1", "pai.example.org"], "names: [pai.example.org]", ""),
+    ],
+)
+def test_names_that_a_certificate_does_not_cover_are_a_warning(
+    tmp_path: Path, covered: list[str], more: str, missing: str
+) -> None:
+    found = with_pair(tmp_path, *pair(covered), more)
+    message = f"does not cover {missing}: browsers and clients refuse it there"
+    wanted = [("site.certificate-names", "console.certificate", "warning", message)] if missing else []
+    assert [(it.code, it.path, it.severity, it.message) for it in found] == wanted
+
+
+@pytest.mark.parametrize(
+    ("services", "path", "message"),
+    [
+        ("console: {port: 8443}\npylon: {port: 8443}\n", "console.port", f"8443 is already in use: {REDIRECT}"),
+        ("console: {port: 80}\n", "console.port", f"80 is already in use: {REDIRECT}"),
+        ("pylon: {ssl: {port: 80}}\n", "pylon.ssl.port", f"80 is already in use: {REDIRECT}"),
+        ("pylon: {port: 8444}\n", "pylon.port", "8444 is already in use: web pages of jobs"),
+        ("console: {port: 9186, legacy-ports: true}\n", "console.port", "9186 is already in use: OpenPAI's API"),
+        (
+            "console: {legacy-ports: true}\nrest-server: {server-port: 443}\n",
+            "rest-server.server-port",
+            "443 is already in use: console",
+        ),
+        (
+            "console: {legacy-ports: true}\nwebportal: {server-port: 9186}\n",
+            "webportal.server-port",
+            "9186 is already in use: OpenPAI's API",
+        ),
+        ("console: {web-port: 443}\n", "console.web-port", "443 is already in use: console"),
+        ("console: {port: 6443}\n", "console.port", "6443 is already in use: Kubernetes API"),
+        ("console: {web-port: 5080}\n", "console.web-port", "5080 is already in use: component store"),
+        ("console: {port: 9091}\nmonitoring: true\n", "console.port", "9091 is already in use: Prometheus"),
+    ],
+)
+def test_a_port_of_two_programs_is_an_error(tmp_path: Path, services: str, path: str, message: str) -> None:
+    [problem] = problems(tmp_path, BOTH + services)
+    assert (problem.code, problem.path, problem.message) == ("site.port", path, message)
+    assert problem.remedy.startswith("choose another port")
+    assert ("http: false" in problem.remedy) is (REDIRECT in message or path == "pylon.port")
+    line = problem.path.partition(".")[0]
+    assert (BOTH + services).splitlines()[problem.line - 1].startswith(line)
+
+
+@pytest.mark.parametrize(
+    "services",
+    [
+        "console: {port: 80}\npylon: {port: 8080}\n",
+        "console: {port: 80, http: false}\n",
+        "console: {port: 9186}\n",
+        "console: {port: 8444, web-port: 8443}\n",
+        "console: {port: 9091}\n",
+    ],
+)
+def test_ports_that_another_program_leaves_are_no_problem(tmp_path: Path, services: str) -> None:
+    assert codes(tmp_path, BOTH + services) == []
+
+
+def test_the_port_of_web_pages_is_free_without_them(tmp_path: Path) -> None:
+    config = f"{CONFIG}group_isolation: false\n"
+    site = write_site(tmp_path, config=config, services=f"{BOTH}console: {{port: 8444}}\n")
+    assert not [it for it in read_site(site).problems if it.is_error]
+
+
+ADMINS = BOTH.replace("{grouplist", "{admin-group: {groupname: admins}, grouplist")
+
+
+@pytest.mark.parametrize(
+    ("name", "password", "code", "why"),
+    [
+        *((name, name, "weak-secret", "fewer than 8 characters") for name in ("admin", "root", "a")),
+        *(("admin", word, "weak-secret", "fewer than 8 characters") for word in ("123456", "pai", "admin1")),
+        ("admin", "x" * 257, "weak-secret", "more than 256 characters"),
+        ("Team_A.user", "Team_A.user", "weak-secret", "is the name of the user"),
+        ("admin", "admin-password", "public-secret", "is a public default"),
+        ("admin", "Password1", "public-secret", "is a public default"),
+    ],
+)
+def test_a_refused_first_password_is_a_warning(tmp_path: Path, name: str, password: str, code: str, why: str) -> None:
+    login = f"  default-pai-admin-username: '{name}'\n  default-pai-admin-password: '{password}'\n"
+    services = f"{ADMINS}rest-server:\n{login}"
+    [problem] = problems(tmp_path, services)
+    assert (problem.code, problem.severity) == (f"site.{code}", "warning")
+    assert problem.path == "rest-server.default-pai-admin-password"
+    assert problem.line == len(services.splitlines())
+    assert why in problem.message
+    assert problem.message.endswith("and is not used")
+
+
+def test_an_empty_file_is_no_first_password(tmp_path: Path) -> None:
+    (tmp_path / "word").touch(mode=0o600)
+    login = "{default-pai-admin-username: admin, default-pai-admin-password: {file: word}}"
+    assert codes(tmp_path, f"{ADMINS}rest-server: {login}\n") == [
+        ("site.weak-secret", "rest-server.default-pai-admin-password", "warning")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("groups", "name", "code", "remedy"),
+    [
+        (ADMINS, "a b!", "site.user-name", "write a-b"),
+        (ADMINS, "!", "site.user-name", "choose another name"),
+        (BOTH, "admin", "site.no-effect", "add admin-group to authentication.group-manager"),
+    ],
+)
+def test_a_first_administrator_who_is_not_made_is_a_warning(
+    tmp_path: Path, groups: str, name: str, code: str, remedy: str
+) -> None:
+    login = f"{{default-pai-admin-username: '{name}', default-pai-admin-password: a password}}"
+    [problem] = problems(tmp_path, f"{groups}rest-server: {login}\n")
+    assert (problem.code, problem.path) == (code, "rest-server.default-pai-admin-username")
+    assert (problem.severity, problem.remedy) == ("warning", remedy)
 
 
 @pytest.mark.parametrize(
     ("services", "problem"),
     [
         ("console: {}\n", ("site.no-effect", "console", "warning")),
-        (f"{BOTH}console: {{port: 80}}\n", ("site.port", "console.port", "error")),
-        (f"{BOTH}console: {{web-port: 443}}\n", ("site.port", "console.web-port", "error")),
         (f"{BOTH}console: {{web-port: 9286, legacy-ports: true}}\n", ("site.port", "console.web-port", "error")),
-        (
-            f"{BOTH}rest-server: {{default-pai-admin-username: a, default-pai-admin-password: admin-password}}\n",
-            ("site.public-secret", "rest-server.default-pai-admin-password", "warning"),
-        ),
-        (
-            f"{BOTH}rest-server: {{default-pai-admin-username: a, default-pai-admin-password: Password1}}\n",
-            ("site.public-secret", "rest-server.default-pai-admin-password", "warning"),
-        ),
         (
             f"{BOTH}rest-server: {{jwt-secret: pai-secret}}\n",
             ("site.public-secret", "rest-server.jwt-secret", "warning"),

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from pai_install.site.user_names import user_name
 from pai_install.users.console_rights import constrained
 from pai_install.users.credentials import Credential, CredentialKind, credential_of, fingerprint, secret_of
-from pai_install.users.model import user_name
 
 ONE = Credential(
     CredentialKind.PASSWORD, "alice", "alice", "uid-1", datetime(2027, 1, 1, tzinfo=UTC), {"hash": "$argon2id$x"}

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from pai_install.site.directory import Directory
 from pai_install.site.groups import PlacedGroup
 from pai_install.site.services.authentication import Acls, Extension, Group
+from pai_install.site.user_names import why_no_name
 from pai_install.users.directory import PREFIX, authenticator, bindings, label, owner_of
-from pai_install.users.model import why_no_name
 from pai_install.users.policies import policies
 
 DIRECTORY = Directory("https://sso.example.org", "pai", "sub", "groups")

@@ -47,7 +47,17 @@ def test_a_second_plan_is_the_same_and_another_site_has_another_hash() -> None:
     assert hash_of(made(name="root")) != hash_of(made())
 
 
-@pytest.mark.parametrize(("name", "password"), [("not a name", PASSWORD), ("admin", ""), ("admin", "admin-password")])
+@pytest.mark.parametrize(
+    ("name", "password"),
+    [
+        ("not a name", PASSWORD),
+        *(
+            ("admin", word)
+            for word in ("", "a", "pai", "root", "admin", "admin1", "123456", "x" * 257, "admin-password")
+        ),
+        ("Team_A.user", "team-a.USER"),
+    ],
+)
 def test_there_is_none(name: str, password: str) -> None:
     assert first_administrator(name, password, GROUPS, "1") is None
 

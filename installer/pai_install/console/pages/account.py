@@ -15,9 +15,9 @@ from pai_install.console.errors import RestError, invalid
 from pai_install.console.pages.endpoint import action, page, shown
 from pai_install.console.services import ConsoleServices
 from pai_install.console.sign_in.forms import sent_to
-from pai_install.console.sign_in.hashing import SHORTEST
 from pai_install.console.sign_in.service import SignInService
 from pai_install.console.sign_in.tokens import jwt_content
+from pai_install.site.passwords import SHORTEST
 from pai_install.users.model import ACCOUNT_PREFIX
 
 

@@ -17,7 +17,7 @@ from pai_install.console.pages.endpoint import action, page, require_administrat
 from pai_install.console.services import ConsoleServices
 from pai_install.console.sign_in.administration import UserAdministration, UserProfile
 from pai_install.console.sign_in.forms import sent_to
-from pai_install.console.sign_in.hashing import SHORTEST
+from pai_install.site.passwords import SHORTEST
 
 # users that a page lists
 _MOST = 500

@@ -21,6 +21,7 @@ from pai_install.console.sign_in.service import SignInService
 from pai_install.kube.objects import JsonObject, child, text
 from pai_install.profile.model import ClusterProfile, ProfileGroup
 from pai_install.site.groups import DEFAULT
+from pai_install.site.user_names import user_name, why_no_name
 from pai_install.users.changes import (
     ACCOUNTS,
     ADMINISTRATIONS,
@@ -32,7 +33,7 @@ from pai_install.users.changes import (
     refs_of,
 )
 from pai_install.users.credentials import Credential, CredentialKind
-from pai_install.users.model import NAMESPACE, OWNER, User, user_name, why_no_name
+from pai_install.users.model import NAMESPACE, OWNER, User
 from pai_install.users.read import UserObjects, user_of
 
 # annotation of an account: who changed its password or its data last. The API server decides whether they may

@@ -1,4 +1,4 @@
-"""Password hashes (argon2id), public default passwords, and right passwords that are remembered for a moment."""
+"""Password hashes (argon2id), and right passwords that are remembered for a moment."""
 
 from __future__ import annotations
 
@@ -14,24 +14,12 @@ from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 from argon2.low_level import Type
 
-from pai_install.site.passwords import is_public
-
-SHORTEST, LONGEST = 8, 256
 _REMEMBERED_S = 300.0
 _MOST_KEPT = 10_000
 # as strong as 46 MiB and one pass, in half the time and memory: OWASP, Password Storage Cheat Sheet
 _HASHER = PasswordHasher(time_cost=2, memory_cost=19 * 1024, parallelism=1, type=Type.ID)
 # of an unknown password, for names without one: their check takes as long
 _NOBODYS = _HASHER.hash(secrets.token_urlsafe(24))
-
-
-def password_problem(password: str) -> str:
-    """The reason why a user cannot have this password, or ""."""
-    if len(password) < SHORTEST:
-        return f"has fewer than {SHORTEST} characters"
-    if len(password) > LONGEST:
-        return f"has more than {LONGEST} characters"
-    return "is a public default" if is_public(password) else ""
 
 
 def hashed(password: str) -> str:

@@ -23,10 +23,10 @@ from pai_install.console.sign_in.forms import (
     page,
     sent_to,
 )
-from pai_install.console.sign_in.hashing import SHORTEST
 from pai_install.console.sign_in.redirects import own_path
 from pai_install.console.sign_in.service import SignInService
 from pai_install.console.sign_in.sessions import COOKIE, ProviderTokens
+from pai_install.site.passwords import SHORTEST
 from pai_install.users.credentials import fingerprint
 
 _TOKEN_LINE = re.compile(r"^\s*token:\s*[\"']?([A-Za-z0-9._~+/=-]+)[\"']?\s*$", re.MULTILINE)

@@ -7,14 +7,15 @@ from datetime import UTC, datetime
 from http import HTTPStatus
 
 from pai_install.console.errors import RestError, invalid
-from pai_install.console.sign_in.hashing import LONGEST, RememberedPasswords, hashed, matches, password_problem
+from pai_install.console.sign_in.hashing import RememberedPasswords, hashed, matches
 from pai_install.console.sign_in.known_users import KnownUsers
 from pai_install.console.sign_in.limits import HashSlots, SignInLimits
 from pai_install.console.sign_in.store import CredentialStore
+from pai_install.site.passwords import LONGEST, password_problem
+from pai_install.site.user_names import user_name, why_no_name
 from pai_install.users.credentials import Credential, CredentialKind, fingerprint
 from pai_install.users.first_administrator import HASH as FIRST_HASH
 from pai_install.users.first_administrator import is_first_password
-from pai_install.users.model import user_name, why_no_name
 
 HASH, SINCE = "hash", "since"
 # clients of OpenPAI compare these words
@@ -60,9 +61,6 @@ class Passwords:
         """Sets the password of a user. Raises RestError for a short or public one."""
         if why := password_problem(password):
             raise invalid(f"the password {why}: choose another one")
-        self._write(user, uid, password)
-
-    def _write(self, user: str, uid: str, password: str) -> None:
         with self.slots.slot():
             hash_text = hashed(password)
         now = datetime.now(UTC).isoformat(timespec="microseconds")
@@ -93,7 +91,7 @@ class Passwords:
         with self.slots.slot():
             right = is_first_password(password, found.data.get(FIRST_HASH, ""))
         if right:
-            self._write(user, uid, password)
+            self.write(user, uid, password)
         return right
 
     def _hash(self, user: str, uid: str, *, fresh: bool = False) -> str:

@@ -23,7 +23,8 @@ from pai_install.console.sign_in.administration import UserAdministration, UserP
 from pai_install.console.sign_in.api import fields, word
 from pai_install.console.sign_in.service import SignInService
 from pai_install.profile.model import ClusterProfile
-from pai_install.users.model import ACCOUNT_PREFIX, user_name
+from pai_install.site.user_names import user_name
+from pai_install.users.model import ACCOUNT_PREFIX
 
 _PROFILE = ("email", "extension")
 

@@ -8,26 +8,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pai_install.documents.document import Document, Entries
-from pai_install.ports import (
-    API_PROXY_PORT,
-    API_SERVER_PORT,
-    CONTROLLER_MANAGER_PORT,
-    ETCD_CLIENT_PORT,
-    ETCD_METRICS_PORT,
-    ETCD_PEER_PORT,
-    KUBELET_PORT,
-    SCHEDULER_PORT,
-)
 from pai_install.site.rules.kubelet import check_kubelet
+from pai_install.site.rules.ports import KUBERNETES_PORTS
 from pai_install.site.rules.raw_machines import drafts
 from pai_install.site.secret import MissingSecret
 from pai_install.site.settings import NO_EFFECT, Settings
 
-# what listens on a control plane, and what is one machine's own: metrics of etcd, kubelet, kube-proxy, controllers
-_SHARED_PORTS = (API_SERVER_PORT, API_PROXY_PORT, ETCD_CLIENT_PORT, ETCD_PEER_PORT, KUBELET_PORT)
 _NODE_PORTS = range(30000, 32768)
-_METRICS_PORTS = (ETCD_METRICS_PORT, 10248, 10249, 10256, CONTROLLER_MANAGER_PORT, SCHEDULER_PORT)
-USED_PORTS = frozenset({*_SHARED_PORTS, *_METRICS_PORTS, *_NODE_PORTS})
+_USED_PORTS = frozenset({*KUBERNETES_PORTS, *_NODE_PORTS})
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +76,7 @@ def _conflicts(settings: Settings) -> Iterator[Conflict]:
     if settings.host_daemon_port_start >= settings.host_daemon_port_end:
         keys = ("host_daemon_port_start", "host_daemon_port_end")
         yield Conflict(keys, "port-range", "is not below host_daemon_port_end", "choose a smaller one")
-    if settings.component_store_port in USED_PORTS or settings.component_store_port < 1024:
+    if settings.component_store_port in _USED_PORTS or settings.component_store_port < 1024:
         message = f"{settings.component_store_port} is another program's on the control plane"
         yield Conflict(("component_store_port",), "port", message, "choose a free one from 1024, e.g. 5080")
     if settings.containerd_data_root and _touch(settings.containerd_data_root, settings.docker_data_root):

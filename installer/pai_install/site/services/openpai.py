@@ -77,7 +77,7 @@ class RestServer(Service):
     default_pai_admin_username: Word | None = None
     """Name of the first administrator."""
     default_pai_admin_password: Hidden | None = None
-    """The password of the first administrator. A public password is refused: a warning, and no one signs in with it."""
+    """Password of the first administrator. A short or public one is refused: a warning, and no one signs in with it."""
     jwt_secret: Annotated[Hidden | None, _KEYS] = None
     jwt_expire_time: Word | None = None
     """Lifetime of API sessions, such as 7d, or in seconds. At most 7 days."""

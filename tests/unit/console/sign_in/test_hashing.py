@@ -7,7 +7,8 @@ import time
 import pytest
 
 from pai_install.console.sign_in import hashing
-from pai_install.console.sign_in.hashing import RememberedPasswords, hashed, matches, password_problem
+from pai_install.console.sign_in.hashing import RememberedPasswords, hashed, matches
+from pai_install.site.passwords import password_problem
 
 PASSWORD = "correct horse battery"
 
