@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
+
+from cryptography import x509
+from cryptography.hazmat.primitives.hashes import SHA256
 
 from pai_install.checks.finding import Finding
 from pai_install.checks.runner import force
@@ -19,11 +23,14 @@ from pai_install.operations.install import Install
 from pai_install.plan.model import Inventory, Plan, Step
 from pai_install.plan.observation import Observation
 from pai_install.preflight.report import PreflightReport
+from pai_install.registry.compile import served_names
+from pai_install.registry.identity import open_identity
 from pai_install.run.actions import LocalWorker
 from pai_install.run.environment import Environment, ProductEnvironment
 from pai_install.run.layout_file import forgetting_worker, writing_worker
-from pai_install.run.state import RunFolder, StateFolder
+from pai_install.run.state import RunFolder, StateFolder, open_state
 from pai_install.run.virtual_clusters import object_status_worker
+from pai_install.site.load import load_site
 from pai_install.site.model import Site
 from pai_install.system.proc import Completed
 from tests.unit.cluster.fake import FakeCluster
@@ -202,6 +209,23 @@ def leave() -> None:
 def run(argv: Sequence[str]) -> int:
     """Runs a command line in the world that was entered last."""
     return main.run(argv, _entered[-1] if _entered else None)
+
+
+CONSOLE = """\
+authentication: {group-manager: {grouplist: [{groupname: nlp}]}}
+scheduler: {type: kueue}
+virtual-clusters: [{name: default, groups: [nlp]}]
+"""
+
+
+def add_console(site: Path) -> list[str]:
+    """Gives the site a console after its first run. Returns what people are told about it."""
+    (site / "services-configuration.yaml").write_text(CONSOLE)
+    loaded = load_site(site).site
+    console = open_identity(open_state(site).registry, served_names(loaded), datetime.now(UTC)).console
+    assert console is not None
+    found = x509.load_pem_x509_certificate(console.certificate.encode()).fingerprint(SHA256())
+    return ["console: https://10.0.0.1/", f"certificate of the console: SHA-256 {found.hex(':').upper()}"]
 
 
 def write_site(folder: Path) -> Path:

@@ -16,7 +16,7 @@ from pai_install.checks.verdict import Verdict
 from pai_install.errors import ExitCode, PaiError
 from pai_install.run.lock import site_lock
 from pai_install.run.state import open_state
-from tests.unit.cli.stub_environment import World, facts, run, write_site
+from tests.unit.cli.stub_environment import CONSOLE, World, add_console, facts, run, write_site
 from tests.unit.runs import SECRET, done, event, phase
 
 WORK = (phase("base", "master", "one", "two"), phase("workers", "one", "two", needs=("base",)))
@@ -45,6 +45,33 @@ def test_apply_does_the_plan_and_reports(site: Path, in_world: Any, capsys: Any,
     assert "done in" in out
     assert "3 changes" in out
     assert str(last_run(site) / "report.html") in out.replace("\n", "")
+
+
+def test_the_last_lines_are_the_console_and_its_fingerprint(site: Path, in_world: Any, capsys: Any) -> None:
+    wanted = add_console(site)
+    in_world(World(WORK, dict(FINE)))
+    assert run(["apply", "--site", str(site), "--yes"]) == ExitCode.OK
+    assert capsys.readouterr().err.splitlines()[-2:] == wanted
+    (site / "services-configuration.yaml").write_text(f"{CONSOLE}console: false\n")
+    assert run(["apply", "--site", str(site), "--yes"]) == ExitCode.OK
+    assert "console" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "script"),
+    [
+        (["--check"], FINE),
+        (["--yes"], {**FINE, "base.yml": done(event("failed", "one", msg="x"), failures=["one"], rc=2)}),
+    ],
+    ids=["check", "failure"],
+)
+def test_a_run_that_brings_no_console_says_nothing_of_it(
+    site: Path, in_world: Any, capsys: Any, words: list[str], script: dict[str, Any]
+) -> None:
+    add_console(site)
+    in_world(World(WORK, dict(script)))
+    run(["apply", "--site", str(site), *words])
+    assert "console" not in capsys.readouterr().err
 
 
 def test_every_file_of_a_run_is_private_and_without_secrets(site: Path, in_world: Any, capsys: Any) -> None:

@@ -16,7 +16,7 @@ from pai_install.run.environment import ProductEnvironment
 from pai_install.run.lock import site_lock
 from pai_install.run.state import open_state
 from pai_install.site.load import load_site
-from tests.unit.cli.stub_environment import World, facts, run, write_site
+from tests.unit.cli.stub_environment import CONSOLE, World, add_console, facts, run, write_site
 from tests.unit.runs import done, event, phase
 
 READY = tuple(
@@ -36,6 +36,23 @@ def test_cluster_that_is_well(site: Path, in_world: Any, capsys: Any, snapshot: 
     assert run(["status", "--site", str(site)]) == ExitCode.OK
     out = capsys.readouterr().out.splitlines()
     assert out == snapshot
+
+
+@pytest.mark.parametrize("words", [[], ["--offline"]])
+def test_the_console_and_its_fingerprint_are_told(site: Path, in_world: Any, capsys: Any, words: list[str]) -> None:
+    (site / "services-configuration.yaml").write_text(CONSOLE)
+    in_world(World(findings=(*READY, PODS)))
+    command = ["status", "--site", str(site), *words]
+    assert run(command) == ExitCode.OK
+    before = [line for line in capsys.readouterr().out.splitlines() if "console" in line]
+    address, fingerprint = add_console(site)
+    assert before == [address], "a site before its first run has no certificate"
+    assert run(command) == ExitCode.OK
+    out = capsys.readouterr().out.splitlines()
+    assert out[out.index(address) + 1] == fingerprint
+    assert run([*command, "--format", "json"]) == ExitCode.OK
+    console = json.loads(capsys.readouterr().out)["console"]
+    assert console == {"addresses": ["https://10.0.0.1/"], "fingerprint": fingerprint.rpartition(" ")[2]}
 
 
 def test_sick_node_and_drift_are_named(site: Path, in_world: Any, capsys: Any, snapshot: SnapshotAssertion) -> None:
