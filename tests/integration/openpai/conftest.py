@@ -196,7 +196,7 @@ def definition(group: str, plural: str, name: str, versions: Sequence[str], scop
 
 def until_applied(api: Api, entry: Json) -> None:
     """Applies an object. A kind that was just defined is not known at once."""
-    end = time.monotonic() + 30
+    end = time.monotonic() + 90
     while True:
         try:
             api.apply(entry)
@@ -210,7 +210,7 @@ def until_applied(api: Api, entry: Json) -> None:
 
 def until_ready(console: Console) -> None:
     """Waits for the first reading of the cluster."""
-    token, end = console.token("root"), time.monotonic() + 60
+    token, end = console.token("root"), time.monotonic() + 120
     while (found := console.ask("GET", "/api/v2/jobs", token))[0] != 200:
         assert time.monotonic() < end, (found, (console.folder / "console.log").read_text()[-3000:])
         time.sleep(0.5)
@@ -264,7 +264,7 @@ class served:  # noqa: N801 - a context manager
 
     def __enter__(self) -> str:
         self.process: subprocess.Popen[bytes] = self._running.__enter__()
-        url, end = f"https://localhost:{self._port}", time.monotonic() + 60
+        url, end = f"https://localhost:{self._port}", time.monotonic() + 120
         trust = ssl.create_default_context(cafile=str(self._authority))
         while True:
             try:

@@ -86,7 +86,7 @@ def seen(three: Served) -> Seen:
     pod = f"/api/v1/namespaces/team/pods/{WATCHED}-worker-0-0/status"
     with kubelet(console, lines=1000) as port:
         start_job(admin, port, WATCHED)
-        end = time.monotonic() + 30
+        end = time.monotonic() + 90
         while (found := console.ask("GET", _LOGS, token))[0] != 200:
             assert time.monotonic() < end, found
             time.sleep(0.3)

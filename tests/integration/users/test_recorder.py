@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from pai_install.agents.common.api import Access, ApiError, Client, with_token
-from pai_install.agents.common.lease import Lease, stand_by
+from pai_install.agents.common.lease import Lease, stand_by, while_held
 from pai_install.agents.common.records import RECORD
 from pai_install.agents.job_recorder.__main__ import Recorder, record
 from pai_install.agents.job_recorder.settings import Settings
@@ -300,8 +300,16 @@ def test_one_that_is_killed_is_followed_by_another_that_knows_all(
     monkeypatch.setattr("pai_install.agents.common.lease.RENEW_S", 0.5)
     given = running.recorder.settings
     said: list[str] = []
-    record(Recorder(recorder_api, given, said.append), other, time.time() + 15)
-    found = kept(users.admin, "followed", lambda found: found.gone != "a moment ago")
+    follower = Recorder(recorder_api, given, said.append)
+    record(follower, other, time.time() + 5)
+
+    def judged() -> JobState | None:
+        """What is kept, a second later."""
+        while_held(other, time.time() + 1, lambda: follower.step(0.2), said.append)
+        states = [one.job for one in kept_jobs(records(users.admin, "followed"))]
+        return next((one for one in states if one.gone != "a moment ago"), None)
+
+    found: JobState = until(judged)
     assert (found.state, [one.machine for one in found.instances]) == ("STOPPED", ["g1"])
     other.release()
     assert running.lease.hold(200), "who lets go is followed at once"

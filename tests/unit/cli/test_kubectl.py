@@ -12,6 +12,7 @@ import pytest
 
 from pai_install.app import kubectl
 from pai_install.cli.main import run
+from tests.ports import free_port
 from tests.unit.site.sites import write_site
 
 THREE = ("10.0.0.1", "10.0.0.2", "10.0.0.3")
@@ -41,6 +42,7 @@ def test_taking_a_connection_is_not_enough(monkeypatch: pytest.MonkeyPatch) -> N
     with socket.create_server(("127.0.0.1", 0)) as server:
         monkeypatch.setattr(kubectl, "API_SERVER_PORT", server.getsockname()[1])
         assert not kubectl.ready("127.0.0.1")
+    monkeypatch.setattr(kubectl, "API_SERVER_PORT", free_port())
     assert not kubectl.ready("127.0.0.1")
 
 
