@@ -32,6 +32,7 @@ from tests.integration.issuer import Issuer, issuing
 from tests.integration.users.conftest import Users
 from tests.integration.users.test_directory import GROUPS, jwt
 from tests.integration.users.test_rights import until
+from tests.stopwatch import Stopwatch
 
 __all__ = ["console", "own"]
 
@@ -206,8 +207,10 @@ def test_a_program_gets_a_token_after_a_click(provider: Provider) -> None:
     assert provider.console.ask("POST", "/api/v2/tokens/application", token)["status"] == 403
     # it ends with the session
     form = fingerprint(f"form:{browser.cookies[COOKIE]}")
+    watch = Stopwatch()
     browser.post("/logout", data={"form": form}, headers={"Origin": f"https://{HOST}"})
-    until(lambda: provider.console.ask("GET", path, token)["status"] == 401, 2)
+    until(lambda: provider.console.ask("GET", path, token)["status"] == 401)
+    assert watch.within(2)
 
 
 def test_a_token_in_an_address_ends_where_nobody_uses_it_at_once(

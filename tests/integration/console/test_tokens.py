@@ -143,13 +143,13 @@ def test_tokens_and_sessions_end_with_the_account_within_two_seconds(console: Co
     assert console.sign_in.sessions.caller(session) is not None
     console.admin.ask("DELETE", "/api/v1/namespaces/pai-users/serviceaccounts/frank")
     watch = Stopwatch()
-    until(lambda: console.ask("GET", ME.format("frank"), token)["status"] == 401, 10)
+    until(lambda: console.ask("GET", ME.format("frank"), token)["status"] == 401)
     assert console.ask("GET", ME.format("frank"), program)["status"] == 401
     assert console.sign_in.sessions.caller(session) is None
     assert watch.within(2)
     # who comes later under the name gets none of it, and not the password either
     console.admin.apply(account("frank"))
-    until(lambda: console.sign_in.users.uid("frank") not in ("", uid), 5)
+    until(lambda: console.sign_in.users.uid("frank") not in ("", uid))
     for old in (token, program):
         assert console.ask("GET", ME.format("frank"), old)["status"] == 401
     assert console.sign_in.sessions.caller(session) is None
@@ -191,7 +191,7 @@ def test_the_first_administrator_signs_in_and_gets_a_hash_of_its_own(console: Co
     for entry in (*made.objects, secret):
         console.admin.apply(entry)
     assert console.login("admin", "wrong password")["code"] == "IncorrectPasswordError"
-    until(lambda: console.login("admin", "given by the site").get("admin") is True, 5)
+    until(lambda: console.login("admin", "given by the site").get("admin") is True)
     uid = console.sign_in.users.uid("admin")
     kept = console.sign_in.store.find(CredentialKind.PASSWORD, "admin", fresh=True)
     assert kept is not None
@@ -205,7 +205,7 @@ def test_what_is_over_is_removed(console: Console) -> None:
     uid = console.admin.apply(account("gone"))["metadata"]["uid"]
     console.sign_in.passwords.write("gone", uid, "password of gone")
     console.admin.ask("DELETE", "/api/v1/namespaces/pai-users/serviceaccounts/gone")
-    until(lambda: console.sign_in.users.uid("gone") == "", 5)
+    until(lambda: console.sign_in.users.uid("gone") == "")
     console.sign_in.sweep()
     assert console.sign_in.store.find(CredentialKind.PASSWORD, "gone", fresh=True) is None
     assert console.sign_in.store.find(CredentialKind.PASSWORD, "alice", fresh=True) is not None
