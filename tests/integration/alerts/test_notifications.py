@@ -131,15 +131,19 @@ def arguments(program: str, folder: Path, port: int) -> list[str]:
 
 
 # program of the add-on -> what takes a minute otherwise
-FASTER = {
-    "alertmanager": [],
-    # Below the interval of the rules: each evaluation sends the alerts of all nodes together.
-    "prometheus": ["--rules.alert.resend-delay=500ms", "--config.auto-reload-interval=1s"],
-}
+FASTER = {"alertmanager": [], "prometheus": ["--config.auto-reload-interval=1s"]}
 
 
 @pytest.fixture
-def machinery(prometheus: Path, alertmanager: Path, node_exporter: Path, tmp_path: Path) -> Iterator[Machinery]:
+def resend() -> str:
+    """When an alert is sent again. Below the interval of the rules: each evaluation sends the alerts of all nodes."""
+    return "500ms"
+
+
+@pytest.fixture
+def machinery(
+    prometheus: Path, alertmanager: Path, node_exporter: Path, tmp_path: Path, resend: str
+) -> Iterator[Machinery]:
     with ExitStack() as stack, web_hook() as receiver:
         services = (
             f"monitoring: {{web-hooks: [{{name: t, url: 'http://127.0.0.1:{receiver.port}/', token: s3cret}}]}}\n"
@@ -156,7 +160,8 @@ def machinery(prometheus: Path, alertmanager: Path, node_exporter: Path, tmp_pat
         def words(name: str) -> list[str | Path]:
             if name in FASTER:
                 program, port = {"alertmanager": (alertmanager, manager), "prometheus": (prometheus, server)}[name]
-                return [program, *arguments(name, tmp_path, port), *FASTER[name]]
+                delay = [f"--rules.alert.resend-delay={resend}"] if name == "prometheus" else []
+                return [program, *arguments(name, tmp_path, port), *FASTER[name], *delay]
             found: list[str | Path] = [node_exporter, f"--web.listen-address=127.0.0.1:{ports[name]}"]
             found += [f"--web.config.file={web}", "--collector.disable-defaults"]
             return [*found, "--collector.textfile", f"--collector.textfile.directory={tmp_path}/text"]
@@ -183,9 +188,23 @@ def until(holds: Callable[[], object], seconds: float = 90) -> None:
 
 
 def wait_for_log(machinery: Machinery, alert: str) -> None:
-    """Waits until a notification of the alert is in Alertmanager's file. A program that was killed knows no other."""
-    log = machinery.folder / "am/nflog"
-    until(lambda: log.is_file() and alert.encode() in log.read_bytes())
+    """Waits until the notifications of the alert are in Alertmanager's file. A program that was killed knows no others.
+
+    The file that is written just now may be without the last one. The next one has it.
+    """
+    log, seen = machinery.folder / "am/nflog", set[int]()
+
+    def written() -> bool:
+        if log.is_file() and alert.encode() in log.read_bytes():
+            seen.add(log.stat().st_mtime_ns)
+        return len(seen) > 1
+
+    until(written)
+
+
+def listed(machinery: Machinery) -> list[tuple[str, str]]:
+    """Name and node of each alert that is shown."""
+    return [(alert.name, alert.subject) for alert in alerts_in(machinery.ask(list_program()))]
 
 
 def series(machinery: Machinery, query: str) -> list[dict[str, Any]]:
@@ -208,8 +227,7 @@ def test_a_dead_node_is_one_alert_and_resolves(machinery: Machinery) -> None:
     machinery.hook.clear()
     machinery.stop("n2")
     until(lambda: ("MachineDown", "n2") in machinery.hook.alerts("firing"))
-    listed = alerts_in(machinery.ask(list_program()))
-    assert [(alert.name, alert.subject) for alert in listed] == [("MachineDown", "n2"), ("GpuTooHot", "n1")]
+    until(lambda: listed(machinery) == [("MachineDown", "n2"), ("GpuTooHot", "n1")])
     machinery.start("n2")
     until(lambda: ("MachineDown", "n2") in machinery.hook.alerts("resolved"))
     named = {name for name, _ in machinery.hook.alerts("firing")}
@@ -231,7 +249,8 @@ def test_what_ends_while_a_program_is_away_resolves(machinery: Machinery, progra
     until(lambda: {it for it in machinery.hook.alerts("resolved") if it[0] == "GpuTooHot"} == both("GpuTooHot"))
 
 
-@pytest.mark.parametrize("program", FASTER)
+# Alertmanager holds an alert for four delays without Prometheus, which may take some seconds to start.
+@pytest.mark.parametrize(("program", "resend"), [("alertmanager", "500ms"), ("prometheus", "10s")])
 def test_what_begins_while_a_program_is_away_is_told_and_nothing_twice(machinery: Machinery, program: str) -> None:
     until(lambda: {node for _, node in hot(machinery)} == set(NODES))
     wait_for_log(machinery, "GpuTooHot")
@@ -254,7 +273,7 @@ def test_another_configuration_of_prometheus_needs_no_restart(machinery: Machine
     path.write_text(json.dumps(rules))
     machinery.heat(40)
     until(lambda: ("Own", "n1") in machinery.hook.alerts("firing"))
-    until(lambda: set(machinery.hook.alerts("resolved")) == both("GpuTooHot"))
+    until(lambda: both("GpuTooHot") <= set(machinery.hook.alerts("resolved")))
     path.write_text("groups: [{}]")
     until(lambda: "\nprometheus_config_last_reload_successful 0\n" in metrics(machinery.server))
 

@@ -94,9 +94,9 @@ def metrics(api: Api, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]
 
 
 def sample(url: str, name: str, **labels: str) -> float | None:
-    """The value of a sample with these labels, None for no such sample within half a minute."""
+    """The value of a sample with these labels, None for no such sample within a minute and a half."""
     wanted = {f'{label}="{value}"' for label, value in labels.items()}
-    end = time.monotonic() + 30
+    end = time.monotonic() + 90
     while time.monotonic() < end:
         try:
             with urllib.request.urlopen(url, timeout=10) as answer:  # noqa: S310 - on loopback

@@ -95,7 +95,7 @@ def arguments(container: str, own: Mapping[str, str]) -> list[str]:
     return [f"-{name}={own.get(name, value)}" for name, _, value in pairs]
 
 
-def until(holds: Callable[[], object], seconds: float = 30) -> None:
+def until(holds: Callable[[], object], seconds: float = 90) -> None:
     """Waits until something is true."""
     end = time.monotonic() + seconds
     while not holds():

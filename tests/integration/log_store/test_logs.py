@@ -219,10 +219,10 @@ def size(folder: Path) -> int:
 
 def test_three_times_the_bound_ends_at_the_bound(stack: Stack) -> None:
     """Days of the past, as they came day by day."""
-    bound, made = 8_000_000, random.Random(1)  # noqa: S311 - a fixed sequence
+    bound, made, today = 8_000_000, random.Random(1), datetime.now(UTC)  # noqa: S311 - a fixed sequence
     stack.start_store(retention__maxDiskSpaceUsageBytes=str(bound))
     for back in range(9, -1, -1):
-        day = datetime.now(UTC) - timedelta(days=back)
+        day = today - timedelta(days=back)
         rows = (json.dumps({"_time": day.isoformat(), "_msg": line, "file": "f"}) for line in filler(made, 24_000))
         url = f"http://127.0.0.1:{stack.port}/insert/jsonline?_stream_fields=file"
         sent = urllib.request.Request(url, "\n".join(rows).encode(), {"Content-Type": "application/json"})
@@ -234,7 +234,7 @@ def test_three_times_the_bound_ends_at_the_bound(stack: Stack) -> None:
     # on a slow host the store deletes while it is still filled, so its size alone says nothing
     until(lambda: len(left()) < 9 and size(stack.folder / "data") <= bound, 120)
     assert len(left()) >= 2
-    assert f"{datetime.now(UTC):%Y-%m-%d}" in left()
+    assert f"{today:%Y-%m-%d}" in left()
 
 
 def test_a_machine_that_floods_gets_its_share_and_harms_no_other(stack: Stack) -> None:
