@@ -192,7 +192,7 @@ def test_where_one_is_lost_the_other_one_sends(planes: Planes, lost: str) -> Non
 
 def test_a_silence_of_one_is_known_by_all_also_by_one_that_starts_later(planes: Planes) -> None:
     planes.silence(FIRST)
-    until(lambda: planes.silences(SECOND), 10)
+    until(lambda: planes.silences(SECOND))
     planes.start(THIRD)
     until(lambda: planes.members(THIRD) == {FIRST, SECOND, THIRD})
     assert planes.silences(FIRST) == planes.silences(SECOND) == planes.silences(THIRD)
@@ -223,5 +223,5 @@ def test_no_other_certificate_joins(planes: Planes) -> None:
     assert [planes.silences(it) for it in (FIRST, SECOND)] == [[], []]
     assert all("tls: " in planes.log(it) for it in STRANGERS)
     planes.silence(FIRST)
-    until(lambda: planes.silences(SECOND), 10)
+    until(lambda: planes.silences(SECOND))
     assert {len(planes.silences(it)) for it in STRANGERS} == {1}
