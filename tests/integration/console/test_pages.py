@@ -102,6 +102,16 @@ def test_another_site_sends_no_form(console: Console, path: str, origin: str) ->
     assert console.sign_in.sessions.caller(value) is not None
 
 
+@pytest.mark.parametrize(("origin", "status"), [(f"https://{HOST}:9286", 303), (f"https://{HOST}:8444", 403)])
+def test_a_form_is_sent_to_the_port_of_its_page(console: Console, origin: str, status: int) -> None:
+    """As of `legacy-ports`, and behind a load balancer. Web pages of jobs are at another port of the same name."""
+    browser = console.new()
+    there = {"Host": f"{HOST}:9286"}
+    form = form_of(browser.get("/login", headers=there))
+    body = {"form": form, "username": "alice", "password": PASSWORDS["alice"], "from": "/"}
+    assert browser.post("/login", data=body, headers={**there, "Origin": origin}).status_code == status
+
+
 @pytest.mark.parametrize("path", FORMS)
 def test_a_form_needs_the_token_of_its_browser(console: Console, path: str) -> None:
     mine, _ = signed_in(console, "alice")

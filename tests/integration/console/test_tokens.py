@@ -63,6 +63,12 @@ def test_a_token_of_a_client_that_wants_more_ends_at_the_limit(console: Console)
     assert round(claims["exp"] - claims["iat"]) in (168 * 3600 - 1, 168 * 3600)
 
 
+def test_without_a_provider_its_addresses_answer_as_the_api_does(console: Console) -> None:
+    for path in ("v2/authn/oidc/login", "v1/authn/oidc/login", "v2/authn/oidc/return", "v2/authn/oidc/logout"):
+        answer = console.new().get(f"/rest-server/api/{path}")
+        assert (answer.status_code, answer.json()["code"]) == (404, "NoApiError"), path
+
+
 def test_who_signs_in_ten_times_is_hashed_once(console: Console) -> None:
     console.token("alice")
     watch = Stopwatch()

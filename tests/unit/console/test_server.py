@@ -111,17 +111,33 @@ def test_a_large_body_is_refused(services: ConsoleServices) -> None:
     assert answer.json()["code"] == "InvalidParametersError"
 
 
-def test_a_failure_of_the_console_tells_nothing_of_its_cause(services: ConsoleServices) -> None:
+def test_a_failure_of_the_console_tells_nothing_of_its_cause(
+    services: ConsoleServices, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Neither the sender the cause, nor the log a token that is a part of the address."""
+
     def broken(call: ApiCall) -> Response:
         raise RuntimeError("a secret")
 
-    route = Route("/api/v2/broken", endpoint(broken))
+    route, token = Route("/api/v2/broken/{token}", endpoint(broken)), "t0ken" * 8
     app = create_app(
         services.settings, ConsoleServices(services.settings, services.clients, services.authenticators, (route,))
     )
-    answer = TestClient(app, raise_server_exceptions=False).get("/rest-server/api/v2/broken", headers=signed_in("bob"))
+    answer = TestClient(app, raise_server_exceptions=False).get(
+        f"/rest-server/api/v2/broken/{token}", headers=signed_in("bob")
+    )
     assert (answer.status_code, answer.json()["code"]) == (500, "UnknownError")
     assert "secret" not in answer.text
+    told = [one.getMessage() for one in caplog.records if one.name == "pai_install.console"]
+    assert "GET /rest-server/api/v2/broken/*** failed" in told
+    assert not [one for one in told if token in one]
+
+
+def test_a_probe_has_no_limit(web: TestClient, services: ConsoleServices) -> None:
+    """A load balancer may have the address of the kubelet."""
+    services.rates.rates["api"] = (1, 3600.0)
+    assert [web.get("/healthz").status_code for _ in range(3)] == [200] * 3
+    assert [web.get("/rest-server/api/v2/info").status_code for _ in range(2)] == [200, 429]
 
 
 @pytest.mark.parametrize(
