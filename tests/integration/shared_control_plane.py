@@ -15,6 +15,7 @@ import pytest
 
 from tests.integration.control_plane import Api, Json, Servers, let_in, started
 from tests.integration.etcd_content import Content, content_of, put_back
+from tests.waiting import until
 
 Given = TypeVar("Given")
 RBAC, ADMISSION = "rbac.authorization.k8s.io", "admissionregistration.k8s.io/v1"
@@ -92,8 +93,8 @@ class ControlPlane:
             wait_for_policies(api)
         if any("role" in key for key in changes):
             wait_for_rights(api)
-        until(lambda: not put_back(etcd, state.content), "objects that others make again")
-        until(lambda: self._kinds() == state.kinds, "kinds that it should not serve")
+        until(lambda: not put_back(etcd, state.content), 60, "objects that others make again")
+        until(lambda: self._kinds() == state.kinds, 60, "kinds that it should not serve")
 
     def _kinds(self) -> Json:
         aggregated = "Accept: application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -109,7 +110,7 @@ class ControlPlane:
         let_in(api.folder, [])
         self._lets_in = self._authentication.stat().st_ino
         read = f'hash="sha256:{hashlib.sha256(self._authentication.read_bytes()).hexdigest()}"'
-        until(lambda: read in api.text("GET", "/metrics"), "users of an issuer", 90)
+        until(lambda: read in api.text("GET", "/metrics"), 90, "users of an issuer")
 
 
 @pytest.fixture(scope="package")
@@ -140,7 +141,7 @@ def wait_for_rights(api: Api) -> None:
             api.apply({"apiVersion": f"{RBAC}/v1", "kind": f"{kind}{suffix}", "metadata": metadata, **content})
         asked = {"user": name, "resourceAttributes": {"verb": kind, "resource": name, "namespace": "default"}}
         review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": asked}
-        until(lambda review=review: api.ask("POST", reviews, review)["status"]["allowed"], "rights")  # type: ignore[misc]
+        until(lambda review=review: api.ask("POST", reviews, review)["status"]["allowed"], 60, "rights")  # type: ignore[misc]
 
 
 def wait_for_policies(api: Api) -> None:
@@ -159,12 +160,4 @@ def wait_for_policies(api: Api) -> None:
             entry = {"kind": f"{sort}AdmissionPolicy{suffix}", "metadata": {"name": name}, "spec": found}
             api.apply({"apiVersion": ADMISSION, **entry})
     probe = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}}
-    until(lambda: f"Policy '{name}'" in api.create(probe, "?dryRun=All"), "policies")
-
-
-def until(holds: Callable[[], bool], what: str, seconds: float = 60) -> None:
-    """Raises AssertionError with what there still is at the end."""
-    end = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < end, what
-        time.sleep(0.05)
+    until(lambda: f"Policy '{name}'" in api.create(probe, "?dryRun=All"), 60, "policies")

@@ -10,7 +10,8 @@ import pytest
 
 from tests.integration.control_plane import Api, Json, let_in
 from tests.integration.shared_control_plane import ControlPlane
-from tests.integration.users.test_rights import asked, until
+from tests.integration.users.test_rights import asked
+from tests.waiting import until
 
 RBAC, POLICIES = "rbac.authorization.k8s.io", "admissionregistration.k8s.io"
 MAPS, ROLES = "/api/v1/namespaces/default/configmaps", f"/apis/{RBAC}/v1/clusterroles"

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 from tests.ends_with_us import ends_with_us
+from tests.waiting import until
 
 STARTS_ONE = "import subprocess, sys, time; print(subprocess.Popen(sys.argv[1:]).pid, flush=True); time.sleep(60)"
 
@@ -18,16 +17,9 @@ def test_it_ends_with_who_was_killed() -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as starter:
         assert starter.stdout is not None
         process = Path("/proc", starter.stdout.readline().strip())
-        _until(lambda: (process / "cmdline").read_bytes().startswith(b"sleep"))
+        until(lambda: (process / "cmdline").read_bytes().startswith(b"sleep"), 30)
         starter.kill()
-    _until(lambda: not _runs(process))
-
-
-def _until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    until(lambda: not _runs(process), 30)
 
 
 def _runs(process: Path) -> bool:

@@ -192,8 +192,10 @@ class Connections:
         """
         down: dict[str, str] = {}
         for one in self._servers:
-            answer = self._open(one, request, headers, down)
-            if answer is None:
+            try:
+                answer = _send(one, request, headers)
+            except (urllib3.exceptions.HTTPError, OSError) as error:
+                down[one.name] = _cause(error)
                 continue
             try:
                 if request.cancellation is not None:
@@ -210,19 +212,6 @@ class Connections:
             return
         raise NoClusterError(down)
 
-    def _open(
-        self, one: ApiServer, request: ApiRequest, headers: Sequence[tuple[str, str]], down: dict[str, str]
-    ) -> urllib3.BaseHTTPResponse | None:
-        """The head of the answer of one API server, None without a connection, with the reason in `down`."""
-        for _ in range(_TRIES):
-            try:
-                return _send(one, request, headers)
-            except (urllib3.exceptions.HTTPError, OSError) as error:
-                down[one.name] = _cause(error)
-                if not (isinstance(error, NotConnectedError) and error.closed):
-                    return None
-        return None
-
     def close(self) -> None:
         """Ends all connections."""
         for one in self._servers:
@@ -237,9 +226,7 @@ class Connections:
                 answer = _patiently(one, request, headers)
             except NotConnectedError as error:
                 down[one.name] = _cause(error)
-                if not error.closed:
-                    return None
-                continue
+                return None
             except (urllib3.exceptions.HTTPError, OSError) as error:
                 # The API server may have carried out the change, so a repetition could do it twice.
                 if not request.reads:
@@ -284,6 +271,17 @@ def _once(one: ApiServer, request: ApiRequest, headers: Sequence[tuple[str, str]
 
 
 def _send(one: ApiServer, request: ApiRequest, headers: Sequence[tuple[str, str]]) -> urllib3.BaseHTTPResponse:
+    """The head of the answer. Connects again where nothing was sent, because the other side ended the handshake."""
+    for _ in range(_TRIES - 1):
+        try:
+            return _send_once(one, request, headers)
+        except NotConnectedError as error:
+            if not error.closed:
+                raise
+    return _send_once(one, request, headers)
+
+
+def _send_once(one: ApiServer, request: ApiRequest, headers: Sequence[tuple[str, str]]) -> urllib3.BaseHTTPResponse:
     found = urllib3.HTTPHeaderDict({"Accept": request.accept, "Accept-Encoding": "gzip", "User-Agent": "pai-install"})
     if request.body is not None:
         found["Content-Type"] = request.kind

@@ -10,13 +10,13 @@ from pai_install.cluster.client import NO_ANSWER, ApiError, NoClusterError
 
 _PAUSE_S = 1.0
 # the proxy on every machine has left out an API server by then
-AWAY_S = 30.0
+_AWAY_S = 30.0
 # for someone who waits: clients of the console wait 20 s and longer. An election of etcd takes some of them
 SOON_S = 12.0
 Found = TypeVar("Found")
 
 
-def answered(request: Callable[[], Found], seconds: float = AWAY_S) -> Found:
+def answered(request: Callable[[], Found], seconds: float = _AWAY_S) -> Found:
     """Repeats a request until an API server answers, as long as that. It must be one that may be made twice.
 
     Raises NoClusterError and ApiError.

@@ -105,6 +105,16 @@ def invalid(message: str) -> RestError:
     return RestError(*_INVALID, message)
 
 
+def not_ready(message: str) -> RestError:
+    """The answer of a moment."""
+    return RestError(*_BUSY, f"{message}: try again in a moment", headers={"Retry-After": "2"})
+
+
+def monitoring_away() -> RestError:
+    """The monitoring does not answer."""
+    return RestError(*_BUSY, "the monitoring does not answer on this control plane")
+
+
 def no_api(path: str) -> RestError:
     """An unknown address."""
     return RestError(HTTPStatus.NOT_FOUND, "NoApiError", f"API {path} is not found")

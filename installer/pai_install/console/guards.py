@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -29,6 +30,7 @@ _HEADERS: Mapping[str, str] = {
 _METHODS = "GET, POST, PUT, DELETE, OPTIONS"
 # kubelets ask the address of their node
 _PROBE = "/healthz"
+_HTTPS_PORT = 443
 
 
 class RequestGuard:
@@ -91,6 +93,17 @@ def host_name(headers: Headers) -> str:
     if separator and port.isdigit() and port.isascii():
         host = name
     return host.removeprefix("[").removesuffix("]")
+
+
+def in_url(name: str) -> str:
+    """A host name or an address as URLs have it."""
+    return f"[{name}]" if ":" in name else name
+
+
+def origin(host: str, port: int) -> str:
+    """The origin of a port of the console. host: as a URL or a browser has it, with or without a port."""
+    name = re.sub(r":\d+$", "", host)
+    return f"https://{name}" if port == _HTTPS_PORT else f"https://{name}:{port}"
 
 
 def is_own(headers: Headers) -> bool:

@@ -17,7 +17,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from pai_install.console.guards import host_name
+from pai_install.console.guards import host_name, in_url, origin
 from pai_install.console.metrics import RequestCounter, create_metrics
 from pai_install.console.server import PREFIX, create_api, create_app
 from pai_install.console.services import ConsoleServices
@@ -36,13 +36,12 @@ _LOOPBACK = "127.0.0.1"
 
 def create_redirect(settings: ConsoleSettings) -> Starlette:
     """Sends browsers to HTTPS. It serves no API: old clients would send passwords in plain text."""
-    port = "" if settings.port == 443 else f":{settings.port}"
     names = {name.lower(): name for name in settings.names}
 
     async def redirect(request: Request) -> Response:
         # The first name may be that of a lost control plane. A name of others is never a target.
         name = names.get(host_name(request.headers), settings.names[0])
-        return RedirectResponse(f"https://{f'[{name}]' if ':' in name else name}{port}/", 308)
+        return RedirectResponse(f"{origin(in_url(name), settings.port)}/", 308)
 
     return Starlette(routes=[Route("/", redirect, methods=["GET"])])
 

@@ -28,10 +28,11 @@ from pai_install.registry.compile import served_names
 from pai_install.registry.identity import Identity, Serving, make_identity
 from pai_install.site import Site, load_site
 from tests.addons import addon_action
-from tests.integration.alerts.test_notifications import ROOT, manager_files, until
+from tests.integration.alerts.test_notifications import ROOT, manager_files
 from tests.integration.control_plane import running
 from tests.ports import free_ports
 from tests.unit.site.sites import write_site
+from tests.waiting import until
 from tests.web_hook import Hook, web_hook
 
 FIRST, SECOND, THIRD = "127.0.0.1", "127.0.0.2", "127.0.0.3"

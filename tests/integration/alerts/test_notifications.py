@@ -33,6 +33,7 @@ from pai_install.site.services.own_monitoring import Monitoring
 from tests.integration.control_plane import running
 from tests.ports import free_ports
 from tests.unit.site.sites import write_site
+from tests.waiting import until
 from tests.web_hook import Hook, web_hook
 
 ROOT = Path(__file__).parents[3]
@@ -178,13 +179,6 @@ def machinery(
         for name in (*NODES, *FASTER):
             start(name)
         yield made
-
-
-def until(holds: Callable[[], object], seconds: float = 90) -> None:
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline, "it did not come true in time"
-        time.sleep(0.2)
 
 
 def wait_for_log(machinery: Machinery, alert: str) -> None:

@@ -21,7 +21,8 @@ from pai_install.profile.model import ClusterProfile, ProfileGroup
 from pai_install.users.console_rights import NAME, NAMESPACE, console_objects
 from tests.integration.control_plane import Api, Json
 from tests.integration.users.conftest import NAMESPACES, Users, users
-from tests.integration.users.test_rights import asked, until
+from tests.integration.users.test_rights import asked
+from tests.waiting import until
 
 __all__ = ["Console", "console", "users"]
 

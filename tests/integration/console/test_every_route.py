@@ -13,7 +13,8 @@ from starlette.testclient import TestClient
 from pai_install.console.server import create_api
 from pai_install.console.services import ConsoleServices
 from tests.integration.console.conftest import PASSWORDS, Console, console, own, users
-from tests.integration.console.test_jobs import FILE, JOBS, Served, served, until
+from tests.integration.console.test_jobs import FILE, JOBS, Served, served
+from tests.waiting import until
 
 __all__ = ["console", "own", "served", "users"]
 # path -> what everybody is answered
@@ -58,7 +59,7 @@ def job(served: Served, console: Console) -> str:
     token = console.token("alice", PASSWORDS["alice"])
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "text/yaml"}
     assert web.post(JOBS, content=FILE, headers=headers).status_code in (202, 409)
-    until(lambda: web.get(f"{JOBS}/alice~train", headers=headers).status_code == 200)
+    until(lambda: web.get(f"{JOBS}/alice~train", headers=headers).status_code == 200, 60)
     assert len(list(routes(services))) > 60
     return token
 

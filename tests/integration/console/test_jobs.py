@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 from starlette.testclient import TestClient
@@ -21,6 +20,7 @@ from tests.examples import site_of
 from tests.integration.console.conftest import HOST, PASSWORDS, Console, console, own, users
 from tests.integration.users.conftest import Users
 from tests.stopwatch import Stopwatch
+from tests.waiting import until
 
 __all__ = ["console", "own", "users"]
 FILE = """\
@@ -55,16 +55,9 @@ def served(users: Users, own: HttpClient, console: Console) -> Iterator[Served]:
         users.admin.apply(entry)
     services = with_sign_in(console.settings, CallerClients(own), console.sign_in, None)
     services.model.load()
-    until(lambda: services.model.is_ready)
+    until(lambda: services.model.is_ready, 60)
     yield services, TestClient(create_app(console.settings, services), base_url=f"https://{HOST}")
     services.model.stop()
-
-
-def until(holds: Callable[[], bool], seconds: float = 60) -> None:
-    end = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.1)
 
 
 def test_a_job_from_submission_to_stop(served: Served, console: Console) -> None:
@@ -75,7 +68,7 @@ def test_a_job_from_submission_to_stop(served: Served, console: Console) -> None
     assert answer.status_code == 202, answer.text
     one = f"{JOBS}/alice~train"
     watch = Stopwatch()
-    until(lambda: [it["name"] for it in web.get(JOBS, headers=alice).json()] == ["train"])
+    until(lambda: [it["name"] for it in web.get(JOBS, headers=alice).json()] == ["train"], 60)
     assert watch.within(5)
     assert web.get(one, headers=alice).json()["jobStatus"]["state"] == "WAITING"
     assert web.get(f"{one}/config", headers=alice).text == FILE
@@ -87,7 +80,7 @@ def test_a_job_from_submission_to_stop(served: Served, console: Console) -> None
     stopped = web.put(f"{one}/executionType", json={"value": "STOP"}, headers=alice)
     assert stopped.status_code == 202, stopped.text
     # the collector of garbage, which ends it in the foreground, is not here
-    until(lambda: web.get(one, headers=alice).json().get("jobStatus", {}).get("state") in {"STOPPING", None})
+    until(lambda: web.get(one, headers=alice).json().get("jobStatus", {}).get("state") in {"STOPPING", None}, 60)
 
 
 def test_a_job_file_that_a_policy_forbids(served: Served, console: Console) -> None:

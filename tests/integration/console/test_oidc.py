@@ -31,8 +31,8 @@ from tests.integration.control_plane import let_in
 from tests.integration.issuer import Issuer, issuing
 from tests.integration.users.conftest import Users
 from tests.integration.users.test_directory import GROUPS, jwt
-from tests.integration.users.test_rights import until
 from tests.stopwatch import Stopwatch
+from tests.waiting import until
 
 __all__ = ["console", "own"]
 

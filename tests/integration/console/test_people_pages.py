@@ -14,8 +14,9 @@ from starlette.testclient import TestClient
 from pai_install.console.services import ConsoleServices
 from tests.integration.console.conftest import HOST, PASSWORDS, console, own, users
 from tests.integration.console.test_cluster_pages import Browser, browser
-from tests.integration.console.test_jobs import served, until
+from tests.integration.console.test_jobs import served
 from tests.integration.console.test_pages import ORIGIN, form_of
+from tests.waiting import until
 
 __all__ = ["browser", "console", "own", "served", "users"]
 PASSWORD = "a password of newbie"
@@ -44,7 +45,7 @@ def newbie(served: tuple[ConsoleServices, TestClient], browser: Browser) -> Iter
     assert (answer.status_code, answer.headers["location"]) == (303, "/users/newbie"), answer.text
     made = sign_in(served, "newbie", PASSWORD)
     assert made is not None
-    until(lambda: "vision" in made.get("/account").text)
+    until(lambda: "vision" in made.get("/account").text, 60)
     yield made
     send(admin, "/users", "/users/newbie", do="remove", name="newbie")
 
@@ -109,7 +110,7 @@ def test_groups_of_a_user_change(newbie: TestClient, browser: Browser) -> None:
     page = admin.get("/users/newbie").text
     assert re.search(r'name="group.speech" value="yes" checked', page)
     assert not re.search(r'name="group.vision" value="yes" checked', page)
-    until(lambda: "<dd>speech</dd>" in newbie.get("/account").text)
+    until(lambda: "<dd>speech</dd>" in newbie.get("/account").text, 60)
 
 
 def test_a_new_password_ends_sessions(
@@ -119,7 +120,7 @@ def test_a_new_password_ends_sessions(
     assert send(admin, "/users/newbie", "/users/newbie", do="password", password="short").status_code == 400
     assert newbie.get("/account").status_code == 200
     assert send(admin, "/users/newbie", "/users/newbie", do="password", password="another password").status_code == 303
-    until(lambda: newbie.get("/account").status_code == 303)
+    until(lambda: newbie.get("/account").status_code == 303, 60)
     assert sign_in(served, "newbie", PASSWORD) is None
     assert sign_in(served, "newbie", "another password") is not None
 
@@ -132,7 +133,7 @@ def test_a_user_is_removed_by_its_typed_name(
         assert send(admin, "/users/newbie", "/users/newbie", do="remove", name=name).status_code == 400
     assert send(admin, "/users/newbie", "/users/newbie", do="remove", name="newbie").status_code == 303
     assert admin.get("/users/newbie").status_code == 404
-    until(lambda: newbie.get("/account").status_code == 303)
+    until(lambda: newbie.get("/account").status_code == 303, 60)
     assert sign_in(served, "newbie", PASSWORD) is None
     # administrators leave their group first
     assert send(admin, "/users", "/users/dora", do="remove", name="dora").status_code == 403
@@ -145,7 +146,7 @@ def test_a_person_changes_the_password(newbie: TestClient, served: tuple[Console
     assert "Password is incorrect" in wrong.text
     assert send(newbie, "/account", "/account/password", old=PASSWORD, password="x" * 12, again="y").status_code == 400
     assert send(newbie, "/account", "/account/password", old=PASSWORD, **new).status_code == 303
-    until(lambda: newbie.get("/account").status_code == 303)
+    until(lambda: newbie.get("/account").status_code == 303, 60)
     assert sign_in(served, "newbie", "my own password") is not None
 
 
@@ -164,7 +165,7 @@ def test_tokens_are_shown_once_and_revoked(browser: Browser, served: tuple[Conso
     assert send(browser("bob"), "/account", "/account/tokens/revoke", token=html.unescape(text[1])).status_code == 403
     assert web.get("/rest-server/api/v2/tokens/check", headers=headers).status_code == 200
     assert send(alice, "/account", "/account/tokens/revoke", token=html.unescape(text[1])).status_code == 303
-    until(lambda: web.get("/rest-server/api/v2/tokens/check", headers=headers).status_code == 401)
+    until(lambda: web.get("/rest-server/api/v2/tokens/check", headers=headers).status_code == 401, 60)
 
 
 FORMS = (

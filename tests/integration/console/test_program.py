@@ -28,9 +28,9 @@ from tests.integration.clients import http_client
 from tests.integration.control_plane import Json
 from tests.integration.shared_control_plane import wait_for_rights
 from tests.integration.users.conftest import NAMESPACES, Users
-from tests.integration.users.test_rights import until
 from tests.internet.authority import Authority
 from tests.ports import free_ports
+from tests.waiting import until
 
 
 @dataclass(frozen=True)

@@ -23,12 +23,13 @@ from pai_install.console.streams import MAX_OF_CALLER
 from pai_install.users.objects import account, membership
 from tests.integration.console.conftest import HOST, PASSWORDS, Console, console, own, users
 from tests.integration.console.test_floods import memory
-from tests.integration.console.test_jobs import FILE, JOBS, Served, served, until
+from tests.integration.console.test_jobs import FILE, JOBS, Served, served
 from tests.integration.console.test_web_pages import listening
 from tests.integration.control_plane import Api, Json
 from tests.integration.users.conftest import Users
 from tests.integration.users.test_rights import job, template
 from tests.stopwatch import Stopwatch
+from tests.waiting import until
 
 __all__ = ["console", "own", "served", "users"]
 MERGE = "application/merge-patch+json"
@@ -132,7 +133,7 @@ class Site:
         container = {"name": "main", "state": {"running": {}}, "ready": True, "restartCount": 0, "image": "a"}
         status = {"phase": "Running", "containerStatuses": [{**container, "imageID": "a"}]}
         self.admin.ask("PATCH", f"{_SPACE}/{space}/pods/{name}-0/status", {"status": status}, MERGE)
-        until(lambda: any(one.job.instances for one in self.services.model.jobs.find(user, name, None)))
+        until(lambda: any(one.job.instances for one in self.services.model.jobs.find(user, name, None)), 60)
 
     def address(self, headers: dict[str, str], name: str) -> str:
         """The signed address of a log."""
@@ -219,8 +220,8 @@ def test_followers_of_a_silent_log_end_with_their_readers(site: Site) -> None:
     for _ in range(MAX_OF_CALLER + 4):
         with site.stream(address) as lines:
             assert next(lines) == "data: log of vision/of-alice-0/main"
-    until(lambda: site.services.streams.open == 0)
-    until(lambda: Kubelet.readers == 0)
+    until(lambda: site.services.streams.open == 0, 60)
+    until(lambda: Kubelet.readers == 0, 60)
 
 
 @pytest.mark.parametrize(("user", "end"), [("alice", leave), ("bob", remove)])
@@ -264,7 +265,7 @@ def test_a_member_again_has_the_rights_again(site: Site) -> None:
     """A lost right is not remembered."""
     site.admin.apply(membership("alice", "vision", "vision"))
     token = site.token("alice")
-    until(lambda: site.web.get(f"{JOBS}/alice~of-alice", headers=token).status_code == 200)
+    until(lambda: site.web.get(f"{JOBS}/alice~of-alice", headers=token).status_code == 200, 60)
 
 
 def test_a_new_user_of_the_same_name_has_no_address_of_the_former_one(site: Site) -> None:
@@ -273,5 +274,5 @@ def test_a_new_user_of_the_same_name_has_no_address_of_the_former_one(site: Site
     remove(site.admin, "alice")
     site.admin.apply(account("alice"))
     site.admin.apply(membership("alice", "vision", "vision"))
-    until(lambda: site.console.sign_in.users.uid("alice") not in ("", former))
+    until(lambda: site.console.sign_in.users.uid("alice") not in ("", former), 60)
     assert site.web.get(address).status_code == 401

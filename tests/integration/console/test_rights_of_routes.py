@@ -22,10 +22,11 @@ from pai_install.console.server import PREFIX, create_app
 from pai_install.jobs.template import config_map_name
 from tests.integration.console.conftest import HOST, PASSWORDS, Console, console, own, users
 from tests.integration.console.rights_matrix import ELSEWHERE, KUBERNETES, OPERATIONS, PEOPLE, STARTS, Operation
-from tests.integration.console.test_jobs import FILE, Served, served, until
+from tests.integration.console.test_jobs import FILE, Served, served
 from tests.integration.console.test_pages import ORIGIN, form_of
 from tests.integration.users.conftest import Users
 from tests.integration.users.test_rights import asked
+from tests.waiting import until
 
 __all__ = ["console", "own", "served", "users"]
 TESTS = Path(__file__).parents[2]
@@ -69,7 +70,7 @@ class Matrix:
         answer = self.api("alice", "POST", "/api/v2/jobs", content=content, headers={"Content-Type": "text/yaml"})
         assert answer.status_code == 202, answer.text
         path = f"/api/v2/jobs/alice~{name}"
-        until(lambda: self.api("alice", "GET", path).status_code == 200)
+        until(lambda: self.api("alice", "GET", path).status_code == 200, 60)
         (role,) = self.api("alice", "GET", path).json()["taskRoles"]
         return str(role)
 
@@ -125,8 +126,8 @@ def matrix(served: Served, console: Console, users: Users) -> Matrix:
     gpus = {"nvidia.com/gpu": "8"}
     users.admin.ask("PATCH", "/api/v1/nodes/gpu-1/status", {"status": {"capacity": gpus, "allocatable": gpus}}, MERGE)
     log = f"/api/v2/jobs/alice~shared/attempts/0/taskRoles/{made.shared['role']}/taskIndex/0/attempts/0/logs"
-    until(lambda: made.api("alice", "GET", log).status_code == 200)
-    until(lambda: made.browser("alice").get("/nodes/gpu-1").status_code == 200)
+    until(lambda: made.api("alice", "GET", log).status_code == 200, 60)
+    until(lambda: made.browser("alice").get("/nodes/gpu-1").status_code == 200, 60)
     return made
 
 

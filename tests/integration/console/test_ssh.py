@@ -25,8 +25,8 @@ from websockets.asyncio.client import connect
 from tests.integration.console.test_program import Program, program
 from tests.integration.control_plane import Json
 from tests.integration.users.conftest import Users, users
-from tests.integration.users.test_rights import until
 from tests.stopwatch import Stopwatch
+from tests.waiting import until
 
 pytestmark = pytest.mark.skipif(shutil.which("ssh") is None, reason="there is no OpenSSH client")
 

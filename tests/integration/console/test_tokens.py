@@ -16,8 +16,8 @@ from pai_install.users.objects import account, membership
 from tests.integration.console.conftest import PASSWORDS, Console
 from tests.integration.control_plane import Json
 from tests.integration.users.conftest import Users
-from tests.integration.users.test_rights import until
 from tests.stopwatch import Stopwatch
+from tests.waiting import until
 
 LOGIN = "/rest-server/api/v2/authn/basic/login"
 ME = "/api/v2/users/{}"

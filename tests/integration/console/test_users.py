@@ -9,7 +9,8 @@ import pytest
 from tests.integration.console.conftest import PASSWORDS, Console
 from tests.integration.control_plane import Json
 from tests.integration.shared_control_plane import wait_for_rights
-from tests.integration.users.test_rights import asked, until
+from tests.integration.users.test_rights import asked
+from tests.waiting import until
 
 USERS = "/api/v2/users"
 PASSWORD = "test_password"

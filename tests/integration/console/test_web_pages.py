@@ -26,10 +26,11 @@ from pai_install.console.slow_requests import PromptProtocol
 from pai_install.console.web_pages.access import COOKIE as PAGE_COOKIE
 from pai_install.console.web_pages.app import create_web_pages
 from tests.integration.console.conftest import HOST, PASSWORDS, Console, console, own, users
-from tests.integration.console.test_jobs import JOBS, Served, served, until
+from tests.integration.console.test_jobs import JOBS, Served, served
 from tests.integration.users.conftest import Users
 from tests.stopwatch import Stopwatch
 from tests.unit.console.web_pages.conftest import Program
+from tests.waiting import until
 
 __all__ = ["console", "own", "served", "users"]
 PORT = 8444
@@ -115,7 +116,7 @@ def pages(served: Served, console: Console, users: Users) -> Pages:
     status = {"status": {"phase": "Running", "podIP": "127.0.0.1", "podIPs": [{"ip": "127.0.0.1"}]}}
     path = "/api/v1/namespaces/vision/pods/note-0/status"
     users.admin.ask("PATCH", path, status, "application/merge-patch+json")
-    until(lambda: any(one.job.instances for one in services.model.jobs.find("alice", "note", None)))
+    until(lambda: any(one.job.instances for one in services.model.jobs.find("alice", "note", None)), 60)
 
     def fresh() -> TestClient:
         return TestClient(create_app(settings, services), base_url=f"https://{HOST}", follow_redirects=False)

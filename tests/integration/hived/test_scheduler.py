@@ -24,6 +24,7 @@ from tests.hived_program import NEEDS_HIVED, PROGRAM
 from tests.integration.hived.conftest import Api, Json, apply_addon, running
 from tests.integration.hived.pods import SITE, pod
 from tests.ports import free_ports
+from tests.waiting import until
 
 pytestmark = NEEDS_HIVED
 NODES = SITE.supply["a100"].machines
@@ -111,7 +112,7 @@ def cluster_of_hived(prepared: Api, programs: dict[str, Path]) -> Iterator[Api]:
         bridge.start()
         stack.callback(bridge.stop)
         stack.enter_context(running(["env", f"CONFIG={folder}/used.yaml", PROGRAM], folder / "hived.log"))
-        eventually(lambda: answers(hived))
+        until(lambda: answers(hived))
         stack.enter_context(
             running(
                 [*scheduler, *(f"--{it}-kubeconfig={kubeconfig}" for it in ("authentication", "authorization"))],
@@ -119,7 +120,7 @@ def cluster_of_hived(prepared: Api, programs: dict[str, Path]) -> Iterator[Api]:
             )
         )
         stack.enter_context(Kubelets(api))
-        eventually(lambda: bridge.configuration.current)
+        until(lambda: bridge.configuration.current)
         yield api
 
 
@@ -130,20 +131,13 @@ def answers(port: int) -> bool:
         return False
 
 
-def eventually(holds: Callable[[], object], seconds: float = 90) -> None:
-    end = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.2)
-
-
 @pytest.fixture
 def empty(cluster_of_hived: Api) -> Iterator[Api]:
     """No pods before and after."""
     yield cluster_of_hived
     for entry in cluster_of_hived.ask("GET", "/api/v1/pods")["items"]:
         remove(cluster_of_hived, entry)
-    eventually(lambda: not placed(cluster_of_hived))
+    until(lambda: not placed(cluster_of_hived))
 
 
 def placed(api: Api) -> dict[str, str]:
@@ -163,7 +157,7 @@ def all_placed(api: Api, names: list[str]) -> Callable[[], bool]:
 
 def test_gang_is_placed_with_devices_of_its_own(empty: Api) -> None:
     names = make(empty, *(pod(f"gang-{it}", "research", 10, 2, ("gang", 2)) for it in range(2)))
-    eventually(all_placed(empty, names))
+    until(all_placed(empty, names))
     notes = [it["metadata"]["annotations"] for it in empty.ask("GET", "/api/v1/pods")["items"]]
     devices = {it["hivedscheduler.microsoft.com/pod-leaf-cell-isolation"] for it in notes}
     assert devices == {"0,1", "2,3"}
@@ -180,27 +174,27 @@ def test_owner_gets_its_node_back_where_idle_devices_are_spread(empty: Api) -> N
     lent = [pod("lent-0", "product", -1, 1), pod("lent-1", "product", -1, 2)]
     for entry, node in zip(lent, NODES, strict=True):
         entry["spec"]["nodeSelector"] = {"kubernetes.io/hostname": node}
-    eventually(all_placed(empty, make(empty, *lent)))
+    until(all_placed(empty, make(empty, *lent)))
     assert set(placed(empty).values()) == set(NODES)
     owners = make(empty, *(pod(f"owner-{it}", "research", 100, 2, ("owner", 2)) for it in range(2)))
-    eventually(all_placed(empty, owners), 30)
+    until(all_placed(empty, owners), 30)
     assert len({placed(empty)[name] for name in owners}) == 1
     assert len(placed(empty).keys() & {"lent-0", "lent-1"}) == 1
 
 
 def test_lent_gang_goes_whole_when_the_owner_comes(empty: Api) -> None:
     lent = make(empty, *(pod(f"lent-{it}", "product", -1, 3, ("lent", 2)) for it in range(2)))
-    eventually(all_placed(empty, lent))
+    until(all_placed(empty, lent))
     owner = make(empty, pod("owner", "research", 100, 4))
-    eventually(all_placed(empty, owner), 30)
-    eventually(lambda: not placed(empty).keys() & set(lent), 10)
+    until(all_placed(empty, owner), 30)
+    until(lambda: not placed(empty).keys() & set(lent), 10)
 
 
 def test_higher_priority_of_the_same_team_goes_first(empty: Api) -> None:
     first = make(empty, pod("first", "research", 10, 4))
-    eventually(all_placed(empty, first))
+    until(all_placed(empty, first))
     urgent = make(empty, pod("urgent", "research", 120, 4))
-    eventually(all_placed(empty, urgent), 30)
+    until(all_placed(empty, urgent), 30)
     assert "first" not in placed(empty)
 
 
@@ -210,15 +204,15 @@ def test_gang_waits_for_cores_on_the_machine_of_its_devices(empty: Api) -> None:
     for entry in pair:
         entry["spec"]["containers"][0]["resources"]["requests"] = {"cpu": "5"}
     names = make(empty, *pair)
-    eventually(lambda: sum(map(bool, placed(empty).values())) == 1)
+    until(lambda: sum(map(bool, placed(empty).values())) == 1)
     (waits,) = (name for name, node in placed(empty).items() if not node)
     (node,) = filter(None, placed(empty).values())
-    eventually(lambda: f"devices on {node}" in unplaced(empty, waits))
+    until(lambda: f"devices on {node}" in unplaced(empty, waits))
     time.sleep(5)
     assert placed(empty)[waits] == ""
     offers(empty, node, "10")
     try:
-        eventually(all_placed(empty, names))
+        until(all_placed(empty, names))
         assert set(placed(empty).values()) == {node}
     finally:
         offers(empty, node, RESOURCES["cpu"])
@@ -237,8 +231,8 @@ def offers(api: Api, node: str, cores: str) -> None:
 
 def test_guarantee_of_another_team_is_not_taken(empty: Api) -> None:
     make(empty, *(pod(f"most-{it}", "research", 100, 4) for it in range(2)))
-    eventually(lambda: sum(map(bool, placed(empty).values())) == 1)
+    until(lambda: sum(map(bool, placed(empty).values())) == 1)
     time.sleep(3)
     owner = make(empty, pod("owner", "product", 10, 4))
-    eventually(all_placed(empty, owner))
+    until(all_placed(empty, owner))
     assert sum(bool(node) for name, node in placed(empty).items() if name.startswith("most")) == 1

@@ -7,9 +7,8 @@ import json
 import ssl
 import subprocess
 import tarfile
-import time
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -32,6 +31,7 @@ from pai_install.registry.model import ServedNames
 from tests.addons import ROOT
 from tests.integration.control_plane import running
 from tests.ports import free_ports
+from tests.waiting import until
 
 PODS = "/var/log/pods"
 
@@ -93,14 +93,6 @@ def arguments(container: str, own: Mapping[str, str]) -> list[str]:
     pairs = [word.removeprefix("-").partition("=") for word in add_on()[container]["args"]]
     assert own.keys() <= {name for name, _, _ in pairs}
     return [f"-{name}={own.get(name, value)}" for name, _, value in pairs]
-
-
-def until(holds: Callable[[], object], seconds: float = 90) -> None:
-    """Waits until something is true."""
-    end = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.2)
 
 
 def identity() -> Identity:

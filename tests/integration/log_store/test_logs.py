@@ -28,7 +28,8 @@ from pai_install.monitoring.log_store import (
     texts,
 )
 from pai_install.ports import LOG_STORE_PORT
-from tests.integration.log_store.conftest import Stack, until
+from tests.integration.log_store.conftest import Stack
+from tests.waiting import until
 
 FORGED = {
     "_msg": "forged",

@@ -36,8 +36,9 @@ from tests.integration.shared_control_plane import ControlPlane
 from tests.integration.upstream_manifests import definitions_of
 from tests.integration.users.attacks import templates_of
 from tests.integration.users.conftest import MEMBERS, NAMESPACES, joined
-from tests.integration.users.test_rights import SPECS, asked, until
+from tests.integration.users.test_rights import SPECS, asked
 from tests.virtual_clusters import cluster, gpus, share, site, with_backend
+from tests.waiting import until
 
 __all__ = ["tenants"]
 

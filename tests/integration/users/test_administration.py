@@ -10,7 +10,8 @@ from pai_install.users.model import GROUP, OWNER
 from pai_install.users.objects import account, administration, membership
 from tests.integration.control_plane import Json
 from tests.integration.users.conftest import Users
-from tests.integration.users.test_rights import asked, until
+from tests.integration.users.test_rights import asked
+from tests.waiting import until
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 REFUSED = "denied request"

@@ -10,7 +10,8 @@ from pai_install.users.console_rights import NAME, NAMESPACE, console_objects, c
 from pai_install.users.objects import account, membership
 from tests.integration.control_plane import Api, Json
 from tests.integration.users.conftest import NAMESPACES, Users
-from tests.integration.users.test_rights import asked, pod, until
+from tests.integration.users.test_rights import asked, pod
+from tests.waiting import until
 
 USER = "system:serviceaccount:pai-users:{}"
 REVIEW: Json = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}

@@ -33,10 +33,10 @@ from tests.integration.users.tenants import (
     refused,
     tenants,
 )
-from tests.integration.users.test_rights import until
 from tests.unit.jobs.examples import OWNER as ALICE
 from tests.unit.jobs.examples import role
 from tests.virtual_clusters import cluster, cores, gpus, share, with_backend
+from tests.waiting import until
 
 __all__ = ["tenants"]
 

@@ -19,7 +19,8 @@ from pai_install.users.model import OWNER
 from tests.integration.control_plane import Api, Json, let_in
 from tests.integration.issuer import Issuer, issuing
 from tests.integration.users.conftest import Users
-from tests.integration.users.test_rights import asked, job, pod, template, until, volume
+from tests.integration.users.test_rights import asked, job, pod, template, volume
+from tests.waiting import until
 
 REVIEW = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 JOBS = "/apis/batch/v1/namespaces/{}/jobs"

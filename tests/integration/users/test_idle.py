@@ -21,8 +21,9 @@ from pai_install.site.services.use_limits import Then
 from pai_install.users.recorder import MYSELF, NAME, NAMESPACE, recorder_objects
 from tests.integration.control_plane import Json
 from tests.integration.users.conftest import NAMESPACES, Users
-from tests.integration.users.test_recorder import MERGE, merged, refused, runs, until
+from tests.integration.users.test_recorder import MERGE, merged, refused, runs
 from tests.integration.users.test_rights import asked, job, template
+from tests.waiting import until
 
 RESOURCES = ("batch/jobs",)
 STOP = Limit("idle", 10, 600, "stop", 300)

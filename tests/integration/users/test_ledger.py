@@ -18,8 +18,9 @@ from pai_install.agents.job_recorder.settings import Settings
 from pai_install.agents.job_recorder.store import Rules
 from tests.integration.control_plane import Api, Json
 from tests.integration.users.conftest import NAMESPACES, Users
-from tests.integration.users.test_recorder import MERGE, RESOURCES, recorder_api, until
+from tests.integration.users.test_recorder import MERGE, RESOURCES, recorder_api
 from tests.integration.users.test_rights import job, pod, ready, template
+from tests.waiting import until
 
 __all__ = ["recorder_api"]
 
@@ -101,7 +102,7 @@ def test_two_control_planes_one_killed_in_the_middle(users: Users, recorder_api:
     until(lambda: (found := hold_of(other.ledger, "counted-abcde")) and found.end)
     admin.ask("DELETE", "/api/v1/namespaces/vision/pods/counted-abcde?gracePeriodSeconds=0")
     again = Keeping(recorder_api, tmp_path / "one")
-    guessed = until(lambda: (found := hold_of(again.ledger, "counted-abcde")) and found.end and found)
+    guessed = until(lambda: it if (it := hold_of(again.ledger, "counted-abcde")) and it.end else None)
     assert guessed.estimated, "it was killed, and the pod is gone"
     found = hold_of(merged([again.ledger, other.ledger]), "counted-abcde")
     assert found is not None

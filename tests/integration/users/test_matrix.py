@@ -50,7 +50,8 @@ from tests.integration.users.tenants import (
     refused,
     tenants,
 )
-from tests.integration.users.test_rights import gone, until
+from tests.integration.users.test_rights import gone
+from tests.waiting import until
 
 __all__ = ["tenants"]
 

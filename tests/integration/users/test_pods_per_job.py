@@ -14,8 +14,8 @@ from pai_install.users.kinds import kinds_at
 from tests.integration.control_plane import Json
 from tests.integration.users.attacks import roles_of, too_many
 from tests.integration.users.tenants import SITE, Tenants, good, path_of, tenants
-from tests.integration.users.test_rights import until
 from tests.virtual_clusters import with_backend
+from tests.waiting import until
 
 __all__ = ["tenants"]
 

@@ -11,7 +11,8 @@ from pai_install.users.model import OWNER
 from pai_install.users.quotas import MAX_DATA, NAME, object_quotas
 from tests.integration.control_plane import Json
 from tests.integration.users.conftest import Users
-from tests.integration.users.test_rights import asked, until
+from tests.integration.users.test_rights import asked
+from tests.waiting import until
 
 MERGE = "application/merge-patch+json"
 

@@ -27,6 +27,7 @@ from pai_install.users.recorder import NAME, NAMESPACE, recorder_objects
 from tests.integration.control_plane import Api, Json
 from tests.integration.users.conftest import NAMESPACES, Users
 from tests.integration.users.test_rights import asked, gone, job, pod, ready, template
+from tests.waiting import until
 
 MERGE = "application/merge-patch+json"
 RESOURCES = tuple(f"{kind.group}/{kind.resource}" for kind in KINDS)
@@ -105,14 +106,6 @@ def running(recorder_api: Client) -> Iterator[Running]:
     made = Running(recorder_api)
     yield made
     made.end()
-
-
-def until(true: Callable[[], Any], seconds: float = 90) -> Any:
-    end = time.monotonic() + seconds
-    while not (found := true()):
-        assert time.monotonic() < end, "it never came"
-        time.sleep(0.3)
-    return found
 
 
 def records(api: Api, name: str = "") -> list[Json]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 import urllib.error
 from collections.abc import Callable
 from copy import deepcopy
@@ -16,6 +15,7 @@ from pai_install.scheduling.job_kinds import KINDS
 from pai_install.users.model import OWNER
 from tests.integration.control_plane import Api, Json
 from tests.integration.users.conftest import Users
+from tests.waiting import until
 
 POD = {"containers": [{"name": "main", "image": "none"}], "restartPolicy": "Never"}
 
@@ -291,11 +291,3 @@ def ready(user: Api, path: str) -> None:
 
 def gone(user: Api, path: str) -> None:
     until(lambda: "not found" in asked(user, "GET", path))
-
-
-def until(holds: Callable[[], bool], seconds: float = 90) -> None:
-    """seconds: far more than it takes. A test with a promise has a Stopwatch beside it."""
-    end = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.2)

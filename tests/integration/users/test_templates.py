@@ -6,7 +6,8 @@ import pytest
 
 from tests.integration.control_plane import Api, Json
 from tests.integration.users.conftest import Users, users
-from tests.integration.users.test_rights import asked, until
+from tests.integration.users.test_rights import asked
+from tests.waiting import until
 
 __all__ = ["Api", "users"]
 SPACE = "/api/v1/namespaces/pai-templates/configmaps"

@@ -29,9 +29,9 @@ from tests.integration.users.tenants import (
     refused,
     tenants,
 )
-from tests.integration.users.test_rights import until
 from tests.unit.jobs.examples import OWNER as ALICE
 from tests.virtual_clusters import with_backend
+from tests.waiting import until
 
 __all__ = ["tenants"]
 

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from http import HTTPStatus
 from threading import Event, Thread
 from typing import Any
 
@@ -16,7 +15,7 @@ from pai_install.app.node_health import NodeGpus, node_findings, nodes_with_gpus
 from pai_install.checks.finding import Finding
 from pai_install.cluster.client import ClusterClient, Select
 from pai_install.console.caller import Caller, Clients
-from pai_install.console.errors import RestError
+from pai_install.console.errors import not_ready
 from pai_install.console.memory import keep_loaded_objects
 from pai_install.console.model.jobs import JobsModel
 from pai_install.console.model.profiles import read_profile
@@ -39,16 +38,10 @@ from pai_install.scheduling.job_kinds import JobKind, queued_at
 
 _LOG = logging.getLogger("pai_install.console")
 NODES = "nodes"
+_READS = "the console reads the cluster"
 # seconds until objects that changed meanwhile are taken out of the searches for garbage, too
 _KEEP_S = 3600.0
 _PROFILE_S, _REFRESH_S, _USAGE_S, _ABNORMAL_S = 15.0, 0.5, 5.0, 15.0
-
-
-def _not_ready() -> RestError:
-    return RestError(
-        HTTPStatus.SERVICE_UNAVAILABLE, "UnknownError", "the console reads the cluster: try again in a moment",
-        headers={"Retry-After": "2"},
-    )  # fmt: skip
 
 
 @dataclass
@@ -99,7 +92,7 @@ class ReadModel:
     def profile(self) -> ClusterProfile:
         """The site. Raises RestError before the first reading."""
         if self._profile is None:
-            raise _not_ready()
+            raise not_ready(_READS)
         return self._profile
 
     @property
@@ -225,7 +218,7 @@ class ReadModel:
     @property
     def _ready(self) -> _Contents:
         if self._contents is None or not self.is_ready:
-            raise _not_ready()
+            raise not_ready(_READS)
         return self._contents
 
     def _watching(self, profile: ClusterProfile, kinds: tuple[JobKind, ...], namespaces: tuple[str, ...]) -> _Contents:

@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from pai_install.console.endpoint import ApiCall
 from pai_install.console.errors import RestError, forbidden
+from pai_install.console.guards import origin
 from pai_install.console.job_access import read_job_now
 from pai_install.console.sign_in.forms import sent_to
 from pai_install.console.sign_in.sessions import COOKIE as SESSION
@@ -18,7 +19,6 @@ from pai_install.console.web_pages.access import (
     LASTS,
     base_path,
     new_cookie,
-    origin,
 )
 from pai_install.console.web_pages.owned import port_instance, require_port
 from pai_install.jobs.state import JobState

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from http import HTTPStatus
 from itertools import chain
 from urllib.parse import urlencode
 
@@ -11,7 +10,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from pai_install.console.endpoint import ADMINISTRATORS, ApiCall, endpoint
-from pai_install.console.errors import RestError, invalid
+from pai_install.console.errors import invalid, monitoring_away
 from pai_install.console.monitoring import NoMonitoringError, alerts_of
 
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
@@ -48,9 +47,7 @@ def list_alerts(call: ApiCall) -> Response:
     try:
         found = monitoring.alerts()
     except NoMonitoringError as error:
-        raise RestError(
-            HTTPStatus.SERVICE_UNAVAILABLE, "UnknownError", "the monitoring does not answer on this control plane"
-        ) from error
+        raise monitoring_away() from error
     return JSONResponse(alerts_of(found, call.services.model.visible(call.caller)))
 
 

@@ -84,8 +84,7 @@ async def read_log(request: Request) -> Response:
     services: ConsoleServices = request.app.state.services
     try:
         opened = services.links.open(request.query_params.get("token", ""))
-        caller = await run_in_threadpool(services.current, opened[0]) if opened is not None else None
-        if opened is None or caller is None:
+        if opened is None or (caller := await run_in_threadpool(services.current, opened[0])) is None:
             raise unauthorized("this address is expired: ask for it again")
         log = opened[1]
         services.rates.take("api", caller.name)

@@ -10,7 +10,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from pai_install.console.endpoint import ADMINISTRATORS_ONLY, BROWSERS, ApiCall, endpoint
-from pai_install.console.errors import RestError, forbidden, invalid
+from pai_install.console.errors import RestError, forbidden, invalid, monitoring_away
 from pai_install.console.monitoring import MonitoringReader, NoMonitoringError, QueryWindow, Series, idle_gpus
 from pai_install.console.openpai.portal_queries import (
     IDLE_JOBS,
@@ -25,7 +25,6 @@ from pai_install.console.openpai.portal_queries import (
 
 _AT, _SPAN = frozenset({"query", "time"}), frozenset({"query", "start", "end", "step"})
 _MOST_QUERY = 300
-_NONE, _AWAY = "this site has no monitoring", "the monitoring does not answer on this control plane"
 
 
 def read_instant(call: ApiCall) -> Response:
@@ -59,11 +58,12 @@ def _answer(call: ApiCall, query: str, when: QueryWindow | None, *, ranged: bool
         raise forbidden(ADMINISTRATORS_ONLY)
     monitoring = call.services.monitoring
     if monitoring is None:
-        return _unanswered(expression, RestError(HTTPStatus.NOT_IMPLEMENTED, "NotImplementedError", _NONE))
+        absent = RestError(HTTPStatus.NOT_IMPLEMENTED, "NotImplementedError", "this site has no monitoring")
+        return _unanswered(expression, absent)
     try:
         found = of_nodes(monitoring.series(expression, when)) if expression else _idle_jobs(call, monitoring, when)
     except NoMonitoringError:
-        return _unanswered(expression, RestError(HTTPStatus.SERVICE_UNAVAILABLE, "UnknownError", _AWAY))
+        return _unanswered(expression, monitoring_away())
     return JSONResponse(content(found, ranged=ranged))
 
 

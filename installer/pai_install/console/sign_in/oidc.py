@@ -16,6 +16,7 @@ from pai_install.console.caller import Caller, CallerKind
 from pai_install.console.cookies import drop_cookie, set_cookie
 from pai_install.console.endpoint import PUBLIC, ApiCall, endpoint
 from pai_install.console.errors import forbidden, invalid, no_api, unauthorized
+from pai_install.console.guards import in_url, origin
 from pai_install.console.pages.rendering import rendered
 from pai_install.console.sign_in.forms import PageEndpoint, PageHandler, PageRequest, page, sent_to
 from pai_install.console.sign_in.pages import keep_session
@@ -176,9 +177,7 @@ class ProviderRoutes:
     @property
     def _origin(self) -> str:
         settings = self.sign_in.settings
-        name = settings.names[0]
-        host = f"[{name}]" if ":" in name else name
-        return f"https://{host}" + ("" if settings.port == 443 else f":{settings.port}")
+        return origin(in_url(settings.names[0]), settings.port)
 
     @property
     def _return(self) -> str:

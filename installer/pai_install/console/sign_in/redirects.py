@@ -6,6 +6,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from urllib.parse import urlencode, urlsplit, urlunsplit
 
+from pai_install.console.guards import in_url
+
 _LOCAL = ("localhost", "127.0.0.1", "[::1]")
 _LONGEST = 2000
 
@@ -36,7 +38,7 @@ def return_address(word: str, names: Collection[str], port: int) -> ReturnAddres
     scheme, host, given = _parts(word) if _is_plain(word) else ("", "", 0)
     if scheme == "http" and host in _LOCAL and given:
         return ReturnAddress(word, program=True)
-    own = {f"[{name}]" if ":" in name else name for name in names}
+    own = set(map(in_url, names))
     if scheme == "https" and host in own and (given or 443) == port:
         return ReturnAddress(word)
     return None

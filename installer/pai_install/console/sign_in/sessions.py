@@ -82,13 +82,10 @@ class Sessions:
         found = self.store.find(CredentialKind.SESSION, key)
         if found is None or self._idle(found):
             return None
-        if found.data.get(BEARER):
-            return self._with_bearer(found, noted=noted)
-        if not found.uid or self.users.uid(found.user) != found.uid:
-            return None
-        if noted:
+        caller = self._with_bearer(found) if found.data.get(BEARER) else self._with_account(found)
+        if noted and caller is not None:
             self._note(found)
-        return self.users.caller(found.user, CallerKind.PASSWORD)
+        return caller
 
     def close(self, key: str) -> Credential | None:
         """Ends a session."""
@@ -106,7 +103,11 @@ class Sessions:
         used = read_time(session.data.get(USED, ""))
         return used is None or self.now() - used > timedelta(hours=self.settings.idle_hours)
 
-    def _with_bearer(self, session: Credential, *, noted: bool) -> Caller | None:
+    def _with_account(self, session: Credential) -> Caller | None:
+        same = session.uid and self.users.uid(session.user) == session.uid
+        return self.users.caller(session.user, CallerKind.PASSWORD) if same else None
+
+    def _with_bearer(self, session: Credential) -> Caller | None:
         try:
             current = self._renewed(session)
             caller = self.reviews.caller(current.data[BEARER])
@@ -114,8 +115,6 @@ class Sessions:
             return None
         if (caller.label, caller.uid) != (session.user, session.uid):
             return None
-        if noted:
-            self._note(current)
         return replace(caller, session=session.key)
 
     def _renewed(self, session: Credential) -> Credential:

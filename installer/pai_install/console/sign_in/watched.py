@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from http import HTTPStatus
 
 from pai_install.cluster.client import ClusterClient, Select
-from pai_install.console.errors import RestError
+from pai_install.console.errors import not_ready
 from pai_install.console.model.watching import KindWatch
 from pai_install.kube.objects import JsonObject, child, text
 
@@ -81,12 +80,7 @@ class WatchedObjects:
 
     def _require_known(self) -> None:
         if not self.is_known:
-            raise RestError(
-                HTTPStatus.SERVICE_UNAVAILABLE,
-                "UnknownError",
-                "the console reads the users of the cluster: try again in a moment",
-                headers={"Retry-After": "2"},
-            )
+            raise not_ready("the console reads the users of the cluster")
 
 
 def _uid(item: JsonObject) -> str:

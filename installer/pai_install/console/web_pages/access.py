@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -17,7 +16,6 @@ from pai_install.jobs.state import JobState
 
 # a browser sends it to all ports of the host, and below this path alone
 COOKIE, PREFIX = "__Secure-pai-web", "/open"
-HTTPS_PORT = 443
 LASTS = timedelta(hours=12)
 _MOST_COOKIES = 5
 _SESSION, _JOB = "session", "job"
@@ -26,12 +24,6 @@ _SESSION, _JOB = "session", "job"
 def base_path(user: str, job: str) -> str:
     """The path of the web page of a job. Its program knows it by its own user and job."""
     return f"{PREFIX}/{quote(f'{user}~{job}', safe='~')}/"
-
-
-def origin(host: str, port: int) -> str:
-    """The origin of a port of the console, by the host name that a browser asks. host: with or without a port."""
-    name = re.sub(r":\d+$", "", host)
-    return f"https://{name}" if port == HTTPS_PORT else f"https://{name}:{port}"
 
 
 def new_cookie(services: ConsoleServices, session: str, job: JobState) -> str:

@@ -21,12 +21,12 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocket
 
 from pai_install.console.errors import RestError, forbidden, rest_error
-from pai_install.console.guards import RequestGuard, is_own
+from pai_install.console.guards import RequestGuard, is_own, origin
 from pai_install.console.services import ConsoleServices
 from pai_install.console.settings import ConsoleSettings, WebPagesSettings
 from pai_install.console.streams import StreamGate
 from pai_install.console.web_pages import ssh_access
-from pai_install.console.web_pages.access import COOKIE, PREFIX, PageAccess, base_path, origin
+from pai_install.console.web_pages.access import COOKIE, PREFIX, PageAccess, base_path
 from pai_install.console.web_pages.doors import Doors
 from pai_install.console.web_pages.headers import cookies_named
 from pai_install.console.web_pages.http_relay import HttpRelay, new_transport

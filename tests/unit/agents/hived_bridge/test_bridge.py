@@ -24,6 +24,7 @@ from tests.ports import free_ports
 from tests.unit.agents.hived_bridge.conftest import CONFIGURATION, TOKEN, House, PlayedHived, filter_args, recorded
 from tests.unit.agents.hived_bridge.peers import ApiServer, encoded, slow
 from tests.unit.agents.installed import install_agent
+from tests.waiting import until
 
 
 def settled(house: House, later: float = SETTLE_S) -> None:
@@ -160,14 +161,7 @@ def test_too_many_connections_are_closed_and_later_ones_answered(
     assert spoken(port, b"GET /livez HTTP/1.0\r\n\r\n") == b""
     for connection in held:
         connection.close()
-    until(lambda: b" 200 " in spoken(port, b"GET /livez HTTP/1.0\r\n\r\n"))
-
-
-def until(holds: Callable[[], bool]) -> None:
-    end = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.05)
+    until(lambda: b" 200 " in spoken(port, b"GET /livez HTTP/1.0\r\n\r\n"), 60)
 
 
 def listens(port: int) -> bool:
@@ -194,11 +188,11 @@ def test_program_ends_a_call_before_it_ends_itself(
     hived.fault = slow(0.5)
     ports = free_ports(2)
     program = started(settings, hived, api, ports)
-    until(lambda: settings.used.exists() and listens(ports[0]))
+    until(lambda: settings.used.exists() and listens(ports[0]), 60)
     with socket.create_connection(("127.0.0.1", ports[0]), 10) as connection:
         body = encoded(filter_args())
         connection.sendall(HEAD + f"Content-Length: {len(body)}\r\n\r\n".encode() + body)
-        until(lambda: hived.asked("filter") == 1)
+        until(lambda: hived.asked("filter") == 1, 60)
         program.send_signal(signal.SIGTERM)
         answer = b""
         while piece := connection.recv(65536):
