@@ -22,7 +22,7 @@ from tests.internet.authority import Authority
 
 
 class Issuer:
-    """authority: PEM of who signed its certificate."""
+    """authority: PEM of who signed its certificate. failing: it grants nothing, and each answer is a 503."""
 
     client = "pai"
 
@@ -31,6 +31,7 @@ class Issuer:
         # code or refresh token -> claims, PKCE challenge, redirect
         self._grants: dict[str, tuple[dict[str, Any], str, str]] = {}
         self.lasting_s = 3600
+        self.failing = False
         self._key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 
     def token(self, **claims: Any) -> str:
@@ -104,6 +105,9 @@ def issuing(folder: Path, host: str = "localhost") -> Iterator[Issuer]:
 
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+            if issuer.failing:
+                self.send_error(503)
+                return
             found = issuer.granted(dict(parse_qsl(body))) if self.path == "/token" else None
             self.send_response(400 if found is None else 200)
             self.send_header("Content-Type", "application/json")

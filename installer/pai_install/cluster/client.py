@@ -181,7 +181,7 @@ class ClusterClient(Protocol):
         ...
 
     def raw_parts(self, path: str) -> Iterator[bytes]:
-        """As `raw`, in parts as they come: all pods may have 100 MiB. Raises ConnectionError if they break off."""
+        """As `raw`, in parts as they come: all pods may have 100 MiB. Raises ApiError "NoAnswer" if they end early."""
         ...
 
     def watch(self, select: Select) -> Iterator[WatchEvent]:

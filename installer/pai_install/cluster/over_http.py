@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pai_install.cluster import http_changes, http_logs
 from pai_install.cluster.client import (
+    NO_ANSWER,
     ApiError,
     Eviction,
     Impersonation,
@@ -80,7 +81,11 @@ class HttpClient:
     def raw_parts(self, path: str) -> Iterator[bytes]:
         """A path of the API server, in parts."""
         with self._api.stream(ApiRequest(f"get {path}", path, accept="*/*")) as parts:
-            yield from parts
+            try:
+                yield from parts
+            except ConnectionError as error:
+                words = f"cannot get {path}: the connection ended"
+                raise ApiError(words, reason=NO_ANSWER, details=str(error)) from error
 
     def watch(self, select: Select) -> Iterator[WatchEvent]:
         """The objects and each change. Continues by itself after a lost connection."""

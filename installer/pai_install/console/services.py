@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from starlette.routing import BaseRoute
 
 from pai_install.console.caller import Authenticator, Caller, Clients
+from pai_install.console.errors import RestError
 from pai_install.console.links import LinkSealer
 from pai_install.console.log_reader import LogReader
 from pai_install.console.metrics import RequestMetrics
@@ -17,6 +18,7 @@ from pai_install.console.rates import RateGate
 from pai_install.console.settings import ConsoleSettings
 from pai_install.console.sign_in.service import SignInService
 from pai_install.console.streams import StreamGate
+from pai_install.errors import PaiError
 
 # checks while a person types: they take none of the person's submissions
 _CHECKS = (60, 60.0)
@@ -68,3 +70,10 @@ class ConsoleServices:
         object.__setattr__(self, "model", self.model or ReadModel(self.clients))
         object.__setattr__(self, "rates", RateGate(limits))
         object.__setattr__(self, "links", LinkSealer(self.settings.signing_key))
+
+    def still(self, caller: Caller) -> Caller | None:
+        """The caller of a stream, as `current` has it. None ends the stream, and its client asks again."""
+        try:
+            return self.current(caller)
+        except (RestError, PaiError):
+            return None

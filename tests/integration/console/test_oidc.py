@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -14,15 +15,17 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 from starlette.testclient import TestClient
 
+from pai_install.console.caller import CallerKind
 from pai_install.console.clients import CallerClients
 from pai_install.console.connect import with_sign_in
+from pai_install.console.errors import RestError
 from pai_install.console.links import LinkSealer, LogRequest
 from pai_install.console.server import create_app
 from pai_install.console.settings import OidcSettings
 from pai_install.console.sign_in import issue
-from pai_install.console.sign_in.provider import IdentityProvider
-from pai_install.console.sign_in.service import open_sign_in
-from pai_install.console.sign_in.sessions import COOKIE, Sessions
+from pai_install.console.sign_in.provider import IdentityProvider, unavailable
+from pai_install.console.sign_in.service import SignInService, open_sign_in
+from pai_install.console.sign_in.sessions import COOKIE, ProviderTokens, Sessions
 from pai_install.console.sign_in.tokens import jwt_content
 from pai_install.users.credentials import CredentialKind, fingerprint
 from pai_install.users.directory import bindings
@@ -94,6 +97,26 @@ def _console_at(issuer: Issuer, console: Console, folder: Path) -> Provider:
     token = issuer.token(**EVE)
     until(lambda: made.ask("GET", "/api/v2/tokens/check", token)["status"] == 200, 120)
     return Provider(issuer, made, found)
+
+
+def short_session(provider: Provider) -> str:
+    """The cookie of a person, after a sign-in with a token for 30 s."""
+    browser, issuer = provider.console.new(), provider.issuer
+    issuer.lasting_s = 30
+    try:
+        provider.end(browser, provider.begin(browser))
+    finally:
+        issuer.lasting_s = 3600
+    return browser.cookies[COOKIE]
+
+
+def knows_users(sign_in: SignInService) -> bool:
+    """Whether a replica has read the users of the cluster."""
+    try:
+        sign_in.users.caller("alice", CallerKind.PASSWORD)
+    except RestError:
+        return False
+    return True
 
 
 def test_a_person_signs_in(provider: Provider) -> None:
@@ -239,16 +262,8 @@ def test_the_old_portal_gets_a_token(provider: Provider) -> None:
 
 
 def test_an_id_token_is_renewed_before_it_ends(provider: Provider) -> None:
-    browser, issuer = provider.console.new(), provider.issuer
-    issuer.lasting_s = 30
-    try:
-        provider.end(browser, provider.begin(browser))
-        value = browser.cookies[COOKIE]
-        issuer.lasting_s = 3600
-        first = provider.console.sign_in.sessions.caller(value)
-        second = provider.console.sign_in.sessions.caller(value)
-    finally:
-        issuer.lasting_s = 3600
+    value, sessions = short_session(provider), provider.console.sign_in.sessions
+    first, second = sessions.caller(value), sessions.caller(value)
     assert first is not None
     assert second is not None
     assert first.bearer == second.bearer
@@ -280,14 +295,9 @@ def test_a_log_goes_on_with_a_renewed_token(provider: Provider) -> None:
 
 
 def test_a_session_ends_when_the_provider_renews_no_more(provider: Provider) -> None:
-    browser, issuer = provider.console.new(), provider.issuer
-    issuer.lasting_s = 30
-    try:
-        provider.end(browser, provider.begin(browser))
-        issuer.revoke()
-        assert provider.console.sign_in.sessions.caller(browser.cookies[COOKIE]) is None
-    finally:
-        issuer.lasting_s = 3600
+    value = short_session(provider)
+    provider.issuer.revoke()
+    assert provider.console.sign_in.sessions.caller(value) is None
 
 
 def test_a_client_that_wants_a_token_first_gets_a_guest(provider: Provider) -> None:
@@ -314,13 +324,7 @@ def test_logout_ends_the_session_and_goes_to_the_provider(provider: Provider) ->
 
 def test_requests_at_the_same_time_renew_once(provider: Provider) -> None:
     """A refresh token counts once: without a common renewal, all but one of these requests would sign the user out."""
-    browser, issuer = provider.console.new(), provider.issuer
-    issuer.lasting_s = 30
-    try:
-        provider.end(browser, provider.begin(browser))
-    finally:
-        issuer.lasting_s = 3600
-    value, found = browser.cookies[COOKIE], []
+    value, found = short_session(provider), []
 
     def ask(sessions: Sessions) -> None:
         found.append(sessions.caller(value))
@@ -328,6 +332,7 @@ def test_requests_at_the_same_time_renew_once(provider: Provider) -> None:
     # another replica has its own memory of credentials
     other = open_sign_in(provider.console.settings, CallerClients(provider.console.own), provider.renewal)
     other.users.start()
+    until(lambda: knows_users(other))
     all_sessions = [provider.console.sign_in.sessions] * 4 + [other.sessions] * 4
     threads = [threading.Thread(target=ask, args=(one,)) for one in all_sessions]
     for one in threads:
@@ -338,14 +343,64 @@ def test_requests_at_the_same_time_renew_once(provider: Provider) -> None:
     assert len([one for one in found if one is not None]) == 8
 
 
-def test_a_replica_with_old_memory_does_not_undo_a_renewal(provider: Provider) -> None:
-    browser, issuer, sessions = provider.console.new(), provider.issuer, provider.console.sign_in.sessions
-    issuer.lasting_s = 30
+def test_a_replica_that_has_just_started_signs_out_no_person(provider: Provider) -> None:
+    value = short_session(provider)
+    starting = open_sign_in(provider.console.settings, CallerClients(provider.console.own), provider.renewal)
+    with pytest.raises(RestError) as refused:
+        starting.sessions.caller(value)
+    assert refused.value.status == HTTPStatus.SERVICE_UNAVAILABLE
+    assert provider.console.sign_in.sessions.caller(value) is not None
+
+
+def test_an_outage_of_the_provider_signs_out_no_person(provider: Provider) -> None:
+    value, sessions = short_session(provider), provider.console.sign_in.sessions
+    over = replace(sessions, now=lambda: datetime.now(UTC) + timedelta(seconds=40))
+    provider.issuer.failing = True
     try:
-        provider.end(browser, provider.begin(browser))
+        # the token still lasts
+        assert sessions.caller(value) is not None
+        with pytest.raises(RestError) as refused:
+            over.caller(value)
     finally:
-        issuer.lasting_s = 3600
-    value = browser.cookies[COOKIE]
+        provider.issuer.failing = False
+    assert refused.value.status == HTTPStatus.BAD_GATEWAY
+    renewed = over.caller(value)
+    assert renewed is not None
+    assert jwt_content(renewed.bearer)["exp"] - time.time() > 3000
+
+
+def test_requests_that_wait_for_a_renewal_learn_that_it_failed(provider: Provider) -> None:
+    value = short_session(provider)
+    fails, refused = threading.Event(), []
+
+    class Failing:
+        def renewed(self, refresh: str) -> ProviderTokens:
+            del refresh
+            fails.wait()
+            raise unavailable("it is a test")
+
+    later = datetime.now(UTC) + timedelta(seconds=40)
+    over = replace(provider.console.sign_in.sessions, renewal=Failing(), now=lambda: later)
+
+    def ask() -> None:
+        try:
+            over.caller(value)
+        except RestError as error:
+            refused.append(error.status)
+
+    threads = [threading.Thread(target=ask) for _ in range(3)]
+    for one in threads:
+        one.start()
+    time.sleep(0.5)
+    fails.set()
+    for one in threads:
+        one.join()
+    assert len(refused) == 3
+    assert {int(one) for one in refused} <= {502, 503}
+
+
+def test_a_replica_with_old_memory_does_not_undo_a_renewal(provider: Provider) -> None:
+    value, sessions = short_session(provider), provider.console.sign_in.sessions
     old = sessions.store.find(CredentialKind.SESSION, fingerprint(value))
     assert old is not None
     renewed = sessions.caller(value)

@@ -93,7 +93,7 @@ async def _changes(call: ApiCall, last: str) -> AsyncGenerator[str, None]:
     """Yields the state, until the job or the user is gone."""
     end, sent_at = time.monotonic() + _LONGEST_S, time.monotonic()
     yield f"data: {last}\n\n"
-    while time.monotonic() < end and (now := await run_in_threadpool(call.services.current, call.caller)):
+    while time.monotonic() < end and (now := await run_in_threadpool(call.services.still, call.caller)):
         call = replace(call, caller=now)
         await asyncio.sleep(_LOOK_S)
         try:

@@ -117,7 +117,7 @@ def _followed(services: ConsoleServices, caller: Caller, log: LogRequest) -> Res
         pod = Ref("pod", log.pod, log.namespace)
         return services.clients.of(caller).log_lines(pod, window, container=log.container)
 
-    content = events(follow, lambda: services.current(caller) is not None)
+    content = events(follow, lambda: services.still(caller) is not None)
     return EventResponse(content, lambda: services.streams.leave(caller.name))
 
 

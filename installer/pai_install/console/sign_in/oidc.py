@@ -188,7 +188,7 @@ class ProviderRoutes:
         return self._page(handler) if self.provider is not None else endpoint(_no_provider, PUBLIC)
 
     def _page(self, handler: PageHandler) -> PageEndpoint:
-        return page(self.sign_in.settings, self.sign_in.cookies.authenticate, handler)
+        return page(self.sign_in.settings, self.sign_in.browser, handler)
 
 
 def _no_provider(call: ApiCall) -> Response:

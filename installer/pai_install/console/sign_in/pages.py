@@ -106,7 +106,7 @@ class SignInPages:
         )
 
     def _page(self, handler: PageHandler) -> PageEndpoint:
-        return page(self.sign_in.settings, self.sign_in.cookies.authenticate, handler)
+        return page(self.sign_in.settings, self.sign_in.browser, handler)
 
     def _begun(self, given: PageRequest, caller: Caller, tokens: ProviderTokens | None, target: str) -> Response:
         """A new session, never one that the browser brought: an attacker could know that."""

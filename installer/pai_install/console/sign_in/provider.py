@@ -22,6 +22,8 @@ from pai_install.console.sign_in.sessions import ProviderTokens
 _DISCOVERY = "/.well-known/openid-configuration"
 _TIMEOUT_S, _LARGEST = 10.0, 1024 * 1024
 _DISCOVERED_S = 3600.0
+# a provider that did not answer is asked again after this time
+_AWAY_S = 10.0
 _OFFLINE = "offline_access"
 
 
@@ -41,7 +43,9 @@ class IdentityProvider:
     def __init__(self, settings: OidcSettings, clock: Callable[[], float] = time.monotonic) -> None:
         self._settings, self._clock = settings, clock
         self._found: Endpoints | None = None
-        self._until, self._lock = 0.0, Lock()
+        self._until = 0.0
+        # why the provider does not answer, and when to ask it again
+        self._away, self._again_at, self._turns = "", 0.0, Lock()
 
     def authorization(self, redirect: str, state: str, nonce: str, verifier: str) -> str:
         """The address where a person signs in. Raises RestError."""
@@ -72,10 +76,12 @@ class IdentityProvider:
     @property
     def endpoints(self) -> Endpoints:
         """Addresses of the provider, as it describes itself. Raises RestError."""
-        with self._lock:
-            if self._found is None or self._clock() > self._until:
-                self._found, self._until = self._discover(), self._clock() + _DISCOVERED_S
-            return self._found
+        # without a lock: threads that wait for it would wait for the timeout of each other
+        found = self._found
+        if found is None or self._clock() > self._until:
+            found = self._found = self._discover()
+            self._until = self._clock() + _DISCOVERED_S
+        return found
 
     def _discover(self) -> Endpoints:
         issuer = self._settings.issuer
@@ -107,25 +113,44 @@ class IdentityProvider:
         return path.read_text(encoding="utf-8").strip() if path is not None else None
 
     def _json(self, method: str, url: str, body: bytes | None, headers: Mapping[str, str]) -> Mapping[str, Any]:
-        """The answer of one request without redirects. Raises RestError."""
+        """The answer of one request. Raises RestError."""
+        self._require_turn()
+        try:
+            status, content = self._response(method, url, body, headers)
+        except (OSError, HTTPException, ValueError) as error:
+            self._away, self._again_at = str(error) or type(error).__name__, self._clock() + _AWAY_S
+            raise unavailable(self._away) from error
+        self._away = ""
+        if status in (HTTPStatus.BAD_REQUEST, HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+            raise unauthorized("the identity provider refuses this sign-in: sign in again")
+        if status != HTTPStatus.OK:
+            raise unavailable(f"it answers {status}")
+        try:
+            return parse_object(content, max_size=_LARGEST)
+        except InvalidJsonError as error:
+            raise unavailable(str(error)) from error
+
+    def _require_turn(self) -> None:
+        """After a failure, one request at a time asks: each of the others would hold a thread until its timeout."""
+        with self._turns:
+            if not self._away:
+                return
+            if self._clock() < self._again_at:
+                raise unavailable(self._away)
+            self._again_at = self._clock() + _TIMEOUT_S + _AWAY_S
+
+    def _response(self, method: str, url: str, body: bytes | None, headers: Mapping[str, str]) -> tuple[int, bytes]:
+        """Status and body, without redirects."""
         parts = urlsplit(url)
         context = ssl.create_default_context(cafile=self._settings.authority)
         path = f"{parts.path or '/'}{f'?{parts.query}' if parts.query else ''}"
+        connection = HTTPSConnection(parts.hostname or "", parts.port, timeout=_TIMEOUT_S, context=context)
         try:
-            connection = HTTPSConnection(parts.hostname or "", parts.port, timeout=_TIMEOUT_S, context=context)
-            try:
-                connection.request(method, path, body, dict(headers))
-                answer = connection.getresponse()
-                content = answer.read(_LARGEST + 1)
-            finally:
-                connection.close()
-            if answer.status == HTTPStatus.OK:
-                return parse_object(content, max_size=_LARGEST)
-        except (OSError, HTTPException, InvalidJsonError, ValueError) as error:
-            raise unavailable(str(error)) from error
-        if answer.status in (HTTPStatus.BAD_REQUEST, HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
-            raise unauthorized("the identity provider refuses this sign-in: sign in again")
-        raise unavailable(f"it answers {answer.status}")
+            connection.request(method, path, body, dict(headers))
+            answer = connection.getresponse()
+            return answer.status, answer.read(_LARGEST + 1)
+        finally:
+            connection.close()
 
 
 def challenge_of(verifier: str) -> str:

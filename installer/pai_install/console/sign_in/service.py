@@ -6,7 +6,10 @@ import logging
 import secrets
 import time
 from dataclasses import dataclass
+from http import HTTPStatus
 from threading import Thread
+
+from starlette.requests import HTTPConnection
 
 from pai_install.console.caller import Caller, Clients
 from pai_install.console.errors import RestError, forbidden
@@ -56,10 +59,12 @@ class SignInService:
         self.sessions.close_all(caller.label, caller.uid)
 
     def current(self, caller: Caller) -> Caller | None:
-        """An earlier caller of now, None if it is gone, or a right of it. It may ask the cluster."""
+        """An earlier caller of now, None if it is gone, or a right of it. It may ask the cluster. Raises RestError."""
         try:
             now = self._current(caller)
-        except (RestError, PaiError):
+        except RestError as error:
+            if error.status != HTTPStatus.UNAUTHORIZED:
+                raise
             return None
         if now is None or (now.name, now.uid) != (caller.name, caller.uid):
             return None
@@ -83,6 +88,13 @@ class SignInService:
                 self.sweep()
             except PaiError as error:
                 _LOG.warning("cannot remove expired credentials: %s", error)
+
+    def browser(self, request: HTTPConnection) -> Caller | None:
+        """The person of a session, for pages of sign-in. None also in an outage: they offer another way."""
+        try:
+            return self.cookies.authenticate(request)
+        except RestError:
+            return None
 
     @property
     def cookies(self) -> CookieAuthenticator:

@@ -7,11 +7,12 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from http import HTTPStatus
 from typing import Protocol
 
 from pai_install.cluster.client import ApiError
 from pai_install.console.caller import Caller, CallerKind
-from pai_install.console.errors import RestError
+from pai_install.console.errors import RestError, not_ready, unauthorized
 from pai_install.console.settings import SignInSettings
 from pai_install.console.sign_in.known_users import KnownUsers
 from pai_install.console.sign_in.reviews import TokenReviews
@@ -74,7 +75,10 @@ class Sessions:
         return value
 
     def caller(self, value: str) -> Caller | None:
-        """The person of a cookie, or None for a session that is over."""
+        """The person of a cookie, or None for a session that is over.
+
+        Raises RestError while the session cannot be judged: a person is not signed out by an outage.
+        """
         return self.caller_of(fingerprint(value)) if value else None
 
     def caller_of(self, key: str, *, noted: bool = True) -> Caller | None:
@@ -111,7 +115,9 @@ class Sessions:
         try:
             current = self._renewed(session)
             caller = self.reviews.caller(current.data[BEARER])
-        except RestError:
+        except RestError as error:
+            if error.status != HTTPStatus.UNAUTHORIZED:
+                raise
             return None
         if (caller.label, caller.uid) != (session.user, session.uid):
             return None
@@ -121,6 +127,7 @@ class Sessions:
         """The session with a token that still lasts. Raises RestError.
 
         A refresh token counts once, for all requests and replicas: a second use may end the session at the provider.
+        While the provider does not answer, a token counts until its end.
         """
         if self.renewal is None or not session.data.get(REFRESH) or not self._ends(session):
             return session
@@ -129,7 +136,13 @@ class Sessions:
             return current
         if not self._claim(current):
             return self._renewed_by_another(current)
-        tokens = self.renewal.renewed(current.data[REFRESH])
+        try:
+            tokens = self.renewal.renewed(current.data[REFRESH])
+        except RestError as error:
+            self._write(current, {RENEWING: ""})
+            if error.status == HTTPStatus.UNAUTHORIZED or self._ends(current, ahead=timedelta()):
+                raise
+            return current
         refresh = tokens.refresh or current.data[REFRESH]
         changes = {BEARER: tokens.bearer, REFRESH: refresh, RENEWING: ""}
         self._write(current, changes)
@@ -149,11 +162,18 @@ class Sessions:
         return True
 
     def _renewed_by_another(self, session: Credential) -> Credential:
-        """The session as it is, or after the renewal if its token is over already."""
+        """The session as it is, or after the renewal if its token is over already. Raises RestError."""
         end = self.now() + _RENEWAL
-        while self._ends(session, ahead=timedelta()) and self.now() < end:
+        while self._ends(session, ahead=timedelta()):
             time.sleep(_ASKED_AGAIN_S)
-            session = self.store.find(CredentialKind.SESSION, session.key, fresh=True) or session
+            found = self.store.find(CredentialKind.SESSION, session.key, fresh=True)
+            if found is None:
+                raise unauthorized()
+            session = found
+            if self.now() > end or not session.data.get(RENEWING):
+                break
+        if self._ends(session, ahead=timedelta()):
+            raise not_ready("the identity provider did not renew your sign-in")
         return session
 
     def _ends(self, session: Credential, ahead: timedelta = _AHEAD) -> bool:
