@@ -72,7 +72,7 @@ def seen(kubernetes: LiveCluster, tmp_path: Path) -> Any:
         page_authenticators=(sign_in.cookies,), sign_in=sign_in,
     )  # fmt: skip
     services.model.load()
-    eventually(lambda: services.model.is_ready)
+    eventually(lambda: services.model.is_ready and sign_in.users.is_known)
     program = listening(Hostile().app(), 0)
     kubernetes.put(*page_job("alice", "note", program), *page_job("alice", "other", program))
     eventually(lambda: bool(services.model.jobs.find("alice", "other", None)))

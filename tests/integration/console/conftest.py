@@ -97,6 +97,7 @@ def console(users: Users, own: HttpClient, tmp_path_factory: pytest.TempPathFact
     settings, clients = settings_of(tmp_path_factory.mktemp("console"), users.admin), CallerClients(own)
     sign_in = open_sign_in(settings, clients)
     sign_in.users.start()
+    until(lambda: sign_in.users.is_known)
     for name, password in PASSWORDS.items():
         sign_in.passwords.write(name, sign_in.users.uid(name), password)
     app = create_app(settings, with_sign_in(settings, clients, sign_in, None, lambda: PROFILE))

@@ -43,6 +43,11 @@ class KnownUsers:
         for watched in (self._accounts, self._bindings, self._administrations):
             watched.stop()
 
+    @property
+    def is_known(self) -> bool:
+        """Whether users and their rights are those of now."""
+        return all(one.is_known for one in (self._accounts, self._bindings, self._administrations))
+
     def uid(self, user: str) -> str:
         """The UID of the account of a user, or "". It changes within a second of the account."""
         account = self.account(user)

@@ -93,7 +93,7 @@ def test_without_an_answer_nobody_loses_a_group(live: LiveCluster) -> None:
     now = [0.0]
     users = KnownUsers(lambda: live, lambda: now[0])
     users.start()
-    eventually(lambda: users._bindings.is_known and users._administrations.is_known)
+    eventually(lambda: users.is_known)
     assert users.caller("alice", CallerKind.PASSWORD).groups == ("vision",)
     live.lose(ApiError("away", reason="NoAnswer"))
     eventually(lambda: users._bindings._watch.broken_since is not None)

@@ -255,7 +255,7 @@ def site(
         settings, clients, (sign_in.tokens,), page_authenticators=(sign_in.cookies,), sign_in=sign_in
     )
     services.model.load()
-    eventually(lambda: services.model.is_ready)
+    eventually(lambda: services.model.is_ready and sign_in.users.is_known)
     program = Program()
     kubernetes.put(*page_job("alice", "note", serve(program.app())))
     eventually(lambda: bool(services.model.jobs.find("alice", "note", None)))
