@@ -114,7 +114,7 @@ def kept_of(site: Cluster, before: dict[str, Any]) -> None:
     assert worker["pods"][0]["machine"]
     assert worker["pods"][0]["exit_code"] == 0
     lines = "worker 0 found y = 2.0 x + -1.0"
-    assert until(lambda: lines in job(site, "logs", "mnist_fit", "--role", "worker").stdout, 30)
+    assert until(lambda: lines in job(site, "logs", "mnist_fit", "--role", "worker").stdout)
     assert "ps 0" in job(site, "logs", "mnist_fit", "--role", "ps_server").stdout
 
 

@@ -197,7 +197,7 @@ def listed(cluster: Cluster, name: str) -> Json:
 def test_within_the_limit_a_pod_and_a_job_run_and_are_counted(empty: Member) -> None:
     assert empty.create(pod(empty, "small", "300m"), batch(empty, "small", "300m")) == ""
     assert until(lambda: len(running(empty.cluster)) == 2), empty.cluster.kubectl("get", "pods", "-n", GROUP)
-    assert until(lambda: used(empty.cluster) == (0.6, 128.0), 30), used(empty.cluster)
+    assert until(lambda: used(empty.cluster) == (0.6, 128.0)), used(empty.cluster)
 
 
 def test_beyond_the_limit_a_pod_is_refused_and_a_job_waits_with_its_reason(empty: Member) -> None:
@@ -226,7 +226,7 @@ def test_many_at_once_get_no_more(empty: Member) -> None:
         answers = list(threads.map(lambda number: empty.create(pod(empty, f"many-{number}", "250m")), range(12)))
     number = answers.count("")
     assert 1 <= number <= 4, answers
-    assert until(lambda: used(empty.cluster) == (0.25 * number, 64.0 * number), 30), used(empty.cluster)
+    assert until(lambda: used(empty.cluster) == (0.25 * number, 64.0 * number)), used(empty.cluster)
 
 
 def test_a_job_that_waits_does_not_change_its_pods(empty: Member) -> None:
@@ -272,8 +272,8 @@ def test_a_queue_that_is_not_there_starts_nothing(empty: Member) -> None:
     # Kueue suspends it again.
     empty.ask("patch", "job", "lost", "-n", GROUP, "--type=merge", '--patch={"spec":{"suspend":false}}')
     suspended = ("get", "job", "lost", "-n", GROUP, "--output=jsonpath={.spec.suspend}")
-    assert until(lambda: empty.cluster.kubectl(*suspended) == "true" and not running(empty.cluster), 30)
-    assert until(lambda: shown(empty.cluster, "lost")["state"] == "WAITING", 30), shown(empty.cluster, "lost")
+    assert until(lambda: empty.cluster.kubectl(*suspended) == "true" and not running(empty.cluster))
+    assert until(lambda: shown(empty.cluster, "lost")["state"] == "WAITING"), shown(empty.cluster, "lost")
 
 
 def test_jobs_in_queues_are_not_counted(empty: Member) -> None:
@@ -295,7 +295,7 @@ def test_another_limit_changes_nothing_else(empty: Member) -> None:
     _, done = vc_apply(empty.cluster)
     assert done.returncode == 0, done.stdout + done.stderr
     assert differing(before, objects(empty.cluster)) == {f"ResourceQuota {GROUP}/{CLASS}"}
-    assert until(lambda: empty.create(pod(empty, "large", "1100m")) == "", 30)
+    assert until(lambda: empty.create(pod(empty, "large", "1100m")) == "")
     again = empty.cluster.converge()
     assert sum(host["changed"] for host in again["hosts"].values()) == 0
     assert empty.cluster.to_change() == []
@@ -308,5 +308,5 @@ def test_without_the_limit_all_is_as_it_was(empty: Member) -> None:
     assert differing(empty.before, objects(empty.cluster)) == set()
     bare = pod(empty, "bare", "1100m")
     bare["spec"].pop("priorityClassName")
-    assert until(lambda: empty.create(bare) == "", 30), empty.create(bare)
+    assert until(lambda: empty.create(bare) == ""), empty.create(bare)
     assert empty.cluster.to_change() == []

@@ -90,7 +90,7 @@ def test_a_user_runs_a_job_of_its_own_and_reaches_nothing_of_another_group(
     for name, namespace in (("alice", "vision"), ("bob", "speech")):
         made = ask(grouped, files[name], "create", "-f", "-", entry=job(grouped, name, namespace))
         assert made.returncode == 0, made.stderr
-        waited = grouped.ask("wait", "pod", "-n", namespace, "-l", "job-name=sleeps", "--for=create", "--timeout=30s")
+        waited = grouped.ask("wait", "pod", "-n", namespace, "-l", "job-name=sleeps", "--for=create", "--timeout=90s")
         assert waited.returncode == 0, waited.stderr
     pod = ask(grouped, alice, "get", "pods", "-o", "jsonpath={.items[0].metadata.name}").stdout
     theirs = ask(grouped, bob, "get", "pods", "-o", "jsonpath={.items[0].metadata.name}").stdout

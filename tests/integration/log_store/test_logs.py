@@ -165,7 +165,7 @@ def test_a_store_that_is_killed_loses_no_line(stack: Stack) -> None:
     file = stack.log("vision", "train-0")
     file.write_text(written("before"))
     until(lambda: shown(stack, "vision", "train-0") == ["before"])
-    time.sleep(12)  # the store writes its newest lines to the disk within 10 seconds
+    time.sleep(20)  # the store writes its newest lines to the disk within 10 seconds
     store.kill()
     store.wait()
     with file.open("a") as more:
