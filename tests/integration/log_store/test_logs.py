@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import socket
 import subprocess
@@ -212,9 +213,11 @@ def filler(random_: random.Random, lines: int) -> Sequence[str]:
 
 def size(folder: Path) -> int:
     found = 0
-    for path in folder.rglob("*"):
-        with suppress(FileNotFoundError):  # the store deletes files meanwhile
-            found += path.stat().st_size if path.is_file() else 0
+    # the store deletes files and folders meanwhile, which `walk` passes over
+    for place, _, files in os.walk(folder):
+        for name in files:
+            with suppress(FileNotFoundError):
+                found += Path(place, name).stat().st_size
     return found
 
 

@@ -12,6 +12,7 @@ from tests.addons import ROOT
 from tests.integration.openpai.conftest import Console, console, quickstart
 from tests.integration.openpai.node_clients import HERE, SDK, NodeClients
 from tests.npm import installed
+from tests.waiting import until
 
 __all__ = ["console", "quickstart"]
 
@@ -113,4 +114,4 @@ def test_pai_submits_and_lists(clients: NodeClients) -> None:
     assert "here" in clients.pai("listc")
     clients.pai("subj", "here", str(job_file(clients.home, "pai-job")))
     assert "pai-job" in clients.pai("getj", "here", "pai-job")
-    assert "pai-job" in clients.pai("listj", "here")
+    until(lambda: "pai-job" in clients.pai("listj", "here"), pause_s=0.5)

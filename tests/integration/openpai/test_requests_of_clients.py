@@ -17,6 +17,7 @@ import yaml
 
 from tests.integration.browser.machine import kubelet, start_job
 from tests.integration.openpai.conftest import Console, console, quickstart
+from tests.waiting import until
 
 __all__ = ["console", "quickstart"]
 # the body of each request of the Python SDK without another one
@@ -106,6 +107,12 @@ def form_job(console: Console, alice: str) -> None:
     text = yaml.dump({**VSCODE_JOB, "name": "from-form", "extras": {"submitFrom": "submit-job-v2"}})
     answered(console, "POST", "/api/v2/jobs", alice, text, "text/yaml", 202)
     answered(console, "GET", "/api/v2/jobs/alice~from-form", alice)
+    is_listed(console, alice, "from-form")
+
+
+def is_listed(console: Console, token: str, name: str) -> None:
+    """Waits until lists have a new job. The console's promise is two seconds, which other tests measure."""
+    until(lambda: name in {one["name"] for one in answered(console, "GET", "/api/v2/jobs", token)}, 60)
 
 
 def answered(
@@ -170,6 +177,7 @@ class TestVscode:
         assert answered(console, "GET", old, bob)["name"] == "new_job"
         job = answered(console, "GET", "/api/v2/jobs/bob~new_job", bob)
         assert job["jobStatus"]["state"] == "WAITING", "a remote job is waited for by this word"
+        is_listed(console, bob, "new_job")
         for path in ("/api/v2/jobs", "/api/v1/jobs"):
             (listed,) = (one for one in answered(console, "GET", path, bob) if one["username"] == "bob")
             assert (listed["name"], listed["state"]) == ("new_job", "WAITING")

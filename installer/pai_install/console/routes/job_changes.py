@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -19,7 +20,7 @@ from pai_install.app.requested_job import JobOptions, with_code
 from pai_install.cluster.client import ApiError, ClusterClient, Impersonation, Patch
 from pai_install.console.endpoint import SUBMISSIONS, ApiCall, endpoint
 from pai_install.console.errors import RestError, forbidden, invalid
-from pai_install.console.job_access import read_job_now
+from pai_install.console.job_access import find_job, read_job_now
 from pai_install.console.openpai.json_text import json_text
 from pai_install.console.routes.jobs import kept_file
 from pai_install.jobs.code import CodeArchive, StoredCode
@@ -39,6 +40,8 @@ MAX_FILE = 512 * 1024
 _NAME = "/api/v2/jobs/{name}"
 _OLD = "/api/v1/user/{user}/jobs"
 _MAX_TAGS, _MAX_TAG = 64, 64
+# the longest wait for the watch that tells of a change, and the time between two looks
+_SEEN_S, _LOOK_S = 5.0, 0.02
 _FILE = Path("job.yaml")
 _STOPPING = "STOPPING"
 _SECRETS = "the cluster does not keep the secrets of this job: write them at /jobs/new?from={name}, or submit its file"
@@ -223,7 +226,15 @@ def change_tag(call: ApiCall) -> Response:
         raise invalid(f"a job has at most {_MAX_TAGS} tags")
     notes = {names.TAGS: json_text({"tags": tags})}
     call.client.patch([Patch(Ref(job.kind.full_name, job.label, job.namespace), {"metadata": {"annotations": notes}})])
+    _await_tags(call, tuple(tags))
     return JSONResponse({"status": 200, "message": f"{job.name} has the tags {', '.join(tags) or 'none'}"})
+
+
+def _await_tags(call: ApiCall, tags: tuple[str, ...]) -> None:
+    """Waits until lists show the tags. Clients of OpenPAI list jobs by a tag right after they set it."""
+    end = time.monotonic() + _SEEN_S
+    while find_job(call).job.tags != tags and time.monotonic() < end:
+        time.sleep(_LOOK_S)
 
 
 ROUTES = (

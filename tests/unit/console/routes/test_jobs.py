@@ -352,10 +352,6 @@ def test_a_job_with_secrets_is_not_started_again(web: TestClient, kubernetes: Li
     assert answer.json()["code"] == "NoJobConfigError"
 
 
-def has_tags(web: TestClient, tags: list[str]) -> bool:
-    return bool(listed(web)[0]["tags"] == tags)
-
-
 def test_tags(train: TestClient, services: ConsoleServices) -> None:
     headers = signed_in("alice")
     for method, tag, tags in [
@@ -366,7 +362,7 @@ def test_tags(train: TestClient, services: ConsoleServices) -> None:
     ]:
         answer = train.request(method, f"{ONE}/tag", json={"value": tag}, headers=headers)
         assert answer.status_code == HTTPStatus.OK, answer.text
-        eventually(functools.partial(has_tags, train, tags))
+        assert listed(train)[0]["tags"] == tags, "the answer waits for the watch"
     assert len(listed(train, tagsContain="good,other")) == 1
     assert listed(train, tagsNotContain="good") == []
     for wrong in ("", "a,b", "x" * 65, "a\nb", 3):
