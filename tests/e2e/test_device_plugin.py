@@ -25,12 +25,13 @@ OURS = ("--namespace", "kube-system", "--selector", "app.kubernetes.io/name=nvid
 def pods(cluster: Cluster) -> dict[str, dict[str, Any]]:
     """Node -> the plugin's pod."""
     found = json.loads(cluster.kubectl("get", "pods", *OURS, "--output", "json"))["items"]
-    return {pod["spec"]["nodeName"]: pod for pod in found}
+    return {pod["spec"]["nodeName"]: pod for pod in found if "nodeName" in pod["spec"]}
 
 
 def plugin(pod: dict[str, Any]) -> dict[str, Any]:
-    """The state of the plugin's own container."""
-    return next(entry for entry in pod["status"]["containerStatuses"] if entry["name"] == "plugin")
+    """The state of the plugin's own container. A new pod has none."""
+    states = pod["status"].get("containerStatuses", ())
+    return next((entry for entry in states if entry["name"] == "plugin"), {"ready": False, "restartCount": 0})
 
 
 def test_it_runs_on_the_machines_with_nvidia_skus_alone(cluster: Cluster) -> None:

@@ -81,7 +81,7 @@ def pod(
 
 def settled(cluster: Cluster, namespace: str, name: str) -> dict[str, Any]:
     """The status of a pod that ended, or that cannot begin."""
-    deadline = time.monotonic() + 90
+    deadline = time.monotonic() + 300
     while True:
         status: dict[str, Any] = json.loads(
             cluster.kubectl("get", "pod", name, f"--namespace={namespace}", "--output=json")

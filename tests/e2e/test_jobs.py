@@ -131,7 +131,7 @@ def test_two_jobs_with_devices_for_one_run_after_each_other_and_none_in_part(sit
 def run_after_each_other(site: Cluster, folder: Path) -> None:
     """Two jobs, each of which needs what is left."""
     for name in ("first", "second"):
-        done = job(site, "submit", file_of(folder, name, 0.3), "--group", GROUP)
+        done = job(site, "submit", file_of(folder, name, 1.0 if name == "first" else 0.1), "--group", GROUP)
         assert done.returncode == 0, done.stdout + done.stderr
     assert until(lambda: shown(site, "first")["state"] == "RUNNING", 120)
     waits = shown(site, "second")

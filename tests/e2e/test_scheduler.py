@@ -65,7 +65,7 @@ def kueue(cluster: Cluster) -> Iterator[Cluster]:
         services.unlink()
         report = cluster.converge()
     assert report["ok"], report["stderr"]
-    cluster.ask("wait", "namespace/pai-kueue", "namespace/pai-jobset", "--for=delete", "--timeout=60s")
+    cluster.ask("wait", "namespace/pai-kueue", "namespace/pai-jobset", "--for=delete", "--timeout=300s")
     left = cluster.kubectl(
         "get", "customresourcedefinitions,validatingwebhookconfigurations,namespaces", "--output=name"
     )
@@ -84,9 +84,9 @@ def create(cluster: Cluster, *objects: dict[str, Any]) -> None:
 
 def remove_queues(cluster: Cluster) -> None:
     """All that would keep Kueue in the cluster; the jobs first."""
-    cluster.ask("delete", "jobs", "--all", f"--namespace={TEAM}", "--timeout=60s")
+    cluster.ask("delete", "jobs", "--all", f"--namespace={TEAM}", "--timeout=300s")
     for kind in KINDS:
-        cluster.ask("delete", f"{kind}.kueue.x-k8s.io", "--all", "--all-namespaces", "--timeout=60s")
+        cluster.ask("delete", f"{kind}.kueue.x-k8s.io", "--all", "--all-namespaces", "--timeout=300s")
     cluster.ask("delete", "namespace", TEAM, "--ignore-not-found", "--wait=false")
 
 
@@ -111,7 +111,7 @@ def test_its_controllers_run_and_nothing_is_left_to_do(kueue: Cluster) -> None:
 
 def test_a_job_waits_for_its_quota(kueue: Cluster) -> None:
     create(kueue, job(kueue, "fits", "50m"), job(kueue, "too-large", "200m"))
-    words = (f"--namespace={TEAM}", "--for=condition=Complete", "job/fits", "--timeout=60s")
+    words = (f"--namespace={TEAM}", "--for=condition=Complete", "job/fits", "--timeout=300s")
     assert kueue.ask("wait", *words).returncode == 0, kueue.kubectl("describe", "workloads", f"--namespace={TEAM}")
     shown = kueue.kubectl("get", "job", "too-large", f"--namespace={TEAM}", "--output=jsonpath={.spec.suspend}")
     assert shown == "true"
@@ -205,7 +205,7 @@ def sleepers(cluster: Cluster) -> Iterator[Callable[[str, str, str], None]]:
     try:
         yield start
     finally:
-        cluster.ask("delete", "jobs", "--all", "--namespace=default", "--timeout=60s")
+        cluster.ask("delete", "jobs", "--all", "--namespace=default", "--timeout=300s")
 
 
 def running(cluster: Cluster) -> dict[str, tuple[str, str, int]]:
@@ -248,7 +248,7 @@ def test_a_machine_moves_to_another_virtual_cluster_and_no_other_job_is_disturbe
         assert (done.returncode, changed(report)) == (0, 0), done.stderr
         assert not PHASES & set(kueue.to_change())
 
-        kueue.kubectl("delete", "job", "moves", "--timeout=60s")
+        kueue.kubectl("delete", "job", "moves", "--timeout=300s")
         start("arrives", "product", "product")
         assert running(kueue)["arrives"][0] == LOST
 
@@ -351,9 +351,9 @@ def scale(cluster: Cluster, replicas: int) -> None:
         words = (f"--namespace=pai-{name}", f"deployment/{name}-controller-manager")
         cluster.kubectl("scale", *words, f"--replicas={replicas}")
         if replicas:
-            cluster.kubectl("rollout", "status", *words, "--timeout=60s")
+            cluster.kubectl("rollout", "status", *words, "--timeout=300s")
         else:
-            cluster.kubectl("wait", words[0], "pod", "--all", "--for=delete", "--timeout=60s")
+            cluster.kubectl("wait", words[0], "pod", "--all", "--for=delete", "--timeout=300s")
 
 
 def refusal(cluster: Cluster, *words: str) -> str:

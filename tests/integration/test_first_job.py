@@ -61,7 +61,7 @@ def test_every_step_gets_its_weight(tmp_path: Path, applets: Path) -> None:
 
     with start("ps") as server, start("worker") as worker:
         try:
-            lines = worker.communicate(timeout=60)[0].splitlines()
+            lines = worker.communicate(timeout=600)[0].splitlines()
         finally:
             worker.kill()
             server.kill()

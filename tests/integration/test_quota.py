@@ -44,7 +44,7 @@ def linux(*words: str) -> str:
     """The output of a user-mode Linux on this host's files."""
     root = ("mem=512M", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro", "con=null", "con0=fd:0,fd:1")
     done = subprocess.run(
-        [LINUX, *root, *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=180, check=False
+        [LINUX, *root, *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=600, check=False
     )
     return done.stdout
 

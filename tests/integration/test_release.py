@@ -7,6 +7,7 @@ from typing import Any
 
 from tests.ansible_path import module_util
 from tests.integration.control_plane import Api, Json
+from tests.waiting import until
 
 _MAP: Json = {"type": "object", "additionalProperties": {"x-kubernetes-int-or-string": True}}
 # in the shape of Volcano's queues: no field may be null
@@ -44,6 +45,8 @@ def test_volcanos_own_queue_is_given_back(api: Api, programs: dict[str, Path]) -
     api.apply({**_definition(), "kind": "CustomResourceDefinition"})
     kubectl = module_util("pai_kubectl").Kubectl(str(api.kubeconfig("admin", api.token)), str(programs["kubectl"]))
     assert kubectl.call("wait", "--for=condition=Established", "crd/queues.scheduling.example.com").ok
+    # it is served, and found by kubectl, a moment later
+    until(lambda: kubectl.call("get", "queues.scheduling.example.com").ok)
     path = "/apis/scheduling.example.com/v1beta1/queues"
     # as Go writes it, with an empty guarantee
     api.ask("POST", f"{path}?fieldManager=vc-scheduler", _queue("default", weight=1, guarantee={}))

@@ -24,7 +24,7 @@ def run(instances: Sequence[tuple[Mapping[str, str], Sequence[str]]], workers: i
         for environment, words in instances
     ]
     try:
-        return [process.communicate(timeout=60)[0] for process in started[-workers:]]
+        return [process.communicate(timeout=180)[0] for process in started[-workers:]]
     finally:
         for process in started:
             process.kill()

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from urllib3 import Timeout
 
 from pai_install.console.monitoring import MonitoringReader, NoMonitoringError, alerts_of, gpus_of_groups, gpus_of_pods
 from pai_install.console.settings import MonitoringSettings
@@ -42,6 +43,12 @@ def settings(
         request = urllib.request.Request(f"{found.alertmanager}/api/v2/alerts", body, headers)  # noqa: S310 - ours
         urllib.request.urlopen(request, timeout=10)  # noqa: S310 - ours
         yield found
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Prometheus shares its processors with other tests."""
+    monkeypatch.setattr("pai_install.console.monitoring._TIMEOUT", Timeout(60))
 
 
 def test_curves_are_of_the_pods_of_a_job(settings: MonitoringSettings) -> None:

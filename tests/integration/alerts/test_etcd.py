@@ -23,6 +23,10 @@ from tests.unit.site.sites import write_site
 LOST = alerts()["control_plane"]["EtcdMemberDown"].when
 
 
+# an election may go on
+PATIENT = ("--command-timeout=60s", "--dial-timeout=30s")
+
+
 class Members:
     """Members a, b, and c."""
 
@@ -44,7 +48,7 @@ class Members:
 
     def call(self, *words: str) -> str:
         endpoint = f"127.0.0.1:{self.clients['a']}"
-        command: list[str | Path] = [self.programs["etcdctl"], "--endpoints", endpoint, *words]
+        command: list[str | Path] = [self.programs["etcdctl"], "--endpoints", endpoint, *PATIENT, *words]
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 

@@ -20,6 +20,7 @@ from pai_install.console.sign_in.service import SignInService, open_sign_in
 from pai_install.profile.model import ClusterProfile, ProfileGroup
 from pai_install.users.console_rights import NAME, NAMESPACE, console_objects
 from tests.integration.control_plane import Api, Json
+from tests.integration.shared_control_plane import wait_for_rights
 from tests.integration.users.conftest import NAMESPACES, Users, users
 from tests.integration.users.test_rights import asked
 from tests.waiting import until
@@ -86,6 +87,7 @@ def own(users: Users) -> HttpClient:
     body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}}
     token = users.admin.ask("POST", f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/{NAME}/token", body)
     found = users.admin.as_(token["status"]["token"])
+    wait_for_rights(users.admin)
     until(lambda: asked(found, "GET", f"/api/v1/namespaces/{NAMESPACE}/secrets") == "")
     place = api_server(f"https://127.0.0.1:{users.admin.port}", authority=users.admin.authority, name="here")
     return HttpClient(Connections([place]), BearerToken(found.token))

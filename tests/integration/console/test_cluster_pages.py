@@ -26,7 +26,7 @@ def browser(served: tuple[ConsoleServices, TestClient], console: Console) -> Bro
     _, web = served
     headers = {"Authorization": f"Bearer {console.token('alice', PASSWORDS['alice'])}", "Content-Type": "text/yaml"}
     assert web.post(JOBS, content=FILE, headers=headers).status_code in (202, 409)
-    until(lambda: web.get(f"{JOBS}/alice~train", headers=headers).status_code == 200, 60)
+    until(lambda: "train" in {one["name"] for one in web.get(JOBS, headers=headers).json()}, 60)
     found: dict[str, TestClient] = {}
 
     def of(name: str) -> TestClient:

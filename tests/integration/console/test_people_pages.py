@@ -48,6 +48,10 @@ def newbie(served: tuple[ConsoleServices, TestClient], browser: Browser) -> Iter
     until(lambda: "vision" in made.get("/account").text, 60)
     yield made
     send(admin, "/users", "/users/newbie", do="remove", name="newbie")
+    # the next test makes an account of this name
+    sign_ins = served[0].sign_in
+    assert sign_ins is not None
+    until(lambda: not sign_ins.users.uid("newbie"))
 
 
 def test_an_administrator_makes_a_user(newbie: TestClient, browser: Browser) -> None:

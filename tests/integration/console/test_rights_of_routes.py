@@ -70,7 +70,8 @@ class Matrix:
         answer = self.api("alice", "POST", "/api/v2/jobs", content=content, headers={"Content-Type": "text/yaml"})
         assert answer.status_code == 202, answer.text
         path = f"/api/v2/jobs/alice~{name}"
-        until(lambda: self.api("alice", "GET", path).status_code == 200, 60)
+        # the owner sees a new job at once, and others when the watch has told of it
+        until(lambda: name in {one["name"] for one in self.api("alice", "GET", "/api/v2/jobs").json()}, 60)
         (role,) = self.api("alice", "GET", path).json()["taskRoles"]
         return str(role)
 

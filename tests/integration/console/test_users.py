@@ -30,6 +30,8 @@ def user(console: Console, dora: str) -> Iterator[str]:
     yield "sdk_test_user"
     console.ask("PUT", f"{USERS}/sdk_test_user/grouplist", dora, {"grouplist": []})
     console.ask("DELETE", f"{USERS}/sdk_test_user", dora)
+    # the next test makes an account of this name
+    until(lambda: not console.sign_in.users.uid("sdk_test_user"))
 
 
 def code(found: Json) -> tuple[int, str]:

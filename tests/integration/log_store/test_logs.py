@@ -83,7 +83,7 @@ def test_a_short_pod_loses_nothing(whole: Stack) -> None:
     until(lambda: shown(whole, "vision", "first"))
     file = whole.log("vision", "short")
     file.write_text(written("one", "two"))
-    time.sleep(2)
+    time.sleep(10)  # the collector looks for files each second
     file.unlink()
     until(lambda: shown(whole, "vision", "short") == ["one", "two"])
 

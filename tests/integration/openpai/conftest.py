@@ -209,10 +209,15 @@ def until_applied(api: Api, entry: Json) -> None:
 
 
 def until_ready(console: Console) -> None:
-    """Waits for the first reading of the cluster."""
-    token, end = console.token("root"), time.monotonic() + 120
-    while (found := console.ask("GET", "/api/v2/jobs", token))[0] != 200:
-        assert time.monotonic() < end, (found, (console.folder / "console.log").read_text()[-3000:])
+    """Waits for the first reading of the cluster, and of its users."""
+    body, end = {"username": "root", "password": console.password("root")}, time.monotonic() + 120
+
+    def found() -> tuple[int, str]:
+        status, text = console.ask("POST", "/api/v2/authn/basic/login", body=body)
+        return console.ask("GET", "/api/v2/jobs", json.loads(text)["token"]) if status == 200 else (status, text)
+
+    while (last := found())[0] != 200:
+        assert time.monotonic() < end, (last, (console.folder / "console.log").read_text()[-3000:])
         time.sleep(0.5)
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from pai_install.users.job_secrets import ACCOUNT, NAMESPACE, job_secrets
 from tests.integration.control_plane import Api, Json
+from tests.integration.shared_control_plane import wait_for_policies, wait_for_rights
 from tests.integration.users.conftest import NAMESPACES, Users
 from tests.integration.users.test_rights import asked
 
@@ -31,7 +30,7 @@ OTHER_RIGHTS: list[Json] = [
 
 @pytest.fixture(scope="module")
 def controllers(users: Users) -> Api:
-    """The API server, asked by Volcano's controllers; returns once the policy counts."""
+    """The API server, asked by Volcano's controllers; returns once the policies count."""
     users.admin.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
     account = {"name": ACCOUNT, "namespace": NAMESPACE}
     users.admin.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account})
@@ -40,10 +39,8 @@ def controllers(users: Users) -> Api:
     request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}}
     path = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/{ACCOUNT}/token"
     found = users.admin.as_(users.admin.ask("POST", path, request)["status"]["token"])
-    end = time.monotonic() + 90
-    while "ValidatingAdmissionPolicy" not in asked(found, "POST", f"{secrets()}?dryRun=All", secret("probe")):
-        assert time.monotonic() < end
-        time.sleep(0.5)
+    wait_for_policies(users.admin)
+    wait_for_rights(users.admin)
     return found
 
 

@@ -47,7 +47,8 @@ class Keeping:
     def end(self) -> None:
         """As when it is killed."""
         self._end = True
-        self._thread.join(10)
+        self._thread.join(60)
+        assert not self._thread.is_alive()
 
     @property
     def ledger(self) -> Ledger:

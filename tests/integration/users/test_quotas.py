@@ -60,6 +60,7 @@ def test_number_of_config_maps(users: Users) -> None:
         until(lambda: "exceeded quota" in users.of["alice"].create(config_map("one-more")))
     finally:
         users.admin.ask("DELETE", path)
+        until(lambda: "exceeded quota" not in users.of["alice"].create(config_map("free"), "?dryRun=All"))
 
 
 def test_number_of_field_managers(users: Users) -> None:

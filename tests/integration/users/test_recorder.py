@@ -54,7 +54,8 @@ class Running:
     def end(self) -> None:
         """As when it is killed: nothing is written any more, and the Lease is not given back."""
         self._end = 0
-        self._thread.join(10)
+        self._thread.join(60)
+        assert not self._thread.is_alive()
 
 
 @pytest.fixture(scope="module")

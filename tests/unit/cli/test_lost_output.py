@@ -93,7 +93,7 @@ def test_run_without_a_reader_goes_on_to_its_end(site: Path, nobody: int, both: 
         stdout=nobody,
         stderr=nobody if both else subprocess.PIPE,
         env=environment(),
-        timeout=60,
+        timeout=180,
         check=False,
     )
     assert done.returncode == ExitCode.OK
@@ -118,7 +118,7 @@ def test_closed_terminal_ends_the_run_like_ctrl_c(site: Path) -> None:
         wait_for(site / "began")
         os.close(terminal)
         child.send_signal(signal.SIGHUP)
-        assert child.wait(timeout=30) == ExitCode.INTERRUPTED
+        assert child.wait(timeout=180) == ExitCode.INTERRUPTED
     finally:
         child.kill()
         child.wait()
@@ -135,7 +135,7 @@ def test_second_ctrl_c_does_not_take_the_report_away(site: Path) -> None:
         for _ in range(3):
             child.send_signal(signal.SIGINT)
             time.sleep(0.02)
-        out, _ = child.communicate(timeout=30)
+        out, _ = child.communicate(timeout=180)
     finally:
         child.kill()
         child.wait()

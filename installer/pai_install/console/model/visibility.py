@@ -14,6 +14,8 @@ from pai_install.kube.objects import child
 from pai_install.scheduling.job_kinds import JobKind
 
 KEPT_S = 60.0
+# of a new caller: rights of a new member may reach the API server after the console
+FIRST_S = 5.0
 _MOST = 10_000
 
 
@@ -51,7 +53,7 @@ class Visibility:
         with self._lock:
             if len(self._kept) >= _MOST:
                 self._kept.clear()
-            self._kept[key] = (now + KEPT_S, found)
+            self._kept[key] = (now + (KEPT_S if key in self._kept else FIRST_S), found)
         return found
 
 

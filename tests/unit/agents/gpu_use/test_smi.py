@@ -58,7 +58,7 @@ def test_without_a_driver_nothing_is_known(tmp_path: Path) -> None:
 def test_a_driver_that_hangs_is_asked_again_when_it_has_let_go(tmp_path: Path) -> None:
     asked = tmp_path / "asked"
     # longer than the program needs to begin
-    smi = Smi(program(tmp_path, f"echo x >>{asked}; exec sleep 60"), timeout_s=1.5)
+    smi = Smi(program(tmp_path, f"echo x >>{asked}; exec sleep 60"), timeout_s=5)
     assert smi.query() == {}
     assert smi.hangs is not None
     smi.hangs.wait(60)

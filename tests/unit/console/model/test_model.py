@@ -15,7 +15,7 @@ from pai_install.console.model.query import JobQuery
 from pai_install.console.model.read_model import ReadModel
 from pai_install.console.model.reduced import reduced, reduced_pod
 from pai_install.console.model.shelf import Shelf
-from pai_install.console.model.visibility import KEPT_S, Visibility
+from pai_install.console.model.visibility import FIRST_S, KEPT_S, Visibility
 from pai_install.console.model.watching import KindWatch
 from pai_install.jobs.state import states_of
 from pai_install.kube.model import Ref
@@ -237,10 +237,15 @@ def test_what_a_caller_may_see_is_asked_once_a_minute(clients: LiveClients) -> N
         assert visibility.namespaces(ALICE, JOBSET, spaces) == frozenset({"vision-1"})
     assert len(clients.callers) == 1
     clients.roles = {**ROLES, "alice": frozenset()}
-    now[0] = KEPT_S - 1
+    now[0] = FIRST_S - 1
     assert visibility.namespaces(ALICE, JOBSET, spaces) == frozenset({"vision-1"})
-    now[0] = KEPT_S + 1
+    now[0] = FIRST_S + 1
+    assert visibility.namespaces(ALICE, JOBSET, spaces) == frozenset(), "the first answer counts for seconds"
+    clients.roles = ROLES
+    now[0] = FIRST_S + KEPT_S
     assert visibility.namespaces(ALICE, JOBSET, spaces) == frozenset()
+    now[0] = FIRST_S + KEPT_S + 2
+    assert visibility.namespaces(ALICE, JOBSET, spaces) == frozenset({"vision-1"})
     assert visibility.namespaces(CALLERS["root"], JOBSET, spaces) is None
 
 

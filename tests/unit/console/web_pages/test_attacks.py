@@ -125,7 +125,7 @@ def test_the_program_learns_no_credential_of_the_console(site: Site) -> None:
     site.ask(PAGE, cookie, headers={"Authorization": "Bearer secret", "X-Forwarded-For": "1.2.3.4", "Forwarded": "x"})
     with site.socket(PAGE, cookie) as socket:
         socket.send("ping me")
-        socket.recv(10)
+        socket.recv(60)
     for seen in site.program.seen:
         found: dict[str, list[str]] = {}
         for name, value in seen["headers"]:
@@ -227,7 +227,7 @@ def ends_within(site: Site, cookie: str, seconds: float, cause: Callable[[], obj
     headers = {"Host": HOST, "Cookie": cookie}
     with site.socket(PAGE, cookie) as socket, httpx2.Client(trust_env=False, timeout=20) as client:
         socket.send("ping me")
-        socket.recv(10)
+        socket.recv(60)
         with client.stream("GET", f"http://127.0.0.1:{site.port}{PAGE}endless", headers=headers) as answer:
             pieces = answer.iter_raw()
             next(pieces)
@@ -236,7 +236,7 @@ def ends_within(site: Site, cookie: str, seconds: float, cause: Callable[[], obj
             watch = Stopwatch()
             cause()
             with pytest.raises(ConnectionClosed):
-                socket.recv(10)
+                socket.recv(60)
             with pytest.raises((httpx2.HTTPError, StopIteration)):
                 read_for(pieces, 10)
             assert watch.within(seconds)

@@ -56,10 +56,10 @@ def test_messages_pass_both_ways(site: Site) -> None:
     with site.socket(f"{PAGE}api/kernels/1/channels", site.opened(), subprotocols=["v1.kernel", "other"]) as socket:
         assert socket.subprotocol == "other"
         socket.send("ping me")
-        assert socket.recv(10) == '{"pong": true}'
+        assert socket.recv(60) == '{"pong": true}'
         for content in ("text \u2713", b"\x00\xff", b"z" * (MOST_MESSAGE - 100)):
             socket.send(content)
-            assert socket.recv(10) == content
+            assert socket.recv(60) == content
     eventually(lambda: bool(site.program.closed))
 
 
@@ -67,7 +67,7 @@ def test_the_program_closes_a_socket_with_its_own_code(site: Site) -> None:
     with site.socket(f"{PAGE}x", site.opened()) as socket:
         socket.send("close")
         with pytest.raises(ConnectionClosed):
-            socket.recv(10)
+            socket.recv(60)
         assert socket.close_code == 4321
 
 
@@ -77,7 +77,7 @@ def test_a_message_that_is_too_large_ends_the_socket_and_nothing_else(site: Site
         with suppress(ConnectionClosed):
             socket.send(b"z" * (MOST_MESSAGE + 1))
         with pytest.raises(ConnectionClosed):
-            socket.recv(10)
+            socket.recv(60)
     assert site.ask(PAGE, cookie).status_code == 200
 
 

@@ -98,7 +98,9 @@ def opened(site: Site, bearer: str, name: str = "shell", host: str = HOST, **hea
     """A WebSocket to the SSH server of a job."""
     found = {**({"Authorization": f"Bearer {bearer}"} if bearer else {}), **headers}
     there = socket.create_connection(("127.0.0.1", site.port))
-    return connect(f"ws://{host}/connect/{name}", sock=there, additional_headers=found, proxy=None, max_size=None)
+    return connect(
+        f"ws://{host}/connect/{name}", sock=there, additional_headers=found, proxy=None, open_timeout=60, max_size=None
+    )
 
 
 def status(site: Site, bearer: str, name: str = "shell", **words: Any) -> int:
@@ -111,7 +113,7 @@ def status(site: Site, bearer: str, name: str = "shell", **words: Any) -> int:
 def received(there: ClientConnection, size: int) -> bytes:
     found = b""
     while len(found) < size:
-        piece = there.recv(20)
+        piece = there.recv(60)
         assert isinstance(piece, bytes)
         found += piece
     return found
@@ -136,7 +138,7 @@ def test_the_end_of_the_server_ends_the_socket(site: Site, server: Server) -> No
     with opened(site, token(site)) as there:
         assert received(there, 3) == b"bye"
         with pytest.raises(ConnectionClosed):
-            there.recv(10)
+            there.recv(60)
         assert there.close_code == 1000
 
 
@@ -178,7 +180,7 @@ def test_a_message_that_is_no_piece_ends_the_socket(site: Site, server: Server, 
     with opened(site, token(site)) as there:
         there.send(message)
         with pytest.raises(ConnectionClosed):
-            there.recv(10)
+            there.recv(60)
         assert there.close_code == code
     eventually(lambda: server.ended == 1)
 
@@ -223,17 +225,17 @@ def test_one_person_does_not_take_all_connections(site: Site, server: Server) ->
     eventually(lambda: server.ended == MOST_OF_USER)
     with opened(site, bearer) as there:
         there.send(b"again")
-        assert there.recv(10) == b"again"
+        assert there.recv(60) == b"again"
 
 
 def ended_after(there: ClientConnection, cause: Callable[[], object]) -> Stopwatch:
     """What began with a cause, at the end of a socket."""
     there.send(b"hello")
-    assert there.recv(10) == b"hello"
+    assert there.recv(60) == b"hello"
     watch = Stopwatch()
     cause()
     with pytest.raises(ConnectionClosed):
-        there.recv(10)
+        there.recv(60)
     assert there.close_code == 1008
     return watch
 

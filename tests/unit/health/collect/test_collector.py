@@ -79,8 +79,8 @@ def test_hang_costs_one_timeout_and_no_further_driver_commands(program: Program)
 
 
 def test_output_of_a_process_that_outlives_its_parent_is_not_waited_for(program: Program) -> None:
-    program("nvidia-smi", "echo early; (sleep 30) & exit 0")
-    evidence = _run("--driver-timeout", "1")
+    program("nvidia-smi", "echo early; (sleep 60) & exit 0")
+    evidence = _run("--driver-timeout", "5")
     smi = evidence["commands"]["nvidia_smi_xml"]
     assert smi["stdout"] == "early\n"
     assert smi["rc"] == 0
@@ -325,18 +325,18 @@ def test_time_for_a_cold_driver_fits_into_the_deadline() -> None:
 
 def test_children_that_cannot_be_killed_at_the_deadline_do_not_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "killpg", lambda *_: None)
-    jobs = [collector.Errand(f"sleeper {number}", ["sleep", "15"], 60, 100) for number in range(8)]
+    jobs = [collector.Errand(f"sleeper {number}", ["sleep", "30"], 60, 100) for number in range(8)]
     watch = Stopwatch()
     # at the deadline all have been started, also on a busy host
-    done = collector.run_jobs(jobs, time.monotonic() + 1.2, lambda _: [])
-    assert watch.within(5)
+    done = collector.run_jobs(jobs, time.monotonic() + 4, lambda _: [])
+    assert watch.within(12)
     assert all(item.result["unkillable"] for item in done.values())
 
 
 def test_job_that_cannot_be_killed_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(collector, "KILL_WAIT_S", 0.1)
     monkeypatch.setattr(os, "killpg", lambda *_: None)
-    job = collector.Errand("sleeper", ["sleep", "15"], 0.1, 100)
+    job = collector.Errand("sleeper", ["sleep", "30"], 0.1, 100)
     done = collector.run_jobs([job], time.monotonic() + 60, lambda _: [])
     assert done["sleeper"].result["unkillable"] is True
     assert done["sleeper"].result["timed_out"] is True
