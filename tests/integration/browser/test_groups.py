@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
-from threading import Thread
 from typing import Any
 
 import pytest
@@ -87,7 +86,7 @@ def seen(console: Console, tmp_path_factory: pytest.TempPathFactory) -> Any:
             assert status == 202, answer
             tag = f"/api/v2/jobs/{name}~{JOB[name]}/tag"
             assert until_answered(console, "PUT", tag, name, {"value": f"{name}-tag"}) == 200
-            Thread(target=start_job, args=(console.admin, port, JOB[name], space, name), daemon=True).start()
+            start_job(console.admin, port, JOB[name], space, name)
         disguise(console.admin)
         people: dict[str, Any] = {
             name: {**person(name, console.password(name)), "pages": [*PAGES, own(name)], "strange": strange(other)}

@@ -83,7 +83,7 @@ def seen(kubernetes: LiveCluster, tmp_path: Path) -> Any:
     listening(create_web_pages(settings, services, pages), pages.port, certificate)
     given = {"console": f"https://localhost:{port}", "password": PASSWORD, "other": "alice~other"}
     try:
-        found = driven("web_pages.js", given, tmp_path, 300)
+        found = driven("web_pages.js", given, tmp_path)
     finally:
         services.model.stop()
         sign_in.users.stop()

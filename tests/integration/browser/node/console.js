@@ -82,6 +82,7 @@ function walk(steps) {
     const browser = await chromium.launch(options);
     await steps(async (wanted = {}) => {
       const context = await browser.newContext({ ignoreHTTPSErrors: true, ...wanted });
+      context.setDefaultTimeout(120000);
       const page = await context.newPage();
       page.on('request', (it) => {
         if (!it.url().startsWith(given.url)) found.foreign.push(it.url());

@@ -43,6 +43,7 @@ async function signIn(page) {
 (async () => {
   const browser = await chromium.launch({ executablePath: given.chromium, args: ['--no-sandbox'] });
   const context = await browser.newContext({ ignoreHTTPSErrors: true });
+  context.setDefaultTimeout(120000);
   const page = await context.newPage();
   await signIn(page);
   await page.goto(`${given.console}/jobs/alice~note`);
