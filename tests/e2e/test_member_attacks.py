@@ -231,8 +231,8 @@ def uncounted(cluster: Scheduled) -> int:
 
 
 def is_counted(cluster: Scheduled) -> None:
-    """Fails if a pod has a device that no queue counts. Volcano writes its count after it starts pods."""
-    late_s = 90 if cluster.backend == "volcano" else 0
+    """Fails if a pod has a device that no queue counts. Kueue writes its count in batches, Volcano after the start."""
+    late_s = 90 if cluster.backend == "volcano" else 15
     assert until(lambda: uncounted(cluster) <= 0, late_s), (held(cluster), counted(cluster))
 
 
