@@ -695,7 +695,7 @@ def config_map(member: Member, name: str, data: str = "", **labels: str) -> Json
 
 def test_records_are_the_recorders_and_config_maps_are_limited(alice: Member) -> None:
     quota = ("resourcequota", "pai-objects", NAMESPACE)
-    before = json.loads(alice.cluster.kubectl("get", *quota, "--output=json"))
+    before = state(alice.cluster, "pai-objects", "resourcequota")
     key, used = "count/configmaps", int(before["status"]["used"]["count/configmaps"])
     assert alice.create(config_map(alice, "own")) == ""
     try:
@@ -712,18 +712,15 @@ def test_records_are_the_recorders_and_config_maps_are_limited(alice: Member) ->
         # the same quota, nearly used up: a flood of thousands takes minutes
         alice.cluster.kubectl("patch", *quota, "--type=merge", f"--patch={spec_of({key: str(used + 3)})}")
         # requests are counted against the limit that the controller has copied
-        assert until(lambda: status_of(alice.cluster, quota)["hard"][key] == str(used + 3))
+        assert until(
+            lambda: state(alice.cluster, "pai-objects", "resourcequota")["status"]["hard"][key] == str(used + 3)
+        )
         assert until(lambda: "exceeded quota" in alice.create(*(config_map(alice, f"flood-{it}") for it in range(9))))
         assert len(items(alice.cluster, "configmaps", NAMESPACE)) <= used + 3
     finally:
         alice.cluster.kubectl("patch", *quota, "--type=merge", f"--patch={spec_of(before['spec']['hard'])}")
         floods = (f"flood-{it}" for it in range(9))
         alice.cluster.kubectl("delete", "configmap", "own", *floods, NAMESPACE, "--ignore-not-found")
-
-
-def status_of(cluster: Scheduled, words: tuple[str, ...]) -> Json:
-    found: Json = json.loads(cluster.kubectl("get", *words, "--output=json"))["status"]
-    return found
 
 
 def spec_of(hard: Mapping[str, str]) -> str:

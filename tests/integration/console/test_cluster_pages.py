@@ -12,9 +12,8 @@ from pai_install.console.pages.rendering import MENU
 from pai_install.console.services import ConsoleServices
 from pai_install.report.run_history import RunSummary, with_run
 from tests.integration.console.conftest import HOST, PASSWORDS, Console, console, own, users
-from tests.integration.console.test_jobs import FILE, JOBS, served
+from tests.integration.console.test_jobs import FILE, JOBS, served, until_listed
 from tests.integration.console.test_pages import ORIGIN, form_of
-from tests.waiting import until
 
 __all__ = ["console", "own", "served", "users"]
 Browser = Callable[[str], TestClient]
@@ -26,7 +25,7 @@ def browser(served: tuple[ConsoleServices, TestClient], console: Console) -> Bro
     _, web = served
     headers = {"Authorization": f"Bearer {console.token('alice', PASSWORDS['alice'])}", "Content-Type": "text/yaml"}
     assert web.post(JOBS, content=FILE, headers=headers).status_code in (202, 409)
-    until(lambda: "train" in {one["name"] for one in web.get(JOBS, headers=headers).json()}, 60)
+    until_listed(web, headers, "train")
     found: dict[str, TestClient] = {}
 
     def of(name: str) -> TestClient:

@@ -13,8 +13,7 @@ from starlette.testclient import TestClient
 from pai_install.console.server import create_api
 from pai_install.console.services import ConsoleServices
 from tests.integration.console.conftest import PASSWORDS, Console, console, own, users
-from tests.integration.console.test_jobs import FILE, JOBS, Served, served
-from tests.waiting import until
+from tests.integration.console.test_jobs import FILE, JOBS, Served, served, until_listed
 
 __all__ = ["console", "own", "served", "users"]
 # path -> what everybody is answered
@@ -59,7 +58,7 @@ def job(served: Served, console: Console) -> str:
     token = console.token("alice", PASSWORDS["alice"])
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "text/yaml"}
     assert web.post(JOBS, content=FILE, headers=headers).status_code in (202, 409)
-    until(lambda: "train" in {one["name"] for one in web.get(JOBS, headers=headers).json()}, 60)
+    until_listed(web, headers, "train")
     assert len(list(routes(services))) > 60
     return token
 

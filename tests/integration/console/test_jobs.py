@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pytest
 from starlette.testclient import TestClient
@@ -58,6 +58,11 @@ def served(users: Users, own: HttpClient, console: Console) -> Iterator[Served]:
     until(lambda: services.model.is_ready, 60)
     yield services, TestClient(create_app(console.settings, services), base_url=f"https://{HOST}")
     services.model.stop()
+
+
+def until_listed(web: TestClient, headers: Mapping[str, str], name: str) -> None:
+    """Waits until lists have a new job. Its owner can read the job itself at once, before others."""
+    until(lambda: name in {one["name"] for one in web.get(JOBS, headers=headers).json()}, 60)
 
 
 def test_a_job_from_submission_to_stop(served: Served, console: Console) -> None:

@@ -22,7 +22,7 @@ from pai_install.console.server import PREFIX, create_app
 from pai_install.jobs.template import config_map_name
 from tests.integration.console.conftest import HOST, PASSWORDS, Console, console, own, users
 from tests.integration.console.rights_matrix import ELSEWHERE, KUBERNETES, OPERATIONS, PEOPLE, STARTS, Operation
-from tests.integration.console.test_jobs import FILE, Served, served
+from tests.integration.console.test_jobs import FILE, Served, served, until_listed
 from tests.integration.console.test_pages import ORIGIN, form_of
 from tests.integration.users.conftest import Users
 from tests.integration.users.test_rights import asked
@@ -70,8 +70,7 @@ class Matrix:
         answer = self.api("alice", "POST", "/api/v2/jobs", content=content, headers={"Content-Type": "text/yaml"})
         assert answer.status_code == 202, answer.text
         path = f"/api/v2/jobs/alice~{name}"
-        # the owner sees a new job at once, and others when the watch has told of it
-        until(lambda: name in {one["name"] for one in self.api("alice", "GET", "/api/v2/jobs").json()}, 60)
+        until_listed(self.web, self.token("alice"), name)
         (role,) = self.api("alice", "GET", path).json()["taskRoles"]
         return str(role)
 

@@ -59,7 +59,10 @@ class SignInService:
         self.sessions.close_all(caller.label, caller.uid)
 
     def current(self, caller: Caller) -> Caller | None:
-        """An earlier caller of now, None if it is gone, or a right of it. It may ask the cluster. Raises RestError."""
+        """An earlier caller of now, None if it is gone, or a right of it. It may ask the cluster.
+
+        Raises RestError and PaiError in an outage.
+        """
         try:
             now = self._current(caller)
         except RestError as error:

@@ -21,9 +21,9 @@ async function call(label, action) {
   }
 }
 
-async function found(query) {
+async function found() {
   for (let left = 60; left > 0; left -= 1) {
-    const jobs = await client.job.listJobs(query);
+    const jobs = await client.job.listJobs({ username: user, keyword: name });
     if (jobs.length) return jobs;
     await new Promise(resolve => setTimeout(resolve, 250));
   }
@@ -34,13 +34,13 @@ async function found(query) {
   await call('info', () => client.api.getClusterInfo());
   await call('login', () => client.authn.basicLogin());
   await call('submit', () => client.job.createJob(file));
-  await call('list', () => found({ username: user, keyword: name }));
+  await call('list', found);
   await call('again', () => client.job.createJob(file));
   await call('job', () => client.job.getJob(user, name));
   await call('config', () => client.job.getJobConfig(user, name));
   await call('events', () => client.job.listEvents(user, name));
   await call('tag', () => client.job.addTag(user, name, 'sdk'));
-  await call('tagged', () => found({ tagsContain: 'sdk' }));
+  await call('tagged', () => client.job.listJobs({ tagsContain: 'sdk' }));
   await call('untag', () => client.job.deleteTag(user, name, 'sdk'));
   await call('missing', () => client.job.getJob(user, 'no-such-job'));
   await call('stop', () => client.job.updateJobExecutionType(user, name, 'STOP'));
