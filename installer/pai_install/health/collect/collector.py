@@ -76,8 +76,11 @@ DRIVER_REFUSED = """
 nvidia_smi_text | 20 | 2048 | nvidia-smi -q
 nvidia_smi_table | 20 | 64 | nvidia-smi
 """
-# A process that works is in state D for moments; only one that is found there twice may hang.
-SECOND_LOOK = "ps_again | 10 | 1024 | sh -c 'sleep 1; exec ps axo pid,stat,ppid,etimes,wchan:32,comm'"
+# A process that works is in state D for moments, and one that ended is in state Z until its parent looks.
+# Only one that is found so each time may hang.
+LATER_LOOKS = (
+    "ps_again | 20 | 3072 | sh -c 'for look in 1 2 3; do sleep 1; ps axo pid,stat,ppid,etimes,wchan:32,comm; done'"
+)
 # A container with all GPUs, once through each runtime; the image must already be on the machine.
 # Asked for by a mount: the runtime need not believe what a container's environment asks for.
 ALL_GPUS = "--runtime=nvidia --volume=/dev/null:/var/run/nvidia-container-devices/all"
@@ -580,8 +583,8 @@ def next_jobs(job: "Errand", deep_image: str) -> "list[Errand]":
             jobs += table_jobs(DEEP.format(pid=os.getpid(), all_gpus=ALL_GPUS, **names))
         pids = sorted(set(re.findall(r"<pid>(\d+)</pid>", output)))[:500]
         return [*jobs, Errand("gpu_processes", lambda: read_gpu_processes(pids), 10, 1 << 20)]
-    if job.name == "ps" and re.search(r"^\s*\d+\s+D", output, re.MULTILINE):
-        return table_jobs(SECOND_LOOK)
+    if job.name == "ps" and re.search(r"^\s*\d+\s+[DZ]", output, re.MULTILINE):
+        return table_jobs(LATER_LOOKS)
     if job.name == "nvidia_smi_fields" and job.result.get("rc") == 0:
         fields = ",".join(field for field in CSV_FIELDS.split() if f'"{field}"' in output)
         command = ["nvidia-smi", "--query-gpu=" + fields, "--format=csv"]

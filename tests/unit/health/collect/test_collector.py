@@ -394,12 +394,14 @@ def test_image_name_stays_one_word() -> None:
     assert "/dev/null:/var/run/nvidia-container-devices/all" in " ".join(docker.argv), "believed wherever it is set up"
 
 
-def test_processes_are_looked_at_twice_only_where_one_waits(snapshot: SnapshotAssertion) -> None:
+def test_processes_are_looked_at_again_only_where_one_waits_or_ended(snapshot: SnapshotAssertion) -> None:
     header = "    PID STAT PPID ELAPSED WCHAN COMMAND\n"
     waits = job("ps", rc=0, stdout=header + "      9 D        1       0 x  nvidia-smi\n")
     (again,) = collector.next_jobs(waits, "")
     assert again.name == "ps_again"
     assert again.argv[-1] == snapshot
+    zombie = job("ps", rc=0, stdout=header + "      9 Z        1       0 -  sh <defunct>\n")
+    assert [item.name for item in collector.next_jobs(zombie, "")] == ["ps_again"]
     assert collector.next_jobs(job("ps", rc=0, stdout=header + "      9 S        1       0 -  Daemon\n"), "") == []
 
 

@@ -13,6 +13,9 @@ from pai_install.kube.model import Node
 
 # bytes of a program's output
 _MAX_OUTPUT = 16 << 20
+# Seconds. ps reads the clock before the processes, and its age of a process that starts after that is negative.
+# It prints it without a sign: 4294967295 in version 3, 4123168608 in version 4.
+_NEGATIVE_AGE = 1 << 31
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +138,8 @@ def parse_ps(text: str) -> tuple[ProcessLine, ...]:
         cells = line.split(None, 5)
         age = whole(cells[3]) if len(cells) == 6 and cells[0].isdecimal() else None
         if age is not None:
-            found.append(ProcessLine(cells[0], cells[1], age, cells[4], cells[5], cells[2]))
+            seconds = age if age < _NEGATIVE_AGE else 0
+            found.append(ProcessLine(cells[0], cells[1], seconds, cells[4], cells[5], cells[2]))
     return tuple(found)
 
 

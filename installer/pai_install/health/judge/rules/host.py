@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from pai_install.checks.evidence import NotObservedError
 from pai_install.checks.result import Result, failed, passed, skipped, unknown, warned
 from pai_install.checks.verdict import Action, Verdict
@@ -99,13 +101,16 @@ def swap(machine: MachineView) -> Result:
     return passed("none", "none")
 
 
-def _still_there(machine: MachineView, processes: tuple[ProcessLine, ...]) -> tuple[ProcessLine, ...]:
-    """Without those in state D that a second look, where there was one, found at work or gone."""
-    later = parse_ps(machine.output("ps_again")) if machine.available("ps_again") else ()
+def _hanging(machine: MachineView, processes: tuple[ProcessLine, ...]) -> tuple[ProcessLine, ...]:
+    """Those in state D or Z. With later looks, those that each look found so."""
+    found = tuple(item for item in processes if item.state[0] in "DZ")
+    text = machine.output("ps_again") if machine.available("ps_again") else ""
+    later = parse_ps(text)
     if not later:
-        return processes
-    waits = {(item.pid, item.command) for item in later if item.state.startswith("D")}
-    return tuple(item for item in processes if not item.state.startswith("D") or (item.pid, item.command) in waits)
+        return found
+    looks = sum(line.split()[:1] == ["PID"] for line in text.splitlines())
+    seen = Counter((item.pid, item.command) for item in later if item.state[0] in "DZ")
+    return tuple(item for item in found if seen[item.pid, item.command] >= looks)
 
 
 @machine_check(
@@ -131,7 +136,7 @@ def cgroups(machine: MachineView) -> Result:
 @machine_check(
     id="processes-stuck",
     title="No process hangs",
-    reads="ps, and a second time after 1 s if a process waits",
+    reads="ps, and three times more within 3 s if a process waits or is a zombie",
     rule="FAIL when a process hangs in the NVIDIA driver for stuck-process-seconds. WARN for other D and Z states",
     limits=("stuck-process-seconds",),
     source="PAI, GCM; OpenPAI NvidiaZombieProcess",
@@ -143,14 +148,14 @@ def stuck(machine: MachineView) -> Result:
     if not processes:
         return unknown("ps shows no process")
     least = machine.limit("stuck-process-seconds")
-    processes = _still_there(machine, processes)
-    driver = [item for item in processes if item.state.startswith("D") and "nvidia" in item.command]
+    hanging = _hanging(machine, processes)
+    driver = [item for item in hanging if item.state.startswith("D") and "nvidia" in item.command]
     if driver:
         shown = ", ".join(f"{item.command} ({item.pid}, {item.seconds} s)" for item in driver[:4])
         if any(item.seconds > least for item in driver):
             return failed("processes hang in the NVIDIA driver", shown, "none", action=Action.REBOOT)
         return warned("a process waits in the NVIDIA driver", shown, "none")
-    old = [item for item in processes if item.state[0] in "DZ" and item.seconds > least and item.parent != _KERNEL]
+    old = [item for item in hanging if item.seconds > least and item.parent != _KERNEL]
     if old:
         shown = ", ".join(f"{item.command} ({item.pid}, {item.state}, {item.seconds} s)" for item in old[:4])
         return warned("processes are stuck or zombies", shown, "none")
