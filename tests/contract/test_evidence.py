@@ -19,7 +19,7 @@ from tests.unit.health.machines import Box, bus_id, change, gpu_change, h100, he
 
 HEALTH = Path(collector.__file__).parents[1]
 JUDGES = "\n".join(path.read_text() for path in sorted((HEALTH / "judge").rglob("*.py")))
-TABLES = collector.COMMANDS + collector.AFTER_DRIVER + collector.DRIVER_REFUSED + collector.DEEP + collector.SECOND_LOOK
+TABLES = collector.COMMANDS + collector.AFTER_DRIVER + collector.DRIVER_REFUSED + collector.DEEP + collector.LATER_LOOKS
 COMMANDS = sorted({line.split("|")[0].strip() for line in TABLES.splitlines() if "|" in line})
 PCI = "/sys/bus/pci/devices/*/"
 FABRIC = "/sys/class/infiniband/*/"

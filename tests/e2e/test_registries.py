@@ -54,12 +54,14 @@ registry:
 """
 PULL = "ctr -n probe images pull --hosts-dir /etc/containerd/certs.d {image}"
 # who runs since when: every container of containerd and Docker, and both of them; those of a check that has just
-# ended, whose pods are gone at once, run for another moment
+# ended, whose pods are gone at once, run for another moment. Without those that end by themselves where a busy box
+# makes them lose their lease
 RUNNING = """
 import json, subprocess
 out = subprocess.run(["crictl", "ps", "-o", "json"], capture_output=True, check=True).stdout
-space = "io.kubernetes.pod.namespace"
+space, name = "io.kubernetes.pod.namespace", "io.kubernetes.container.name"
 found = [one for one in json.loads(out)["containers"] if one["labels"][space] != "pai-install-verify"]
+found = [one for one in found if one["labels"][name] not in ("kube-controller-manager", "kube-scheduler")]
 print(sorted((one["id"], one["createdAt"]) for one in found))
 """
 FILES = "find /etc/pai-install /etc/containerd/certs.d -type f -printf '%p %T@ ' -exec sha256sum '{}' ';' | sort"

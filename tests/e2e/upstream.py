@@ -43,7 +43,7 @@ class Upstream:
         with (self.folder / "log").open("ab") as log:
             words = ends_with_us(str(self.program), "serve", str(config))
             self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while not self._answers():
             assert time.monotonic() < deadline, (self.folder / "log").read_text()
             time.sleep(0.2)

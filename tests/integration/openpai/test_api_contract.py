@@ -12,6 +12,7 @@ import yaml
 
 from tests.integration.openpai.conftest import Console, console, quickstart
 from tests.integration.openpai.test_api_suite import JOBSETS, collector
+from tests.waiting import until
 
 __all__ = ["console", "quickstart"]
 Answer = tuple[int, Any]
@@ -50,6 +51,8 @@ def eva(console: Console, root: str) -> Iterator[str]:
     assert asked(console, "POST", "/users", root, EVA)[0] == 201
     yield "eva"
     asked(console, "DELETE", "/users/eva", root)
+    # the next case makes it again
+    until(lambda: asked(console, "GET", "/users/eva", root)[0] == 404)
 
 
 @pytest.fixture
