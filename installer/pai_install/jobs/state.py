@@ -59,7 +59,7 @@ class JobState:
     notebook: whether it says that it is one. warned: what it is told of its GPUs, which it has for nothing.
     preemptions: losses of its devices that are no failure, the latest last. finished: when it ended, empty while it
     has not. tags: words of users about it. code: `sha256:DIGEST` of its code, empty without code.
-    code_place: the annotation with the storage of the code.
+    code_place: the annotation with the storage of the code. version: the resource version of its object.
     """
 
     kind: JobKind
@@ -87,6 +87,7 @@ class JobState:
     tags: tuple[str, ...] = ()
     code: str = ""
     code_place: str = ""
+    version: str = ""
 
     @property
     def ended(self) -> bool:
@@ -165,6 +166,7 @@ def _state(
         created=text(metadata.get("creationTimestamp")),
         roles=roles,
         uid=text(metadata.get("uid")),
+        version=text(metadata.get("resourceVersion")),
         stopped_by=notes.get(names.STOPPED_BY, ""),
         stopped_why=notes.get(names.STOPPED_WHY, ""),
         notebook=marks.get(NOTEBOOK_LABEL) == "true",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from starlette.testclient import TestClient
@@ -86,6 +87,23 @@ def test_a_job_from_submission_to_stop(served: Served, console: Console) -> None
     assert stopped.status_code == 202, stopped.text
     # the collector of garbage, which ends it in the foreground, is not here
     until(lambda: web.get(one, headers=alice).json().get("jobStatus", {}).get("state") in {"STOPPING", None}, 60)
+
+
+def test_tags_of_one_moment_are_all_kept(served: Served, console: Console) -> None:
+    _, web = served
+    alice = {"Authorization": f"Bearer {console.token('alice', PASSWORDS['alice'])}"}
+    file = FILE.replace("name: train", "name: tagged")
+    answer = web.post(JOBS, content=file, headers={**alice, "Content-Type": "text/yaml"})
+    assert answer.status_code == 202, answer.text
+    words = {f"tag-{number}" for number in range(6)}
+
+    def tag(word: str) -> int:
+        return int(web.put(f"{JOBS}/alice~tagged/tag", json={"value": word}, headers=alice).status_code)
+
+    with ThreadPoolExecutor(len(words)) as pool:
+        assert set(pool.map(tag, words)) == {200}
+    (job,) = (it for it in web.get(JOBS, headers=alice).json() if it["name"] == "tagged")
+    assert set(job["tags"]) == words
 
 
 def test_a_job_file_that_a_policy_forbids(served: Served, console: Console) -> None:

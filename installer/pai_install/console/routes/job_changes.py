@@ -40,6 +40,8 @@ MAX_FILE = 512 * 1024
 _NAME = "/api/v2/jobs/{name}"
 _OLD = "/api/v1/user/{user}/jobs"
 _MAX_TAGS, _MAX_TAG = 64, 64
+# the controllers of a job change its object too
+_TAG_TRIES = 10
 # the longest wait for the watch that tells of a change, and the time between two looks
 _SEEN_S, _LOOK_S = 5.0, 0.02
 _FILE = Path("job.yaml")
@@ -217,25 +219,46 @@ def change_tag(call: ApiCall) -> Response:
     value = call.json().get("value")
     if not isinstance(value, str) or not 0 < len(value) <= _MAX_TAG or not value.isprintable() or "," in value:
         raise invalid(f"value is a tag of at most {_MAX_TAG} characters without a comma")
-    job = read_job_now(call)
-    if job.gone:
-        raise forbidden(f"{job.name} is deleted: its tags stay")
-    others = [tag for tag in job.tags if tag != value]
-    tags = [*others, value] if call.method == "PUT" else others
-    if len(tags) > _MAX_TAGS:
-        raise invalid(f"a job has at most {_MAX_TAGS} tags")
-    notes = {names.TAGS: json_text({"tags": tags})}
-    call.client.patch([Patch(Ref(job.kind.full_name, job.label, job.namespace), {"metadata": {"annotations": notes}})])
-    _await_tags(call, job, tuple(tags))
+    for chances in reversed(range(_TAG_TRIES)):
+        job = read_job_now(call)
+        tags = _changed_tags(call, job, value)
+        try:
+            call.client.patch([_tagged(job, tags)])
+            break
+        except ApiError as error:
+            # the object has changed since it was read, perhaps its tags
+            if error.reason != "Conflict" or not chances:
+                raise
+    _await_tag(call, job, value)
     return JSONResponse({"status": 200, "message": f"{job.name} has the tags {', '.join(tags) or 'none'}"})
 
 
-def _await_tags(call: ApiCall, job: JobState, tags: tuple[str, ...]) -> None:
-    """Waits until lists show the tags. Clients of OpenPAI list jobs by a tag right after they set it."""
+def _changed_tags(call: ApiCall, job: JobState, value: str) -> tuple[str, ...]:
+    if job.gone:
+        raise forbidden(f"{job.name} is deleted: its tags stay")
+    tags = tuple(tag for tag in job.tags if tag != value)
+    if call.method == "PUT":
+        tags = job.tags if value in job.tags else (*tags, value)
+    if len(tags) > _MAX_TAGS:
+        raise invalid(f"a job has at most {_MAX_TAGS} tags")
+    return tags
+
+
+def _tagged(job: JobState, tags: tuple[str, ...]) -> Patch:
+    """The change of an object that is still as it was read."""
+    notes = {names.TAGS: json_text({"tags": tags})}
+    metadata = {"resourceVersion": job.version, "annotations": notes}
+    return Patch(Ref(job.kind.full_name, job.label, job.namespace), {"metadata": metadata})
+
+
+def _await_tag(call: ApiCall, job: JobState, value: str) -> None:
+    """Waits until lists show the change. Clients of OpenPAI list jobs by a tag right after they set it."""
     # the memory alone: a look that asks the cluster would ask it 50 times a second
     jobs, end = call.services.model.jobs, time.monotonic() + _SEEN_S
+    wanted = call.method == "PUT"
     while time.monotonic() < end:
-        if (job.uid, tags) in ((it.job.uid, it.job.tags) for it in jobs.find(job.user, job.name, None)):
+        found = (it.job for it in jobs.find(job.user, job.name, None))
+        if any(it.uid == job.uid and (value in it.tags) == wanted for it in found):
             return
         time.sleep(_LOOK_S)
 

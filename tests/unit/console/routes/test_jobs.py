@@ -357,7 +357,7 @@ def test_tags(train: TestClient, services: ConsoleServices) -> None:
     for method, tag, tags in [
         ("PUT", "good", ["good"]),
         ("PUT", "best", ["good", "best"]),
-        ("PUT", "good", ["best", "good"]),
+        ("PUT", "good", ["good", "best"]),
         ("DELETE", "best", ["good"]),
     ]:
         answer = train.request(method, f"{ONE}/tag", json={"value": tag}, headers=headers)
