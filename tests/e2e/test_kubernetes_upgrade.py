@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
-from .conftest import SERVE, Cluster, equip, killed, killed_when, lab_site, pai_install, traces, until
+from .conftest import SERVE, Cluster, equip, killed, killed_when, lab_of, lab_site, pai_install, traces, until
+from .console_client import ConsoleClient, client_of
+from .job_site import PASSWORD, USER
 
 pytestmark = [pytest.mark.lab, pytest.mark.soak]
 
@@ -23,7 +25,13 @@ MACHINES = ("lab-master", "lab-worker1", "lab-worker2")
 PROBE = Path(__file__).with_name("probe.py")
 LABELS = {"app": "answers"}
 GROUP = "team"
-SERVICES = f"authentication: {{group-manager: {{grouplist: [{{groupname: {GROUP}}}]}}}}\n"
+SERVICES = f"""\
+authentication:
+  group-manager:
+    admin-group: {{groupname: admins, extension: {{acls: {{admin: true}}}}}}
+    grouplist: [{{groupname: {GROUP}}}]
+rest-server: {{default-pai-admin-username: {USER}, default-pai-admin-password: {PASSWORD}}}
+"""
 # of the newer version alone: pods that their machine refuses are disrupted, and have not failed
 POLICY = "pai-refused-pods"
 POLICIES = ("mutatingadmissionpolicies", "mutatingadmissionpolicybindings")
@@ -162,11 +170,29 @@ def killed_in(cluster: Cluster, *phases: str) -> bool:
     return killed_when(cluster.site, lambda text: any(word in text for word in written), "upgrade", "--yes")
 
 
+def act(console: ConsoleClient, name: str) -> None:
+    """An administrator makes a user, in whose name the console then acts, without rights of administrators."""
+    password = f"the password of {name}"
+    made = console.ask("POST", "/api/v2/users", {"username": name, "password": password, "virtualCluster": [GROUP]})
+    assert made[0] == 201, made
+    member = ConsoleClient(console.host, console.trust)
+    member.sign_in(name, password)
+    assert member.ask("GET", "/api/v2/jobs") == (200, [])
+    assert member.ask("GET", "/api/v2/users")[0] == 403
+    refused = member.ask("POST", "/api/v2/users", {"username": "friend", "password": password})
+    assert refused[0] == 403, refused
+    assert console.ask("DELETE", f"/api/v2/users/{name}")[0] == 200
+    assert until(lambda: member.ask("GET", "/api/v2/jobs")[0] == 401)
+
+
 def test_kubernetes_is_upgraded_under_a_running_service(old_cluster: Cluster) -> None:
     cluster = old_cluster
     before = versions(cluster)
     assert {version.rpartition(".")[0] for version, _ in before.values()} == {OLD}
     assert kinds(cluster).isdisjoint(POLICIES), "the older version has no such policies, and needs none"
+    console = client_of(cluster.site, str(lab_of(cluster.site).machine(MACHINES[0]).address))
+    console.sign_in(USER, PASSWORD)
+    act(console, "early")
     start_probe(cluster, service(cluster))
 
     # what is installed stays, whatever the catalogue prefers now
@@ -193,6 +219,9 @@ def test_kubernetes_is_upgraded_under_a_running_service(old_cluster: Cluster) ->
     assert policy["spec"]["mutations"]
     (within,) = binding["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"]
     assert within["values"] == [GROUP]
+
+    # the newer version limits what the console does in other names, and its sessions live on
+    act(console, "late")
 
     # kubeadm's own upgrade would let whoever holds a token become any node again
     rules = ("kubeadm:kubelet-bootstrap", "kubeadm:node-autoapprove-bootstrap")

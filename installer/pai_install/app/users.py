@@ -26,8 +26,16 @@ from pai_install.site.console import addresses
 from pai_install.system.files import write_secret
 from pai_install.system.parameters import Parameter
 from pai_install.users.console_rights import NAMESPACE as CONSOLE
-from pai_install.users.credentials import KIND as CREDENTIAL
-from pai_install.users.credentials import Credential, CredentialKind, fingerprint, secret_of
+from pai_install.users.credentials import (
+    HASH,
+    REVOKED_HASH,
+    SINCE,
+    Credential,
+    CredentialKind,
+    credential_of,
+    fingerprint,
+    secret_of,
+)
 from pai_install.users.import_file import MAX_BYTES, parse_users
 from pai_install.users.model import NAMESPACE, OWNER, User
 from pai_install.users.objects import expiring, kubeconfig, mark
@@ -62,6 +70,9 @@ class MakePasswordLink(BaseModel):
     server: Annotated[str, Parameter(metavar="URL", default="the first name of the console")] = Field(
         default="", description="URL of the console for users."
     )
+    replace: bool = Field(
+        default=False, description="Revoke the password of the user, and all sessions and tokens of the console."
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,22 +87,25 @@ class PasswordLink:
 def make_password_link(app: App, request: MakePasswordLink) -> PasswordLink:
     """Makes a link for a new password. The cluster keeps only its fingerprint. Earlier links of the user end.
 
+    With `replace`, all that the user signs in with ends at once, but for kubeconfigs.
     Raises PaiError for an unknown user, and for a cluster without a console.
     """
     require_name(request.name)
     server = request.server or next(iter(addresses(app.site)), "")
     if not server:
         raise _no_console(request.name)
-    return password_link(app.cluster, request.name, server, timedelta(hours=request.hours))
+    return password_link(app.cluster, request.name, server, timedelta(hours=request.hours), replace=request.replace)
 
 
-def password_link(cluster: ClusterClient, user: str, server: str, lasting: timedelta) -> PasswordLink:
+def password_link(
+    cluster: ClusterClient, user: str, server: str, lasting: timedelta, *, replace: bool = False
+) -> PasswordLink:
     """As `make_password_link`, with a client of the cluster."""
     secret, until = secrets.token_urlsafe(24), datetime.now(UTC) + lasting
     account = _account(UserObjects(*cluster.list(*USERS)).of(user), user)
     uid = text(child(account, "metadata").get("uid"))
     credential = Credential(CredentialKind.LINK, fingerprint(secret), user, uid, until)
-    earlier = Select(("secrets",), CONSOLE, f"{CREDENTIAL}={CredentialKind.LINK},{OWNER}={user}")
+    earlier = Select(("secrets",), CONSOLE, f"{OWNER}={user}")
     try:
         (old,) = cluster.list(earlier)
         cluster.create([secret_of(credential)])
@@ -100,7 +114,13 @@ def password_link(cluster: ClusterClient, user: str, server: str, lasting: timed
             raise
         raise _no_console(user) from error
     # The earlier links end last, so that a refused creation leaves them valid.
-    cluster.delete([Ref("secret", name_of(one), CONSOLE) for one in old])
+    ending = {CredentialKind.LINK}
+    if replace:
+        ending |= {CredentialKind.SESSION, CredentialKind.TOKEN}
+        revoked = {HASH: REVOKED_HASH, SINCE: ""}
+        cluster.apply([secret_of(Credential(CredentialKind.PASSWORD, user, user, uid, data=revoked))], force=True)
+    found = [one for item in old if (one := credential_of(item)) is not None]
+    cluster.delete([one.ref for one in found if one.kind in ending])
     return PasswordLink(f"{server.rstrip('/')}/password/{secret}", user, until)
 
 

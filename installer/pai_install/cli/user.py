@@ -99,8 +99,10 @@ def password(*, app: App, request: MakePasswordLink) -> int:
     """Print a link with which a user sets a password for the console.
 
     The link counts once, and earlier links of the user end. Its holder sets the password, so send it over a secure
-    channel. The old password counts until then.
+    channel. The old password counts until then. --replace revokes it at once, with all sessions and tokens.
     """
     made = make_password_link(app, request)
+    if request.replace:
+        echo(f"the password, sessions, and tokens of {made.user} are revoked")
     echo(f"{made.url}\n{made.user} sets a password with it once, until {time_text(made.until)}")
     return ExitCode.OK

@@ -26,6 +26,10 @@ Object = dict[str, Any]
 KIND = "pai-install/credential"
 # annotation: UID of the account
 ACCOUNT = "pai-install/account"
+# of a password: its hash, and since when it counts. Without a time, no token of the API counts.
+HASH, SINCE = "hash", "since"
+# in place of a hash: no password counts, not even that of the first administrator
+REVOKED_HASH = "revoked"
 
 
 class CredentialKind(StrEnum):

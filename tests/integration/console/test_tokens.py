@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import base64
 import time
+from datetime import timedelta
 
 import pytest
 
+from pai_install.app.users import password_link
 from pai_install.console.caller import CallerKind
 from pai_install.console.sign_in.tokens import jwt_content
 from pai_install.users.changes import UserGroup
 from pai_install.users.credentials import CredentialKind
 from pai_install.users.first_administrator import first_administrator
 from pai_install.users.objects import account, membership
-from tests.integration.console.conftest import PASSWORDS, Console
+from tests.integration.clients import http_client
+from tests.integration.console.conftest import HOST, PASSWORDS, Console
 from tests.integration.control_plane import Json
 from tests.integration.users.conftest import Users
 from tests.stopwatch import Stopwatch
@@ -205,6 +208,31 @@ def test_the_first_administrator_signs_in_and_gets_a_hash_of_its_own(console: Co
     console.sign_in.passwords.write("admin", uid, "a password of its own")
     assert console.login("admin", "given by the site")["status"] == 400
     assert console.login("admin", "a password of its own")["status"] == 200
+    password_link(http_client(console.admin), "admin", f"https://{HOST}", timedelta(hours=1), replace=True)
+    until(lambda: console.login("admin", "a password of its own")["status"] == 400)
+    assert console.login("admin", "given by the site")["status"] == 400, "nor does that of the site count again"
+
+
+def test_an_administrator_revokes_all_that_a_user_has(console: Console) -> None:
+    uid = console.admin.apply(account("thief"))["metadata"]["uid"]
+    console.sign_in.passwords.write("thief", uid, "password of thief")
+    until(lambda: console.sign_in.users.uid("thief") == uid)
+    thief = console.sign_in.users.caller("thief", CallerKind.PASSWORD)
+    assert thief is not None
+    sessions, cookie = console.sign_in.sessions, console.sign_in.sessions.open(thief)
+    assert sessions.caller(cookie) is not None
+    token = console.token("thief", "password of thief")
+    program = console.ask("POST", "/api/v2/tokens/application", token)["token"]
+    assert console.ask("GET", ME.format("thief"), program)["status"] == 200
+    watch = Stopwatch()
+    made = password_link(http_client(console.admin), "thief", f"https://{HOST}", timedelta(hours=1), replace=True)
+    until(lambda: {console.ask("GET", ME.format("thief"), one)["status"] for one in (token, program)} == {401})
+    until(lambda: sessions.caller(cookie) is None)
+    assert watch.within(4)
+    assert console.login("thief", "password of thief")["code"] == "IncorrectPasswordError"
+    console.sign_in.passwords.by_link(made.url.rpartition("/")[2], "another password")
+    until(lambda: console.login("thief", "another password")["status"] == 200)
+    assert console.ask("GET", ME.format("thief"), token)["status"] == 401
 
 
 def test_what_is_over_is_removed(console: Console) -> None:

@@ -18,7 +18,7 @@ from pai_install.errors import ExitCode
 from pai_install.json_schema import schema_of
 from pai_install.kube.model import Ref
 from pai_install.report.users import UsersReport
-from pai_install.users.credentials import fingerprint
+from pai_install.users.credentials import Credential, CredentialKind, credential_of, fingerprint, secret_of
 from pai_install.users.objects import account, expiring, mark, membership
 from tests.unit.cli.stub_environment import World, run, write_site
 from tests.unit.cluster.fake import FakeCluster, merged
@@ -195,4 +195,14 @@ def test_a_link_for_a_password_ends_the_one_before_and_only_its_fingerprint_is_k
     assert first.splitlines()[0] != second.splitlines()[0]
     assert secret not in json.dumps(link)
     assert link["metadata"]["name"] == f"link.{fingerprint(secret)}"
+    kept = [Credential(kind, "one", "alice", "uid") for kind in CredentialKind if kind is not CredentialKind.PASSWORD]
+    for one in kept:
+        world.api.objects[one.ref] = secret_of(one)
+    assert run([*words, "--server", "https://pai.example.org", "--replace"]) == ExitCode.OK
+    assert re.sub(r"\d{4}-\S+|password/\S+", "...", capsys.readouterr().out) == snapshot(name="replaced")
+    names = {ref.name for ref in world.api.objects if ref.name.endswith(".one")}
+    assert names == {"first.one", "profile.one"}, "sessions, tokens, and links are over"
+    password = credential_of(world.api.objects[Ref("secret", "password.alice", "pai-console")])
+    assert password is not None
+    assert password.data == {"hash": "revoked", "since": ""}
     assert run(["user", "password", "alise", "--site", str(site), "--server", "https://x"]) == ExitCode.USAGE

@@ -11,12 +11,11 @@ from pai_install.console.caller import Caller, CallerKind
 from pai_install.console.errors import unauthorized
 from pai_install.console.sign_in.keys import SigningKeys
 from pai_install.console.sign_in.known_users import KnownUsers
-from pai_install.console.sign_in.passwords import SINCE
 from pai_install.console.sign_in.reviews import TokenReviews
 from pai_install.console.sign_in.sessions import COOKIE, Sessions
 from pai_install.console.sign_in.store import CredentialStore
 from pai_install.console.sign_in.tokens import TokenClaims, TokenKind, is_own_token, read_token
-from pai_install.users.credentials import Credential, CredentialKind
+from pai_install.users.credentials import SINCE, Credential, CredentialKind
 from pai_install.users.read import read_time
 
 # clients of OpenPAI compare these words

@@ -14,6 +14,8 @@ from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 from argon2.low_level import Type
 
+from pai_install.users.credentials import REVOKED_HASH
+
 _REMEMBERED_S = 300.0
 _MOST_KEPT = 10_000
 # as strong as 46 MiB and one pass, in half the time and memory: OWASP, Password Storage Cheat Sheet
@@ -29,8 +31,9 @@ def hashed(password: str) -> str:
 
 def matches(password: str, hash_text: str) -> bool:
     """Whether it is the password. Without a hash it takes as long, and is none."""
+    given = hash_text not in ("", REVOKED_HASH)
     try:
-        return _HASHER.verify(hash_text or _NOBODYS, password) and bool(hash_text)
+        return _HASHER.verify(hash_text if given else _NOBODYS, password) and given
     except (VerificationError, InvalidHashError):
         return False
 

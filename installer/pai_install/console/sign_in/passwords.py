@@ -13,11 +13,10 @@ from pai_install.console.sign_in.limits import HashSlots, SignInLimits
 from pai_install.console.sign_in.store import CredentialStore
 from pai_install.site.passwords import LONGEST, password_problem
 from pai_install.site.user_names import user_name, why_no_name
-from pai_install.users.credentials import Credential, CredentialKind, fingerprint
+from pai_install.users.credentials import HASH, SINCE, Credential, CredentialKind, fingerprint
 from pai_install.users.first_administrator import HASH as FIRST_HASH
 from pai_install.users.first_administrator import is_first_password
 
-HASH, SINCE = "hash", "since"
 # clients of OpenPAI compare these words
 _WRONG = "Password is incorrect."
 
