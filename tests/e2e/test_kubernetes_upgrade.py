@@ -26,6 +26,9 @@ PROBE = Path(__file__).with_name("probe.py")
 LABELS = {"app": "answers"}
 GROUP = "team"
 SERVICES = f"""\
+scheduler: {{type: default}}
+virtual-clusters:
+  - {{name: default, quota: [{{sku: lab-gpu, machines: 2}}], groups: [{GROUP}]}}
 authentication:
   group-manager:
     admin-group: {{groupname: admins, extension: {{acls: {{admin: true}}}}}}
@@ -172,6 +175,8 @@ def killed_in(cluster: Cluster, *phases: str) -> bool:
 
 def act(console: ConsoleClient, name: str) -> None:
     """An administrator makes a user, in whose name the console then acts, without rights of administrators."""
+    # it has just started, and reads the cluster
+    assert until(lambda: console.ask("GET", "/api/v2/jobs")[0] == 200), console.ask("GET", "/api/v2/jobs")
     password = f"the password of {name}"
     made = console.ask("POST", "/api/v2/users", {"username": name, "password": password, "virtualCluster": [GROUP]})
     assert made[0] == 201, made
