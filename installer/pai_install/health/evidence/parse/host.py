@@ -14,7 +14,7 @@ from pai_install.kube.model import Node
 # bytes of a program's output
 _MAX_OUTPUT = 16 << 20
 # Seconds. ps reads the clock before the processes, and its age of a process that starts after that is negative.
-# It prints it without a sign: 4294967295 in version 3, 4123168608 in version 4.
+# It prints it without a sign: 4123168608 in procps 4.0.2, 4294967295 in later ones where ps takes over a second.
 _NEGATIVE_AGE = 1 << 31
 
 
