@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import secrets
-from collections.abc import Mapping
+import time
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -36,10 +37,14 @@ from pai_install.users.credentials import (
     fingerprint,
     secret_of,
 )
+from pai_install.users.credentials import KIND as CREDENTIAL
 from pai_install.users.import_file import MAX_BYTES, parse_users
 from pai_install.users.model import NAMESPACE, OWNER, User
 from pai_install.users.objects import expiring, kubeconfig, mark
 from pai_install.users.read import UserObjects, effective, name_of, namespace_of, over, read_time
+
+# seconds until all replicas of the console know a change of a Secret
+_KNOWN_S = 2.0
 
 
 def list_users(app: ClusterContext) -> tuple[User, ...]:
@@ -105,7 +110,7 @@ def password_link(
     account = _account(UserObjects(*cluster.list(*USERS)).of(user), user)
     uid = text(child(account, "metadata").get("uid"))
     credential = Credential(CredentialKind.LINK, fingerprint(secret), user, uid, until)
-    earlier = Select(("secrets",), CONSOLE, f"{OWNER}={user}")
+    earlier = Select(("secrets",), CONSOLE, f"{CREDENTIAL}={CredentialKind.LINK},{OWNER}={user}")
     try:
         (old,) = cluster.list(earlier)
         cluster.create([secret_of(credential)])
@@ -114,14 +119,27 @@ def password_link(
             raise
         raise _no_console(user) from error
     # The earlier links end last, so that a refused creation leaves them valid.
-    ending = {CredentialKind.LINK}
+    cluster.delete(_refs(old, CredentialKind.LINK))
     if replace:
-        ending |= {CredentialKind.SESSION, CredentialKind.TOKEN}
-        revoked = {HASH: REVOKED_HASH, SINCE: ""}
-        cluster.apply([secret_of(Credential(CredentialKind.PASSWORD, user, user, uid, data=revoked))], force=True)
-    found = [one for item in old if (one := credential_of(item)) is not None]
-    cluster.delete([one.ref for one in found if one.kind in ending])
+        _revoke(cluster, user, uid)
     return PasswordLink(f"{server.rstrip('/')}/password/{secret}", user, until)
+
+
+def _revoke(cluster: ClusterClient, user: str, uid: str) -> None:
+    """Ends the password, sessions, and tokens of a user."""
+    password = Credential(CredentialKind.PASSWORD, user, user, uid, data={HASH: REVOKED_HASH, SINCE: ""})
+    # Until all replicas of the console know it, a thief can still make a token or set a password.
+    for pause in (_KNOWN_S, 0.0):
+        cluster.apply([secret_of(password)], force=True)
+        (found,) = cluster.list(Select(("secrets",), CONSOLE, f"{OWNER}={user}"))
+        cluster.delete(_refs(found, CredentialKind.SESSION, CredentialKind.TOKEN))
+        time.sleep(pause)
+
+
+def _refs(items: Iterable[JsonObject], *kinds: CredentialKind) -> list[Ref]:
+    """The Secrets of these kinds."""
+    found = [one for item in items if (one := credential_of(item)) is not None]
+    return [one.ref for one in found if one.kind in kinds]
 
 
 class MakeKubeconfig(BaseModel):

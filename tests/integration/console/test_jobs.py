@@ -102,8 +102,7 @@ def test_tags_of_one_moment_are_all_kept(served: Served, console: Console) -> No
 
     with ThreadPoolExecutor(len(words)) as pool:
         assert set(pool.map(tag, words)) == {200}
-    (job,) = (it for it in web.get(JOBS, headers=alice).json() if it["name"] == "tagged")
-    assert set(job["tags"]) == words
+    until(lambda: [set(it["tags"]) for it in web.get(JOBS, headers=alice).json() if it["name"] == "tagged"] == [words])
 
 
 def test_a_job_file_that_a_policy_forbids(served: Served, console: Console) -> None:

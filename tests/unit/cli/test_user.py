@@ -177,7 +177,7 @@ def test_a_cluster_without_users_says_how_to_add_one(
 
 
 def test_a_link_for_a_password_ends_the_one_before_and_only_its_fingerprint_is_kept(
-    site: Path, world: World, capsys: Any, snapshot: SnapshotAssertion
+    site: Path, world: World, capsys: Any, snapshot: SnapshotAssertion, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = ["user", "password", "alice", "--site", str(site)]
     assert run(words) == ExitCode.USAGE, "the site has no scheduler, and so no console"
@@ -198,8 +198,18 @@ def test_a_link_for_a_password_ends_the_one_before_and_only_its_fingerprint_is_k
     kept = [Credential(kind, "one", "alice", "uid") for kind in CredentialKind if kind is not CredentialKind.PASSWORD]
     for one in kept:
         world.api.objects[one.ref] = secret_of(one)
+
+    def thief(seconds: float) -> None:
+        """Uses a replica of the console that does not know it yet."""
+        for kind, data in ((CredentialKind.TOKEN, {}), (CredentialKind.PASSWORD, {"hash": "new", "since": "now"})):
+            made = Credential(kind, "alice", "alice", "uid", data=data)
+            if seconds:
+                world.api.objects[made.ref] = secret_of(made)
+
+    monkeypatch.setattr("pai_install.app.users.time.sleep", thief)
     assert run([*words, "--server", "https://pai.example.org", "--replace"]) == ExitCode.OK
     assert re.sub(r"\d{4}-\S+|password/\S+", "...", capsys.readouterr().out) == snapshot(name="replaced")
+    assert Ref("secret", "token.alice", "pai-console") not in world.api.objects
     names = {ref.name for ref in world.api.objects if ref.name.endswith(".one")}
     assert names == {"first.one", "profile.one"}, "sessions, tokens, and links are over"
     password = credential_of(world.api.objects[Ref("secret", "password.alice", "pai-console")])

@@ -236,9 +236,10 @@ def change_tag(call: ApiCall) -> Response:
 def _changed_tags(call: ApiCall, job: JobState, value: str) -> tuple[str, ...]:
     if job.gone:
         raise forbidden(f"{job.name} is deleted: its tags stay")
-    tags = tuple(tag for tag in job.tags if tag != value)
     if call.method == "PUT":
-        tags = job.tags if value in job.tags else (*tags, value)
+        tags = job.tags if value in job.tags else (*job.tags, value)
+    else:
+        tags = tuple(tag for tag in job.tags if tag != value)
     if len(tags) > _MAX_TAGS:
         raise invalid(f"a job has at most {_MAX_TAGS} tags")
     return tags
